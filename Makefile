@@ -1,0 +1,62 @@
+# The words that people and CI use. Everything a target needs is installed below this folder, without root.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+CLIENT := .venv-client
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: setup demo test check up down bench test-chaos test-cluster lock clean
+
+# ---- installing -----------------------------------------------------------------------------------------------------
+setup: $(VENV)/.installed $(CLIENT)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The client has a place of its own, as it has on a user's machine; tasks of the demo run in it too.
+$(CLIENT)/.installed: client-requirements.lock $(VENV)/.installed
+	@test -x $(CLIENT)/bin/python || $(PYTHON) -m venv $(CLIENT)
+	@$(BIN)/uv pip install -q --python $(CLIENT)/bin/python --require-hashes -r client-requirements.lock
+	@touch $@
+
+lock:
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes --all-extras pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes client-requirements.in -o client-requirements.lock
+
+# ---- using ----------------------------------------------------------------------------------------------------------
+demo: setup
+	@$(BIN)/python -m deploy.local.demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG))
+
+up: setup
+	@$(BIN)/resolute up --python $(CURDIR)/$(CLIENT)/bin/python
+
+down:
+	@$(BIN)/resolute down
+
+# ---- checking -------------------------------------------------------------------------------------------------------
+test: setup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+test-chaos: setup
+	@$(BIN)/python -m pytest -m chaos -q tests
+
+test-cluster: setup
+	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m cluster -q tests
+
+bench: setup
+	@$(BIN)/python -m tests.bench.run --output bench.json
+
+clean:
+	rm -rf $(VENV) $(CLIENT) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,0 +1,22 @@
+"""The nervous system: NATS JetStream behind a few calls that say what they guarantee. Only this package imports nats."""
+
+from libs.bus.bucket import Bucket, Entry, KvChange, SnapshotEnd
+from libs.bus.bus import Bus, connect_bus
+from libs.bus.core import CoreMessage
+from libs.bus.headers import deletion_headers, event_headers
+from libs.bus.message import Message
+from libs.bus.settings import BusSettings
+
+__all__ = [
+    "Bucket",
+    "Bus",
+    "BusSettings",
+    "CoreMessage",
+    "Entry",
+    "KvChange",
+    "Message",
+    "SnapshotEnd",
+    "connect_bus",
+    "deletion_headers",
+    "event_headers",
+]

@@ -1,0 +1,170 @@
+"""The bus as services see it: one object per process, handed to whoever needs it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Literal
+
+import structlog
+
+from libs.bus import batches, consumer, core, publish, streams
+from libs.bus.bucket import Bucket
+from libs.bus.connection import Connection, open_connection
+from libs.bus.settings import BusSettings
+from libs.errors import Unavailable
+
+log = structlog.get_logger()
+
+
+class Bus:
+    """See the functions it passes on to for what they promise."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection.client.is_connected
+
+    async def ensure_streams(self) -> None:
+        """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""
+        await streams.ensure_streams(self._connection)
+
+    async def publish(
+        self, subject: str, payload: bytes, *, msg_id: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> int:
+        """``publish.publish``: return the sequence of the message once it is stored; raises Unavailable."""
+        return await publish.publish(self._connection, subject, payload, msg_id=msg_id, headers=headers)
+
+    async def publish_core(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+        """``core.publish_core``: tell whoever listens now; never raises for the network."""
+        await core.publish_core(self._connection, subject, payload, headers)
+
+    def bucket(self, name: str) -> Bucket:
+        return Bucket(self._connection, name)
+
+    async def consume(
+        self,
+        *,
+        stream: str,
+        durable: str,
+        filter: str,
+        handler: consumer.Handler,
+        concurrency: int = 1,
+        ack_wait_s: float = 30.0,
+        max_ack_pending: int | None = None,
+        deliver: Literal["all", "new"] = "all",
+        finish_s: float = 10.0,
+    ) -> None:
+        """``consumer.consume``: give every message to ``handler`` at least once; runs until cancelled."""
+        await consumer.consume(
+            self._connection,
+            stream=stream,
+            durable=durable,
+            filter=filter,
+            handler=handler,
+            concurrency=concurrency,
+            ack_wait_s=ack_wait_s,
+            max_ack_pending=max_ack_pending,
+            deliver=deliver,
+            finish_s=finish_s,
+        )
+
+    async def consume_batches(
+        self,
+        *,
+        stream: str,
+        durable: str,
+        filter: str,
+        handler: batches.BatchHandler,
+        max_messages: int = 500,
+        max_wait_s: float = 0.1,
+        ack_wait_s: float = 60.0,
+        finish_s: float = 10.0,
+    ) -> None:
+        """``batches.consume_batches``: batches in strict order, one process at a time; runs until cancelled."""
+        await batches.consume_batches(
+            self._connection,
+            stream=stream,
+            durable=durable,
+            filter=filter,
+            handler=handler,
+            max_messages=max_messages,
+            max_wait_s=max_wait_s,
+            ack_wait_s=ack_wait_s,
+            finish_s=finish_s,
+        )
+
+    def subscribe(
+        self,
+        subject: str,
+        callback: Callable[[core.CoreMessage], Awaitable[None]],
+        *,
+        on_gap: Callable[[], None] | None = None,
+    ) -> AbstractAsyncContextManager[None]:
+        """``core.subscribe``: hear what is said while the block runs."""
+        return core.subscribe(self._connection, subject, callback, on_gap=on_gap)
+
+    async def request(self, subject: str, payload: bytes, *, timeout_s: float = 5.0) -> bytes:
+        """``core.request``: ask a service; raises what it raised, or Unavailable."""
+        return await core.request(self._connection, subject, payload, timeout_s)
+
+    def serve(
+        self, subject: str, handler: Callable[[core.CoreMessage], Awaitable[bytes]], *, queue: str = ""
+    ) -> AbstractAsyncContextManager[None]:
+        """``core.serve``: answer requests while the block runs."""
+        return core.serve(self._connection, subject, handler, queue=queue)
+
+
+@asynccontextmanager
+async def connect_bus(settings: BusSettings) -> AsyncIterator[Bus]:
+    """The bus for the duration of the block, with its streams if this service may create them.
+
+    Waits for the server for ``connect_timeout_s`` and raises Unavailable then; afterwards reconnects for ever. A server
+    that comes back empty gets its streams again. Leaving the block sends what is buffered and closes.
+    """
+    async with open_connection(settings) as connection:
+        bus = Bus(connection)
+        if not settings.manage_streams:
+            yield bus
+            return
+        await _ensure_streams_soon(connection)
+        reconnected = asyncio.Event()
+        unregister = connection.on_gap(reconnected.set)
+        watcher = asyncio.create_task(_restore_streams(connection, reconnected), name="bus streams")
+        try:
+            yield bus
+        finally:
+            unregister()
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+
+
+async def _ensure_streams_soon(connection: Connection) -> None:
+    """Create the streams; a server that has just started may need a moment before JetStream answers."""
+    deadline = asyncio.get_running_loop().time() + connection.settings.connect_timeout_s
+    while True:
+        try:
+            await streams.ensure_streams(connection)
+            return
+        except Unavailable as error:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            log.warning("bus.streams_failed", error=str(error))
+        await asyncio.sleep(consumer.RESTART_PAUSE_S)
+
+
+async def _restore_streams(connection: Connection, reconnected: asyncio.Event) -> None:
+    while True:
+        await reconnected.wait()
+        reconnected.clear()
+        if connection.client.is_closed:
+            return
+        try:
+            await streams.ensure_streams(connection)
+        except Unavailable as error:
+            log.warning("bus.streams_failed", error=str(error))
+            await asyncio.sleep(consumer.RESTART_PAUSE_S)
+            reconnected.set()

@@ -1,0 +1,150 @@
+"""One connection to NATS: waits for the server at the start, reconnects for ever, and tells who may have missed something.
+
+NATS forgets what it sent while a client was away, so whoever listens has to look again afterwards: ``on_gap`` is the
+one place where that is announced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+import structlog
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
+
+from libs.bus.settings import BusSettings
+from libs.errors import Unavailable
+
+log = structlog.get_logger()
+
+RECONNECT_WAIT_S: Final = 0.25
+PING_INTERVAL_S: Final = 10
+"""Two pings without an answer end a connection: a server that vanished without a word is noticed in half a minute."""
+
+
+class Connection:
+    """A NATS client with its JetStream context, and the listeners that want to know of gaps."""
+
+    def __init__(self, settings: BusSettings) -> None:
+        self.settings = settings
+        self.client = Client()
+        self.jetstream = JetStreamContext(self.client, timeout=settings.request_timeout_s)
+        self._listeners: dict[int, Callable[[], None]] = {}
+        self._next_listener = 0
+        self._connected = asyncio.Event()
+        self._closing = False
+
+    def on_gap(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` after every reconnect and when the connection ends; returns what unregisters it.
+
+        Listeners must not block; they wake whoever has to look again.
+        """
+        ident = self._next_listener
+        self._next_listener += 1
+        self._listeners[ident] = listener
+        return lambda: _forget(self._listeners, ident)
+
+    async def wait_connected(self, timeout_s: float) -> None:
+        """Return as soon as there is a connection. Raises Unavailable after ``timeout_s``, or when it is closed."""
+        if self.client.is_closed:
+            raise Unavailable("the bus connection is closed")
+        if self.client.is_connected:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise Unavailable("the bus is not connected") from error
+        if self.client.is_closed:
+            raise Unavailable("the bus connection is closed")
+
+    async def open(self) -> None:
+        """Connect, trying again until ``connect_timeout_s`` is over. Raises Unavailable then."""
+        settings = self.settings
+        try:
+            async with asyncio.timeout(settings.connect_timeout_s):
+                await self.client.connect(
+                    servers=settings.url.split(","),
+                    name=settings.name,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnected,
+                    reconnected_cb=self._on_reconnected,
+                    closed_cb=self._on_closed,
+                    connect_timeout=5,
+                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # fractions work, see its sleep()
+                    max_reconnect_attempts=-1,
+                    ping_interval=PING_INTERVAL_S,
+                    max_outstanding_pings=2,
+                    inbox_prefix=settings.inbox_prefix,
+                    **_credentials(settings),
+                )
+        except TimeoutError as error:
+            raise Unavailable(f"the bus does not answer at {settings.url}") from error
+        self._connected.set()
+        log.info("bus.connected", url=settings.url)
+
+    async def close(self) -> None:
+        """Send what is still buffered and close. Subscriptions have ended before, with their owners."""
+        self._closing = True
+        if self.client.is_connected:
+            try:
+                await self.client.flush(timeout=2)
+            except (NatsError, OSError, TimeoutError) as error:
+                log.warning("bus.flush_failed", error=repr(error))
+        await self.client.close()
+
+    async def _on_error(self, error: Exception) -> None:
+        log.warning("bus.error", error=repr(error))
+
+    async def _on_disconnected(self) -> None:
+        self._connected.clear()
+        if not self._closing:
+            log.warning("bus.disconnected")
+
+    async def _on_reconnected(self) -> None:
+        self._connected.set()
+        log.info("bus.reconnected")
+        self._announce_gap()
+
+    async def _on_closed(self) -> None:
+        if not self._closing:
+            log.error("bus.closed", error=repr(self.client.last_error))
+        self._connected.set()  # wakes wait_connected, which finds the client closed
+        self._announce_gap()
+
+    def _announce_gap(self) -> None:
+        for listener in list(self._listeners.values()):
+            listener()
+
+
+def _forget(listeners: dict[int, Callable[[], None]], ident: int) -> None:
+    listeners.pop(ident, None)
+
+
+def _credentials(settings: BusSettings) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if settings.credentials_file is not None:
+        options["user_credentials"] = settings.credentials_file
+    elif settings.token is not None:
+        options["token"] = settings.token
+    elif settings.user is not None:
+        options["user"] = settings.user
+        options["password"] = settings.password or ""
+    if settings.ca_file is not None:
+        options["tls"] = ssl.create_default_context(cafile=settings.ca_file)
+    return options
+
+
+@asynccontextmanager
+async def open_connection(settings: BusSettings) -> AsyncIterator[Connection]:
+    """A connection for the duration of the block."""
+    connection = Connection(settings)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(connection.close)
+        await connection.open()
+        yield connection

@@ -1,0 +1,185 @@
+"""Durable consumers: every message of a stream reaches a handler at least once, whatever dies on the way.
+
+Several processes with the same ``durable`` share the messages. A handler that returns has done its message; one that
+raises gets it again, later each time. Handlers are idempotent, as redelivery is normal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Final, Literal, TypeVar
+
+import structlog
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import NotFoundError
+
+from libs.bus.connection import Connection
+from libs.bus.message import Message, ack, give_back, kept_alive, read
+from libs.bus.pull import PullLost, PullSession
+from libs.bus.streams import ensure_streams
+from libs.errors import Unavailable
+from libs.telemetry import counter
+
+log = structlog.get_logger()
+
+_T = TypeVar("_T")
+Handler = Callable[[Message], Awaitable[None]]
+
+RETRY_LONGEST_S: Final = 30.0
+RESTART_PAUSE_S: Final = 0.25
+
+HANDLED: Final = counter(
+    "resolute_bus_handled_total", "Messages given to handlers of a durable consumer", "durable", "outcome"
+)
+
+
+def retry_delay_s(delivered: int) -> float:
+    """Seconds before the next delivery of a message that failed: 0.25, doubled each time, at most 30."""
+    return float(min(RETRY_LONGEST_S, 0.25 * 2 ** min(delivered - 1, 10)))
+
+
+async def consume(
+    connection: Connection,
+    *,
+    stream: str,
+    durable: str,
+    filter: str,
+    handler: Handler,
+    concurrency: int = 1,
+    ack_wait_s: float = 30.0,
+    max_ack_pending: int | None = None,
+    deliver: Literal["all", "new"] = "all",
+    finish_s: float = 10.0,
+) -> None:
+    """Give every message that matches ``filter`` to ``handler``; runs until cancelled.
+
+    concurrency      handlers side by side in this process; with 1 (and ``max_ack_pending`` 1) strictly one by one
+    ack_wait_s       seconds without a sign of life after which the server gives the message to somebody else
+    max_ack_pending  messages under way in all processes together; the server's default when None
+    deliver          where a consumer begins that did not exist: at what the stream still has, or at what comes next
+    finish_s         seconds that handlers have to finish after cancellation, before they are cancelled themselves
+
+    Interruptions of any length and a server without the consumer or the stream are waited out. Raises Unavailable only
+    when the connection is closed for good.
+    """
+    config = ConsumerConfig(
+        name=durable,
+        durable_name=durable,
+        filter_subject=filter,
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=ack_wait_s,
+        max_deliver=-1,
+        max_ack_pending=max_ack_pending,
+        deliver_policy=DeliverPolicy.ALL if deliver == "all" else DeliverPolicy.NEW,
+    )
+    running: set[asyncio.Task[None]] = set()
+    try:
+        while True:
+            await patiently(connection, stream, lambda: connection.jetstream.add_consumer(stream, config))
+            try:
+                async with AsyncExitStack() as stack:
+                    session = await stack.enter_async_context(PullSession(connection, stream=stream, consumer=durable))
+                    stack.push_async_callback(_return_leftovers, session)
+                    await _dispatch(session, running, handler, durable, concurrency, ack_wait_s)
+            except (PullLost, NatsError, OSError) as error:
+                log.info("bus.consumer_interrupted", durable=durable, reason=str(error))
+                await asyncio.sleep(RESTART_PAUSE_S)
+    finally:
+        await _finish(connection, running, finish_s)
+
+
+async def patiently(connection: Connection, stream: str, call: Callable[[], Awaitable[_T]]) -> _T:
+    """Make ``call`` until it succeeds: waits for the server, and creates missing streams if this service may.
+
+    Raises Unavailable when the connection is closed for good.
+    """
+    while True:
+        try:
+            await connection.wait_connected(connection.settings.request_timeout_s)
+            return await call()
+        except NotFoundError:
+            log.warning("bus.stream_missing", stream=stream)
+            if connection.settings.manage_streams:
+                try:
+                    await ensure_streams(connection)
+                except Unavailable as error:
+                    log.warning("bus.streams_failed", error=str(error))
+        except (NatsError, OSError, Unavailable) as error:
+            if connection.client.is_closed:
+                raise Unavailable("the bus connection is closed") from error
+            log.warning("bus.call_failed", stream=stream, error=str(error))
+        await asyncio.sleep(RESTART_PAUSE_S)
+
+
+async def _return_leftovers(session: PullSession) -> None:
+    await give_back(session.leftovers())
+
+
+async def _dispatch(
+    session: PullSession,
+    running: set[asyncio.Task[None]],
+    handler: Handler,
+    durable: str,
+    concurrency: int,
+    ack_wait_s: float,
+) -> None:
+    """Keep the handlers busy: ask for as many messages as there are idle ones, start each as it comes."""
+    while True:
+        while len(running) >= concurrency:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        if session.open == 0:
+            await session.pull(concurrency - len(running))
+        raw = await session.next()
+        if raw is not None:
+            task = asyncio.create_task(_handle(raw, handler, durable, ack_wait_s), name=f"{durable} handler")
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+
+async def _handle(raw: Msg, handler: Handler, durable: str, ack_wait_s: float) -> None:
+    message = read(raw)
+    try:
+        async with kept_alive((raw,), ack_wait_s=ack_wait_s):
+            await handler(message)
+    except asyncio.CancelledError:
+        await give_back((raw,))
+        raise
+    except Exception:
+        delay_s = retry_delay_s(message.delivered)
+        log.exception(
+            "bus.handler_failed",
+            durable=durable,
+            subject=message.subject,
+            sequence=message.sequence,
+            delivered=message.delivered,
+            retry_s=delay_s,
+        )
+        HANDLED.labels(durable, "failed").inc()
+        await give_back((raw,), delay_s=delay_s)
+    else:
+        await ack((raw,))
+        HANDLED.labels(durable, "done").inc()
+
+
+async def _finish(connection: Connection, running: set[asyncio.Task[None]], finish_s: float) -> None:
+    """Let handlers end, then see to it that their acknowledgements reach the server before the process goes."""
+    if running:
+        _, late = await asyncio.wait(set(running), timeout=finish_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    await flush(connection)
+
+
+async def flush(connection: Connection) -> None:
+    """Wait until the server has read what was sent; says so in the log when it cannot be known."""
+    if not connection.client.is_connected:
+        return
+    try:
+        await connection.client.flush(timeout=2)
+    except (NatsError, OSError) as error:
+        log.warning("bus.flush_failed", error=repr(error))

@@ -1,0 +1,54 @@
+"""Headers of messages: CloudEvents attributes, the de-duplication id, and the marks of a KV bucket.
+
+Source: CloudEvents NATS protocol binding 1.0, binary mode; NATS ADR-4 (headers), ADR-8 (KV), ADR-43 (TTL per message).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+MSG_ID: Final = "Nats-Msg-Id"
+STATUS: Final = "Status"
+SEQUENCE: Final = "Nats-Sequence"
+TTL: Final = "Nats-TTL"
+ROLLUP: Final = "Nats-Rollup"
+KV_OPERATION: Final = "KV-Operation"
+MARKER_REASON: Final = "Nats-Marker-Reason"
+
+_KEPT: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%') + " "
+
+
+def event_headers(*, id: str, type: str, source: str, time: datetime, traceparent: str | None = None) -> dict[str, str]:
+    """CloudEvents attributes of a message, and its de-duplication id.
+
+    id      unique for ``source``; usually the outbox id. Two messages with one id within two minutes are stored once
+    type    tag of the struct, as in ``experiment.changed``
+    source  the service that says it, as in ``/resolute/scheduler``
+    time    timezone-aware
+    """
+    headers = {
+        "ce-specversion": "1.0",
+        "ce-id": id,
+        "ce-type": type,
+        "ce-source": source,
+        "ce-time": time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "ce-datacontenttype": "application/json",
+        MSG_ID: id,
+    }
+    if traceparent is not None:
+        headers["traceparent"] = traceparent
+    # The binding wants everything outside printable ASCII percent-encoded, as header values have no encoding.
+    return {name: quote(value, safe=_KEPT) for name, value in headers.items()}
+
+
+def deletion_headers() -> dict[str, str]:
+    """Headers that make an empty message on a KV subject the deletion of its key, for writers that publish."""
+    return {KV_OPERATION: "PURGE", ROLLUP: "sub"}
+
+
+def is_deletion(headers: Mapping[str, str] | None) -> bool:
+    """Whether a message of a KV bucket says that its key is gone: deleted, purged or expired."""
+    return headers is not None and (headers.get(KV_OPERATION) in ("DEL", "PURGE") or MARKER_REASON in headers)

@@ -1,0 +1,33 @@
+"""How a service reaches the bus."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: str = "nats://127.0.0.1:4222"
+    """Servers of the bus, separated by commas; ``tls://`` encrypts."""
+    name: str = "resolute"
+    """Shown in the connection list of the server."""
+    user: str | None = None
+    password: str | None = None
+    token: str | None = None
+    credentials_file: str | None = None
+    """A NATS ``.creds`` file with JWT and seed; wins over user and token."""
+    ca_file: str | None = None
+    """Certificates that sign the server's; without it those of the operating system count."""
+    inbox_prefix: str = "_INBOX"
+    """First tokens of reply subjects. Give each restricted user its own, so that it cannot read replies to others."""
+    manage_streams: bool = True
+    """Whether this service may create streams and buckets. A launcher may not, and waits until they exist."""
+    replicas: Annotated[int, Meta(ge=1, le=5)] = 1
+    """Copies of each stream; 3 on a cluster of three servers."""
+    logs_max_bytes: Annotated[int, Meta(ge=1)] = 4 * 2**30
+    """Log lines waiting to be stored. When it is full the intake refuses, and lines wait in the task pods."""
+    connect_timeout_s: Annotated[float, Meta(gt=0)] = 60.0
+    """How long a service waits for the bus when it starts; afterwards it reconnects for ever."""
+    request_timeout_s: Annotated[float, Meta(gt=0)] = 5.0
+    """How long a publish waits for its acknowledgement, and any other call for its answer."""

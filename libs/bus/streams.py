@@ -1,0 +1,111 @@
+"""What is kept on the bus: the streams and buckets, and how long they keep what.
+
+Any service that may do so creates them, as often as it likes: the calls are idempotent, and a server that lost its disk
+has its streams back with the next reconnect or publish. Postgres is the truth; what the streams held is derived.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.errors import APIError
+
+from libs.bus.connection import Connection
+from libs.bus.settings import BusSettings
+from libs.errors import Unavailable
+from libs.events import subjects
+
+log = structlog.get_logger()
+
+EVENTS_KEPT_S: Final = 7 * 24 * 3600
+DUPLICATES_KNOWN_S: Final = 120
+DELETIONS_KEPT_S: Final = 3600
+"""How long the deletion of a key can be watched. Later a watcher learns it from a snapshot without the key."""
+
+_NAME_IN_USE: Final = 10058
+
+
+def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
+    """Everything the bus keeps."""
+    return (
+        StreamConfig(
+            name=subjects.EVENTS_STREAM,
+            subjects=[subjects.ALL_EVENTS],
+            retention=RetentionPolicy.LIMITS,
+            storage=StorageType.FILE,
+            max_age=EVENTS_KEPT_S,
+            duplicate_window=DUPLICATES_KNOWN_S,
+            num_replicas=settings.replicas,
+            allow_direct=True,
+        ),
+        StreamConfig(
+            name=subjects.LOGS_STREAM,
+            subjects=[subjects.ALL_LOGS],
+            retention=RetentionPolicy.WORK_QUEUE,
+            storage=StorageType.FILE,
+            max_bytes=settings.logs_max_bytes,
+            # A full stream refuses instead of forgetting: the intake passes the refusal on to fluent-bit, which keeps it.
+            discard=DiscardPolicy.NEW,
+            duplicate_window=DUPLICATES_KNOWN_S,
+            num_replicas=settings.replicas,
+        ),
+        _bucket(subjects.ORDERS_BUCKET, settings),
+        _bucket(subjects.CAPACITY_BUCKET, settings),
+    )
+
+
+def _bucket(name: str, settings: BusSettings) -> StreamConfig:
+    """A KV bucket with one value per key, as NATS ADR-8 lays it out."""
+    return StreamConfig(
+        name=bucket_stream(name),
+        subjects=[subjects.kv_subject(name, ">")],
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        max_msgs_per_subject=1,
+        discard=DiscardPolicy.NEW,
+        duplicate_window=DUPLICATES_KNOWN_S,
+        num_replicas=settings.replicas,
+        allow_rollup_hdrs=True,
+        allow_direct=True,
+        deny_delete=True,
+    )
+
+
+def bucket_stream(bucket: str) -> str:
+    """Stream behind a KV bucket."""
+    return f"KV_{bucket}"
+
+
+async def ensure_streams(connection: Connection) -> None:
+    """Create or update every stream and bucket; safe to call concurrently from anywhere.
+
+    Raises Unavailable when the server does not answer, or refuses (as when it has too few members for ``replicas``).
+    """
+    await connection.wait_connected(connection.settings.request_timeout_s)
+    for config in stream_configs(connection.settings):
+        if config.name and config.name.startswith("KV_"):
+            # Deletions leave markers; servers that can (2.11) forget them after DELETIONS_KEPT_S.
+            config.allow_msg_ttl = knows_ttl(connection) or None
+        try:
+            await _ensure_stream(connection, config)
+        except (NatsError, OSError) as error:
+            raise Unavailable(f"the bus could not provide {config.name}: {error}") from error
+
+
+async def _ensure_stream(connection: Connection, config: StreamConfig) -> None:
+    try:
+        await connection.jetstream.add_stream(config)
+    except APIError as error:
+        if error.err_code != _NAME_IN_USE:
+            raise
+        await connection.jetstream.update_stream(config)
+        log.info("bus.stream_updated", stream=config.name)
+
+
+def knows_ttl(connection: Connection) -> bool:
+    """Whether the server expires single messages (NATS 2.11)."""
+    version = connection.client.connected_server_version
+    return (version.major, version.minor) >= (2, 11)

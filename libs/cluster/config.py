@@ -1,0 +1,180 @@
+"""The cluster configuration file (spec/platform.md 18, spec/scheduling.md 2): one YAML file that all services read.
+
+The keys are those administrators know from ``master.yaml``. What concerns one service only (ports, database, bus) is in
+that service's settings instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct, field
+
+from libs.errors import InvalidRequest
+
+SlotType = Literal["cpu", "cuda", "rocm"]
+Priority = Annotated[int, Meta(ge=1, le=99)]
+
+
+class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: Literal["priority", "fair_share", "kubernetes"] = "priority"
+    preemption: bool = False
+    default_priority: Priority = 42
+    fitting_policy: Literal["best", "worst"] = "best"
+    allow_heterogeneous_fits: bool = False
+
+
+class KubernetesDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None
+
+
+class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Merged below the configuration of every task."""
+
+    image: Any = None
+    force_pull_image: bool = False
+    registry_auth: dict[str, Any] | None = None
+    shm_size_bytes: Annotated[int, Meta(ge=0)] = 4294967296
+    network_mode: str = "bridge"
+    dtrain_network_interface: str = ""
+    nccl_port_range: str = ""
+    gloo_port_range: str = ""
+    cpu_pod_spec: dict[str, Any] | None = None
+    gpu_pod_spec: dict[str, Any] | None = None
+    checkpoint_gc_pod_spec: dict[str, Any] | None = None
+    environment_variables: Any = None
+    add_capabilities: list[str] = field(default_factory=list)
+    drop_capabilities: list[str] = field(default_factory=list)
+    devices: list[Any] = field(default_factory=list)
+    bind_mounts: list[dict[str, Any]] = field(default_factory=list)
+    work_dir: str | None = None
+    startup_hook: str = ""
+    log_policies: list[dict[str, Any]] = field(default_factory=list)
+    preemption_timeout: Annotated[int, Meta(gt=0)] = 3600
+    kubernetes: KubernetesDefaults = KubernetesDefaults()
+
+
+class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pool_name: Annotated[str, Meta(min_length=1)]
+    description: str = ""
+    scheduler: SchedulerConfig | None = None
+    max_aux_containers_per_agent: Annotated[int, Meta(ge=0)] = 100
+    task_container_defaults: TaskContainerDefaults | None = None
+    kubernetes_namespace: str = ""
+
+
+class SlotRequests(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    cpu: float = 0.0
+
+
+class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: Literal["kubernetes", "process"] = "process"
+    cluster_name: str = "default"
+    scheduler: SchedulerConfig | None = None
+    default_compute_resource_pool: str = "default"
+    default_aux_resource_pool: str = "default"
+    default_namespace: str = "default"
+    max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None
+    slot_type: Literal["cpu", "cuda", "rocm", "gpu"] = "cpu"
+    slot_resource_requests: SlotRequests = SlotRequests()
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+class AgentIdentity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user: str = "root"
+    uid: int = 0
+    group: str = "root"
+    gid: int = 0
+
+
+class SshConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key_type: Literal["ED25519", "RSA", "ECDSA"] = "ED25519"
+    rsa_key_size: Annotated[int, Meta(ge=1024, le=16383)] = 4096
+
+
+class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    default_task: AgentIdentity = AgentIdentity()
+    initial_user_password: str = ""
+    ssh: SshConfig = SshConfig()
+
+
+class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    cluster_name: str = ""
+    resource_manager: ResourceManagerConfig = ResourceManagerConfig()
+    resource_pools: tuple[PoolConfig, ...] = (PoolConfig(pool_name="default"),)
+    task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()
+    checkpoint_storage: dict[str, Any] | None = None
+    launch_error: bool = True
+    security: SecurityConfig = SecurityConfig()
+    feature_switches: tuple[str, ...] = ()
+
+    def pool(self, name: str) -> PoolConfig | None:
+        return next((pool for pool in self.resource_pools if pool.pool_name == name), None)
+
+    @property
+    def slot_type(self) -> SlotType:
+        slot_type = self.resource_manager.slot_type
+        return "cuda" if slot_type == "gpu" else slot_type
+
+    def scheduler_of(self, pool: PoolConfig) -> SchedulerConfig:
+        """A pool has a scheduler of its own or, whole, that of the resource manager (spec/scheduling.md 2.3)."""
+        return pool.scheduler or self.resource_manager.scheduler or SchedulerConfig()
+
+    def default_priority(self, pool_name: str) -> int:
+        """Priority of a job that does not say: the pool's, the resource manager's, or that of its kind."""
+        pool = self.pool(pool_name)
+        if pool and pool.scheduler:
+            return pool.scheduler.default_priority
+        if self.resource_manager.scheduler:
+            return self.resource_manager.scheduler.default_priority
+        return 50 if self.resource_manager.type == "kubernetes" else 42
+
+    def max_slots_per_pod(self, pool_name: str) -> int | None:
+        """Slots that fit into one pod of the pool; None when nothing limits it."""
+        pool = self.pool(pool_name)
+        candidates = (
+            pool.task_container_defaults.kubernetes.max_slots_per_pod
+            if pool and pool.task_container_defaults
+            else None,
+            self.resource_manager.max_slots_per_pod,
+            self.task_container_defaults.kubernetes.max_slots_per_pod,
+        )
+        return next((candidate for candidate in candidates if candidate is not None), None)
+
+    def defaults_of(self, pool_name: str) -> TaskContainerDefaults:
+        pool = self.pool(pool_name)
+        return (pool and pool.task_container_defaults) or self.task_container_defaults
+
+
+def load_cluster_config(path: Path | None) -> ClusterConfig:
+    """The configuration in ``path``, or that of a single process pool when there is no file.
+
+    Raises InvalidRequest that names the key.
+    """
+    if path is None:
+        return ClusterConfig()
+    try:
+        document = yaml.safe_load(path.read_text()) or {}
+        config = msgspec.convert(document, ClusterConfig, strict=False)
+    except yaml.YAMLError as error:
+        raise InvalidRequest(f"{path} is not valid YAML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"{path}: {error}") from error
+    except OSError as error:
+        raise InvalidRequest(f"cannot read the cluster configuration: {error}") from error
+    _check(config)
+    return config
+
+
+def _check(config: ClusterConfig) -> None:
+    names = [pool.pool_name for pool in config.resource_pools]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(f"resource pool has a duplicate name: {name}")
+    manager = config.resource_manager
+    for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
+        if (name := getattr(manager, key)) not in names:
+            raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")

@@ -1,0 +1,54 @@
+"""Which pool a task goes to, and whether it could ever run there (spec/scheduling.md 3). Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from libs.cluster.config import ClusterConfig
+from libs.errors import InvalidRequest
+
+
+class PodSplit(Struct, frozen=True):
+    num_pods: int
+    slots_per_pod: int
+
+
+def resolve_pool(
+    config: ClusterConfig, *, name: str, slots: int, workspace_compute: str = "", workspace_aux: str = ""
+) -> str:
+    """The pool of a task that asked for ``name`` ("" for the default) and ``slots``.
+
+    Raises InvalidRequest when there is no such pool.
+    """
+    manager = config.resource_manager
+    if not name:
+        name = (
+            (workspace_aux or manager.default_aux_resource_pool)
+            if slots == 0
+            else (workspace_compute or manager.default_compute_resource_pool)
+        )
+    if config.pool(name) is None:
+        raise InvalidRequest(f"resource pool {name} does not exist or is not available to workspace")
+    return name
+
+
+def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool = False) -> PodSplit:
+    """How many pods of how many slots make up ``slots`` (spec/harness-protocol.md 3.1).
+
+    ``max_slots_per_pod`` None means that nothing limits a pod. Raises InvalidRequest when no split exists.
+    """
+    if slots <= 0:
+        return PodSplit(1, max(slots, 0))
+    if max_slots_per_pod is None or slots <= max_slots_per_pod:
+        return PodSplit(1, slots)
+    if single_pod:
+        raise InvalidRequest(
+            "validating resources: invalid resource request: "
+            f"slots ({slots}) must be < max_slots_per_pod ({max_slots_per_pod}) on single pod"
+        )
+    if max_slots_per_pod == 0 or slots % max_slots_per_pod:
+        raise InvalidRequest(
+            "validating resources: invalid resource request: "
+            f"slots ({slots}) must be < or a multiple of max_slots_per_pod ({max_slots_per_pod})"
+        )
+    return PodSplit(slots // max_slots_per_pod, max_slots_per_pod)

@@ -1,0 +1,47 @@
+"""The last look at a configuration before it becomes an experiment: nothing is missing, and the layers agree.
+
+Every layer was sound by itself; here the merged whole is read once more, together with what only a whole must have.
+Source: spec/experiments.md 1.1 (step 3) and 1.4; spec/scheduling.md 1 (slots_per_trial and max_slots).
+"""
+
+from __future__ import annotations
+
+from libs.config import searcher, storage
+from libs.config.experiment import read_experiment_config
+from libs.config.problems import ROOT, InvalidConfig, Problem, listing, missing
+from libs.config.shape import Object
+
+_EVENTUALLY_REQUIRED = ("hyperparameters", "name", "searcher")
+
+
+def check_complete(config: Object) -> None:
+    """Raise InvalidConfig, one line for each problem, unless ``config`` can become an experiment."""
+    problems = [*read_experiment_config(config).problems, *_missing(config)] or _disagreements(config)
+    if problems:
+        raise InvalidConfig(f"config is invalid or incomplete: {listing(problems)}")
+
+
+def check_entrypoint(config: Object) -> None:
+    """Raise InvalidConfig when there is nothing to run; unmanaged experiments need no entrypoint."""
+    if config.get("entrypoint") is None:
+        raise InvalidConfig("managed experiments require entrypoint")
+
+
+def _missing(config: Object) -> list[Problem]:
+    problems = [missing(ROOT, key) for key in _EVENTUALLY_REQUIRED if config.get(key) is None]
+    if (config.get("reproducibility") or {}).get("experiment_seed") is None:
+        problems.append(missing(f"{ROOT}.reproducibility", "experiment_seed"))
+    problems += storage.missing_parts(config.get("checkpoint_storage") or {}, f"{ROOT}.checkpoint_storage")
+    chosen = config.get("searcher")
+    if chosen is not None:
+        required = ("name", "metric", *searcher.REQUIRED.get(chosen.get("name"), ()))
+        problems += [missing(f"{ROOT}.searcher", key) for key in required if chosen.get(key) is None]
+    return problems
+
+
+def _disagreements(config: Object) -> list[Problem]:
+    resources = config.get("resources") or {}
+    slots, most = resources.get("slots_per_trial"), resources.get("max_slots")
+    if slots is None or most is None or slots <= most:
+        return []
+    return [Problem(f"{ROOT}.resources", f"slots_per_trial ({slots}) must not be greater than max_slots ({most})")]

@@ -1,0 +1,104 @@
+"""The hyperparameter space: constants, ranges and choices, nested as the model likes them.
+
+In its normal form every leaf is a typed object; a value that was written bare has become a constant.
+Source: spec/experiments.md 2.1, 1.5 (grid conditional) and 15 (defect 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from libs.config.problems import Problem
+from libs.config.shape import (
+    Object,
+    Read,
+    Shape,
+    anything,
+    checked,
+    list_of,
+    map_of,
+    number,
+    record,
+    text,
+    whole,
+    wrong,
+)
+
+_RANGES: Final = ("int", "double", "log")
+_UNKNOWN_TYPE: Final = (
+    'if a hyperparameter object\'s ["type"] is set, it must be one of "int", "double", "log", const", or "categorical"'
+)
+
+
+def _ordered(hyperparameter: Object) -> str | None:
+    ordered = hyperparameter["minval"] < hyperparameter["maxval"]
+    return None if ordered else "minval must be less than maxval"
+
+
+def _not_empty(hyperparameter: Object) -> str | None:
+    return None if hyperparameter["vals"] else "vals must not be empty"
+
+
+_KINDS: Final[dict[str, Shape]] = {
+    "const": record({"type": text, "val": anything}, required=("val",), nullable=("val",)),
+    "int": checked(
+        record(
+            {"type": text, "minval": whole(), "maxval": whole(), "count": whole(1)},
+            required=("minval", "maxval"),
+        ),
+        _ordered,
+    ),
+    "double": checked(
+        record(
+            {"type": text, "minval": number(), "maxval": number(), "count": whole(1)},
+            required=("minval", "maxval"),
+        ),
+        _ordered,
+    ),
+    "log": checked(
+        record(
+            {"type": text, "base": number(above=0), "minval": number(), "maxval": number(), "count": whole(1)},
+            required=("base", "minval", "maxval"),
+        ),
+        _ordered,
+    ),
+    "categorical": checked(record({"type": text, "vals": list_of(anything)}, required=("vals",)), _not_empty),
+}
+
+
+def hyperparameter(value: Any, path: str) -> Read:
+    """A typed hyperparameter, a nested space, or any other value, which is a constant."""
+    if not isinstance(value, dict):
+        return Read({"type": "const", "val": value})
+    if "type" not in value:
+        return map_of(hyperparameter)(value, path)
+    kind = value["type"]
+    shape = _KINDS.get(kind) if isinstance(kind, str) else None
+    return shape(value, path) if shape else wrong(path, _UNKNOWN_TYPE)
+
+
+hyperparameters: Final = map_of(hyperparameter)
+
+
+def is_nested_space(value: Any) -> bool:
+    return isinstance(value, dict) and "type" not in value
+
+
+def ranges_without_count(space: Object, path: str) -> list[Problem]:
+    """What a grid search cannot make an axis of: ranges without ``count``, those inside constant lists included."""
+    return [Problem(place, "grid search is in use but count was not provided") for place in _uncounted(space, path)]
+
+
+def _uncounted(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for index, element in enumerate(value):
+            yield from _uncounted(element, f"{path}[{index}]")
+    elif is_nested_space(value):
+        for key, element in value.items():
+            yield from _uncounted(element, f"{path}.{key}")
+    elif isinstance(value, dict):
+        if value["type"] == "const" and isinstance(value.get("val"), list):
+            yield from _uncounted(value["val"], path)
+        elif value["type"] in _RANGES and value.get("count") is None:
+            yield path

@@ -1,0 +1,26 @@
+"""What a task asks of its pool: slots, shared memory, devices, and its place in the queue.
+
+Source: spec/experiments.md 1.3 (resources); spec/scheduling.md 1 (task-level resources).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.config.mounts import devices
+from libs.config.shape import Fields, flag, number, record, text, whole
+from libs.config.sizes import memory_size
+
+COMMON_FIELDS: Final[Fields] = {
+    "max_slots": whole(0),
+    "weight": number(above=0),
+    "priority": whole(1, 99),
+    "resource_pool": text,
+    "is_single_node": flag,
+    "native_parallel": flag,
+    "shm_size": memory_size,
+    "devices": devices,
+}
+"""Fields that every kind of task has; an experiment counts its slots per trial, other tasks have ``slots``."""
+
+experiment_resources: Final = record({"slots_per_trial": whole(0), **COMMON_FIELDS}, ignored=("agent_label",))

@@ -1,0 +1,226 @@
+"""Configuration text, YAML or JSON, to plain values: what was written, and nothing that was executed or multiplied.
+
+Values are built from the parser's events rather than with a YAML loader, since that is the place where four things can
+be decided: scalars follow the YAML 1.2 core schema (``1e-5`` is a number, ``on`` is text, dates stay text), tags other
+than those of JSON values are refused, a key given twice is an error, and aliases count with the size of what they
+repeat, so that nine lines cannot become nine billion values.
+
+Source: spec/experiments.md 1.1; YAML 1.2.2, section 10.3 (core schema).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn, TypeAlias
+
+import yaml
+
+from libs.errors import InvalidRequest
+
+MAX_VALUES: Final = 200_000
+"""Values in one document, aliases expanded."""
+MAX_DEPTH: Final = 100
+
+Object: TypeAlias = dict[str, Any]
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NULL: Final = re.compile(r"~|null|Null|NULL|")
+_TRUE: Final = re.compile(r"true|True|TRUE")
+_FALSE: Final = re.compile(r"false|False|FALSE")
+_DECIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*")
+_PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_JSON_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null")}
+_TEXT_TAGS: Final = {"!", "tag:yaml.org,2002:str"}
+
+
+class InvalidText(InvalidRequest):
+    """Text that is no YAML, or YAML that stands for no plain value. One line, with line and column where known."""
+
+
+def parse_text(text: str) -> Any:
+    """The value of the only document in ``text``: dict, list, str, int, float, bool or None; keys are strings.
+
+    Empty text is None. Raises InvalidText.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return _parse_json(text)
+        except (ValueError, RecursionError):
+            pass  # flow-style YAML begins like JSON, and the YAML parser says better what is wrong with either
+    try:
+        return _Builder(yaml.parse(text, Loader=_LOADER)).document()
+    except yaml.MarkedYAMLError as error:
+        _fail(error.problem or "not valid YAML", error.problem_mark or error.context_mark)
+    except yaml.YAMLError as error:
+        raise InvalidText(f"invalid YAML: {' '.join(str(error).split())}") from error
+
+
+def _parse_json(text: str) -> Any:
+    """JSON is read by the JSON parser, as YAML differs on tabs and on escaped surrogate pairs."""
+    return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> Object:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("duplicate key")
+    return dict(pairs)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+class _Builder:
+    """Builds one document from YAML events, keeping count of what it builds."""
+
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
+        self._events = events
+        self._anchors: dict[str, tuple[Any, int]] = {}  # anchor -> value, number of values in it
+        self._values = 0
+
+    def document(self) -> Any:
+        value: Any = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    _fail("expected a single document", event.start_mark)
+            elif isinstance(event, yaml.NodeEvent):
+                value = self._node(event, 0)
+        return value
+
+    def _node(self, event: yaml.Event, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            _fail(f"nested more than {MAX_DEPTH} levels deep", event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        before = self._values
+        self._count(1, event)
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            _check_tag(event)
+            value = [self._node(child, depth + 1) for child in self._children(yaml.SequenceEndEvent)]
+        else:
+            _check_tag(event)
+            value = self._mapping(depth)
+        anchor = getattr(event, "anchor", None)
+        if anchor is not None:
+            self._anchors[anchor] = (value, self._values - before)
+        return value
+
+    def _alias(self, event: yaml.AliasEvent) -> Any:
+        known = self._anchors.get(event.anchor)
+        if known is None:
+            _fail(f'found undefined alias "{event.anchor}"', event.start_mark)
+        value, size = known
+        self._count(size, event)
+        return copy.deepcopy(value)
+
+    def _mapping(self, depth: int) -> Object:
+        given: Object = {}
+        inherited: Object = {}
+        for event in self._children(yaml.MappingEndEvent):
+            key = self._key(event)
+            value_event = next(self._events)
+            value = self._node(value_event, depth + 1)
+            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.style is None:
+                inherited = {**_merged_sources(value, value_event), **inherited}
+            elif key in given:
+                _fail(f'key "{key}" is given twice', event.start_mark)
+            else:
+                given[key] = value
+        return {**inherited, **given}
+
+    def _key(self, event: yaml.Event) -> str:
+        """Keys are text whatever they look like: JSON, and so everything that is stored, knows no others."""
+        if isinstance(event, yaml.ScalarEvent):
+            return str(event.value)
+        if isinstance(event, yaml.AliasEvent) and not isinstance(key := self._alias(event), dict | list):
+            return str(key)
+        _fail("a key must be plain text", event.start_mark)
+
+    def _children(self, end: type[yaml.Event]) -> Iterator[yaml.Event]:
+        for event in self._events:
+            if isinstance(event, end):
+                return
+            yield event
+
+    def _count(self, values: int, event: yaml.Event) -> None:
+        self._values += values
+        if self._values > MAX_VALUES:
+            _fail(f"more than {MAX_VALUES} values, aliases included", event.start_mark)
+
+
+def _merged_sources(value: Any, event: yaml.Event) -> Object:
+    """What a ``<<`` key brings in: one mapping, or a list of them of which the earlier win."""
+    sources = value if isinstance(value, list) else [value]
+    merged: Object = {}
+    for source in sources:
+        if not isinstance(source, dict):
+            _fail('"<<" expects a mapping or a list of mappings', event.start_mark)
+        merged = {**source, **merged}
+    return merged
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    text = str(event.value)
+    if event.tag in _TEXT_TAGS or (event.tag is None and event.style is not None):
+        return text
+    _check_tag(event)
+    value = _plain(text, event)
+    if event.tag is not None and not _has_tag(value, event.tag):
+        _fail(f'"{text}" is not of type {event.tag.rsplit(":", 1)[-1]}', event.start_mark)
+    return float(value) if event.tag == "tag:yaml.org,2002:float" else value
+
+
+def _plain(text: str, event: yaml.ScalarEvent) -> Any:
+    """A plain scalar by the YAML 1.2 core schema, with the digit separators that its writers leave in."""
+    if _NULL.fullmatch(text):
+        return None
+    if _TRUE.fullmatch(text):
+        return True
+    if _FALSE.fullmatch(text):
+        return False
+    try:
+        if _DECIMAL.fullmatch(text):
+            return int(text.replace("_", ""))
+        if _PREFIXED.fullmatch(text):
+            return int(text, 0)
+        if _FLOAT.fullmatch(text):
+            return _finite(text.replace("_", ""))
+    except ValueError:
+        _fail("number is too large", event.start_mark)
+    if _NOT_FINITE.fullmatch(text):
+        _fail(f"{text} is not a finite number", event.start_mark)
+    return text
+
+
+def _has_tag(value: Any, tag: str) -> bool:
+    kinds = {"int": int, "float": int | float, "bool": bool, "null": type(None)}
+    kind = kinds[tag.rsplit(":", 1)[-1]]
+    return isinstance(value, kind) and (isinstance(value, bool) == (kind is bool))
+
+
+def _check_tag(event: Any) -> None:
+    if event.tag is not None and event.tag not in _JSON_TAGS:
+        _fail(f"tag {event.tag} is not allowed", event.start_mark)
+
+
+def _fail(problem: str, mark: yaml.Mark | None) -> NoReturn:
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    raise InvalidText(f"invalid YAML: {where}{' '.join(problem.split())}")

@@ -1,0 +1,1 @@
+"""PostgreSQL: tables by noun, transactions, the outbox, migrations."""

@@ -1,0 +1,84 @@
+"""The outbox: messages that are published if, and only if, the transaction that wrote them committed.
+
+Source: the transactional outbox of DESIGN section 3, rule 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.cluster import outbox
+from libs.events import subjects
+from libs.events.changes import (
+    AllocationChanged,
+    CheckpointChanged,
+    ExperimentChanged,
+    JobChanged,
+    PoolChanged,
+    PublicEvent,
+    TaskChanged,
+    TrialChanged,
+    UserChanged,
+    WorkspaceChanged,
+)
+from libs.events.logs import LogBatch
+from libs.events.orders import Order
+
+_ENTITY: Mapping[type[Struct], tuple[str, str]] = {
+    ExperimentChanged: ("experiment", "experiment_id"),
+    TrialChanged: ("trial", "trial_id"),
+    AllocationChanged: ("allocation", "allocation_id"),
+    TaskChanged: ("task", "task_id"),
+    JobChanged: ("job", "job_id"),
+    CheckpointChanged: ("checkpoint", "uuid"),
+    WorkspaceChanged: ("workspace", "workspace_id"),
+    UserChanged: ("user", "user_id"),
+    PoolChanged: ("pool", "pool"),
+}
+
+
+def message(subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A row of the outbox."""
+    return {"subject": subject, "payload": payload, "headers": dict(headers or {})}
+
+
+def event_message(event: PublicEvent) -> dict[str, Any]:
+    """The row that publishes a public event under its subject."""
+    entity, key = _ENTITY[type(event)]
+    ident = getattr(event, key)
+    headers = {"ce-type": f"resolute.v1.{entity}.{event.what}", "ce-subject": str(ident)}
+    return message(subjects.event(entity, ident, event.what), msgspec.json.encode(event), headers)
+
+
+def order_message(order: Order) -> dict[str, Any]:
+    """The row that puts an order into its bucket."""
+    key = subjects.order_key(order.pool, order.allocation)
+    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), msgspec.json.encode(order))
+
+
+def order_withdrawal(pool: str, allocation: str) -> dict[str, Any]:
+    """The row that deletes an order from its bucket (a tombstone of NATS ADR-8)."""
+    key = subjects.order_key(pool, allocation)
+    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), b"", {"KV-Operation": "DEL"})
+
+
+def log_message(batch: LogBatch) -> dict[str, Any]:
+    """The row that adds lines to the log of a task."""
+    return message(subjects.logs(batch.task), msgspec.msgpack.encode(batch))
+
+
+async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> None:
+    """Add messages to the transaction of ``connection``, to be published in this order after its commit."""
+    if rows:
+        await connection.execute(insert(outbox), list(rows))
+
+
+async def announce(connection: AsyncConnection, *events: PublicEvent) -> None:
+    """Add public events to the transaction of ``connection``."""
+    await enqueue(connection, *(event_message(event) for event in events))

@@ -1,0 +1,17 @@
+"""All tables. Importing this package registers every table with ``metadata``."""
+
+from libs.db.tables import checkpoints, cluster, experiments, logs, metrics, tasks, trials, users, workspaces
+from libs.db.tables.metadata import metadata
+
+__all__ = [
+    "checkpoints",
+    "cluster",
+    "experiments",
+    "logs",
+    "metadata",
+    "metrics",
+    "tasks",
+    "trials",
+    "users",
+    "workspaces",
+]

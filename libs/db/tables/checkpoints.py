@@ -1,0 +1,44 @@
+"""Checkpoints as reported, and the storage configurations in force when they were."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, Text
+
+from libs.db.tables.metadata import document, metadata, moment, serial_id
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("uuid", Text, primary_key=True),
+    Column("task_id", Text, nullable=False, index=True),
+    Column("allocation_id", Text),
+    Column("trial_id", BigInteger, index=True),
+    Column("experiment_id", BigInteger, index=True),
+    moment("report_time", nullable=False),
+    # COMPLETED, PARTIALLY_DELETED, DELETED (ACTIVE and ERROR exist on the wire only)
+    Column("state", Text, nullable=False),
+    document("resources", default="{}"),
+    document("metadata", default="{}"),
+    Column("steps_completed", BigInteger),
+    Column("size_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("storage_id", BigInteger),
+)
+
+storage_backends = Table(
+    "storage_backends",
+    metadata,
+    serial_id(),
+    document("config", nullable=False),
+    # SHA-256 of the canonical JSON of config: same configuration, same row.
+    Column("config_hash", LargeBinary, nullable=False, unique=True),
+)
+
+trial_sources = Table(
+    "trial_sources",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True),
+    Column("checkpoint_uuid", Text, primary_key=True),
+    Column("model_id", Integer),
+    Column("model_version", Integer),
+    Column("trial_source_info_type", Text, nullable=False),
+)

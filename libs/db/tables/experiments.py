@@ -1,0 +1,67 @@
+"""Experiments, what their searches know, and what their searches have yet to hear.
+
+The api writes an experiment and the state its owner asks for; the scheduler's engine writes everything that follows.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
+
+from libs.db.tables.metadata import document, metadata, moment, serial_id
+
+experiments = Table(
+    "experiments",
+    metadata,
+    serial_id(),
+    Column("state", Text, nullable=False),
+    document("config", nullable=False),
+    Column("original_config", Text, nullable=False),
+    Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False, index=True),
+    Column("parent_id", BigInteger),
+    Column("job_id", Text, nullable=False, unique=True),
+    Column("progress", Float),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
+    Column("notes", Text, nullable=False, server_default=""),
+    Column("unmanaged", Boolean, nullable=False, server_default=text("false")),
+    Column("external_id", Text, unique=True),
+    Column("best_trial_id", BigInteger),
+    moment("start_time", nullable=False),
+    moment("end_time"),
+    Column("checkpoint_size", BigInteger, nullable=False, server_default="0"),
+    Column("checkpoint_count", Integer, nullable=False, server_default="0"),
+    # Why it failed, for its owner to read.
+    Column("error", Text),
+    Column("ssh_private_key", Text, nullable=False, server_default=""),
+    Column("ssh_public_key", Text, nullable=False, server_default=""),
+)
+Index("ix_experiments_unfinished", experiments.c.id, postgresql_where=text("end_time IS NULL"))
+
+model_definitions = Table(
+    "model_definitions",
+    metadata,
+    Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True),
+    Column("tgz", LargeBinary, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+)
+
+searcher_snapshots = Table(
+    "searcher_snapshots",
+    metadata,
+    Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True),
+    document("snapshot", nullable=False),
+)
+
+# What the search of an experiment has yet to hear, in the order of ids. Written with the fact itself in one
+# transaction, deleted with the snapshot that has heard it in one transaction: each is heard exactly once.
+searcher_events = Table(
+    "searcher_events",
+    metadata,
+    serial_id(),
+    Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("trial_id", BigInteger, nullable=False),
+    # validation {metrics}, progress {progress}, early_exit {reason}, exited {state}
+    Column("kind", Text, nullable=False),
+    document("payload", default="{}"),
+    moment("created_at", default_now=True),
+)

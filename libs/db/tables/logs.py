@@ -1,0 +1,116 @@
+"""Task logs: the lines, how far each stream of them has come, and who writes.
+
+All of it is written by the logs service; the api and the scheduler read.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Final
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+)
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+
+from libs.db.tables.metadata import metadata, moment
+
+DEFAULT_PARTITION: Final = "task_logs_default"
+DAY_PARTITION: Final = "task_logs_d"
+"""Prefix of the partitions; a day follows: ``task_logs_d20260131``."""
+SHARD_LOCK: Final = 0x5E501075
+"""First key of the advisory locks under which a shard is written; the second is its number."""
+
+task_logs = Table(
+    "task_logs",
+    metadata,
+    # A page of a task is one index range: its lines by id. Ids of one task grow in the order of commits, because a
+    # writer takes them under the lock of the task's shard; so no line ever appears behind a reader's cursor.
+    Column("task_id", Text, primary_key=True),
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("ingested_at", TIMESTAMP(timezone=True), primary_key=True),
+    Column("timestamp", TIMESTAMP(timezone=True)),
+    # Bytes: a line may hold NUL, and need not be UTF-8.
+    Column("log", LargeBinary, nullable=False),
+    # What a search looks at, when log is not text that PostgreSQL can hold; NULL when it is.
+    Column("searchable", Text),
+    # TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL, or NULL for a line without a level
+    Column("level", Text),
+    Column("rank_id", Integer),
+    Column("stdtype", Text),
+    Column("source", Text),
+    Column("agent_id", Text),
+    Column("container_id", Text),
+    Column("allocation_id", Text),
+    postgresql_partition_by="RANGE (ingested_at)",
+)
+
+log_streams = Table(
+    "log_streams",
+    metadata,
+    Column("stream_key", Text, primary_key=True),
+    Column("task_id", Text, nullable=False, index=True),
+    Column("allocation_id", Text),
+    # False for streams that services write: gaps mean nothing there, and they need not end.
+    Column("contiguous", Boolean, nullable=False),
+    # Everything below is stored, except what missing lists: first and end of each gap, flat and ascending.
+    Column("next_seq", BigInteger, nullable=False),
+    Column("missing", ARRAY(BigInteger), nullable=False),
+    # When its end was stored; nothing follows, except what is missing.
+    moment("sealed_at"),
+    # ingested_at of all its lines lies between these two.
+    moment("opened_at", nullable=False),
+    moment("written_at", nullable=False),
+)
+Index("ix_log_streams_written_at", log_streams.c.written_at)
+
+# Batches that came before their predecessors. They wait here, not in memory: nothing is lost with a writer.
+log_parked = Table(
+    "log_parked",
+    metadata,
+    Column("stream_key", Text, primary_key=True),
+    Column("first_seq", BigInteger, primary_key=True),
+    Column("shard", SmallInteger, nullable=False),
+    # End of the batch: the seq after its last line.
+    Column("end_seq", BigInteger, nullable=False),
+    # A LogBatch in msgpack.
+    Column("batch", LargeBinary, nullable=False),
+    moment("parked_at", nullable=False),
+)
+Index("ix_log_parked_shard", log_parked.c.shard, log_parked.c.parked_at)
+
+# Who shares the shards now: a writer keeps its row fresh, the others count on it until it expires.
+log_writers = Table(
+    "log_writers",
+    metadata,
+    Column("writer", Text, primary_key=True),
+    moment("expires_at", nullable=False),
+)
+
+
+def partition_ddl() -> list[str]:
+    """Statements that make ``task_logs`` writable; run once, after the table. Days are added by the logs service."""
+    return [f"CREATE TABLE {DEFAULT_PARTITION} PARTITION OF task_logs DEFAULT"]
+
+
+def day_partition(day: date) -> str:
+    """Name of the partition of one day, UTC."""
+    return f"{DAY_PARTITION}{day:%Y%m%d}"
+
+
+def day_partition_ddl(day: date) -> str:
+    """The statement that adds the partition of one day, UTC, unless it is there."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {day_partition(day)} PARTITION OF task_logs"
+        f" FOR VALUES FROM ('{day} 00:00:00+00') TO ('{day + timedelta(days=1)} 00:00:00+00')"
+    )

@@ -1,0 +1,133 @@
+"""Jobs (what users submitted), tasks, and allocations (attempts to run a task)."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Sequence,
+    Table,
+    Text,
+    text,
+)
+
+from libs.db.tables.metadata import document, metadata, moment, serial_id
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("job_id", Text, primary_key=True),
+    # EXPERIMENT, NOTEBOOK, TENSORBOARD, SHELL, COMMAND, CHECKPOINT_GC, GENERIC
+    Column("job_type", Text, nullable=False),
+    Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("workspace_id", BigInteger, nullable=False, server_default="1"),
+    Column("pool", Text, nullable=False),
+    Column("priority", Integer),
+    Column("weight", Float, nullable=False, server_default="1"),
+    Column("max_slots", Integer),
+    moment("submitted_at", nullable=False),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("task_type", Text, nullable=False),
+    Column("job_id", Text, index=True),
+    Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("workspace_id", BigInteger, nullable=False, server_default="1"),
+    moment("start_time", nullable=False),
+    moment("end_time"),
+    # What to launch, for task types other than TRIAL.
+    document("spec"),
+    # tar.gz of the uploaded context, for task types other than TRIAL.
+    Column("context_tgz", LargeBinary),
+)
+
+allocations = Table(
+    "allocations",
+    metadata,
+    Column("allocation_id", Text, primary_key=True),
+    Column("task_id", Text, ForeignKey("tasks.task_id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("job_id", Text, nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("num_pods", Integer, nullable=False, server_default="1"),
+    Column("preemptible", Boolean, nullable=False, server_default=text("false")),
+    Column("preemption_timeout_s", Integer, nullable=False, server_default="3600"),
+    # PENDING, ASSIGNED, PULLING, STARTING, RUNNING, WAITING, TERMINATING, TERMINATED: moves forward only.
+    Column("state", Text, nullable=False),
+    moment("requested_at", nullable=False),
+    # When the planner gave it its slots; they are held until released_at.
+    moment("assigned_at"),
+    moment("start_time"),
+    moment("end_time"),
+    moment("released_at"),
+    Column("is_ready", Boolean, nullable=False, server_default=text("false")),
+    # Newest observation applied, and the pods it showed (list of PodSeen).
+    Column("revision", BigInteger, nullable=False, server_default="0"),
+    document("pods", default="[]"),
+    document("ports", default="{}"),
+    Column("proxy_address", Text),
+    document("blocked_nodes", default="[]"),
+    # Graceful: the task is asked to leave, and killed at the deadline.
+    moment("preempted_at"),
+    moment("preempt_deadline"),
+    Column("preempt_reason", Text),
+    Column("preempt_acked", Boolean, nullable=False, server_default=text("false")),
+    # Not graceful. killed_while_running: asked for before any of its pods had ended by itself.
+    moment("killed_at"),
+    Column("kill_reason", Text),
+    Column("killed_while_running", Boolean, nullable=False, server_default=text("false")),
+    Column("exit_reason", Text),
+    Column("exit_error", Text),
+    # '' or the class of the failure that decides what its owner does: FAILED, TRANSIENT, INVALID, INTERNAL
+    Column("exit_kind", Text, nullable=False, server_default=""),
+    # It ended with exit code 0 and nobody had asked it to.
+    Column("stopped_early", Boolean, nullable=False, server_default=text("false")),
+    Column("status_code", Integer),
+    # The owner of the task has reacted to the end of this allocation.
+    Column("settled", Boolean, nullable=False, server_default=text("false")),
+)
+Index("ix_allocations_live", allocations.c.pool, postgresql_where=text("released_at IS NULL"))
+Index("ix_allocations_unsettled", allocations.c.task_id, postgresql_where=text("NOT settled"))
+
+gather_members = Table(
+    "gather_members",
+    metadata,
+    Column("allocation_id", Text, ForeignKey("allocations.allocation_id", ondelete="CASCADE"), primary_key=True),
+    Column("request_uuid", Text, primary_key=True),
+    Column("num_peers", Integer, nullable=False),
+    document("data", nullable=False),
+    # Which request holds this membership: a second join with the same uuid takes it over.
+    Column("holder", Text, nullable=False),
+    moment("joined_at", default_now=True),
+)
+
+accelerator_data = Table(
+    "accelerator_data",
+    metadata,
+    serial_id(),
+    Column(
+        "allocation_id",
+        Text,
+        ForeignKey("allocations.allocation_id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("task_id", Text, nullable=False, index=True),
+    Column("node_name", Text, nullable=False, server_default=""),
+    Column("container_id", Text, nullable=False, server_default=""),
+    Column("accelerator_type", Text, nullable=False, server_default=""),
+    document("accelerator_uuids", default="[]"),
+)
+
+# Orders the lines that services add to the log of a task (libs/db/task_lines.py).
+task_line_seq = Sequence("task_line_seq", metadata=metadata)

@@ -1,0 +1,62 @@
+"""Trials (runs). State and restarts are the scheduler's; what the training code reports is written by the api."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Integer, Table, Text, UniqueConstraint, text
+
+from libs.db.tables.metadata import document, metadata, moment, serial_id
+
+trials = Table(
+    "trials",
+    metadata,
+    serial_id(),
+    Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), nullable=False),
+    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False),
+    Column("local_id", Integer, nullable=False, server_default="0"),
+    # NULL for trials of unmanaged experiments.
+    Column("request_id", Text),
+    Column("external_id", Text),
+    Column("seed", BigInteger, nullable=False, server_default="0"),
+    document("hparams", default="{}"),
+    Column("state", Text, nullable=False),
+    Column("restarts", Integer, nullable=False, server_default="0"),
+    # Number of the present allocation, 0 before the first; reports of any other run are refused.
+    Column("run_id", Integer, nullable=False, server_default="0"),
+    moment("start_time", nullable=False),
+    moment("end_time"),
+    Column("total_batches", Integer, nullable=False, server_default="0"),
+    document("summary_metrics", default="{}"),
+    Column("searcher_metric_value", Float),
+    # Smaller is better, whatever the search says.
+    Column("searcher_metric_signed", Float),
+    # Rows of the table metrics.
+    Column("best_validation_id", BigInteger),
+    Column("latest_validation_id", BigInteger),
+    Column("warm_start_checkpoint_uuid", Text),
+    Column("runner_state", Text, nullable=False, server_default=""),
+    Column("log_retention_days", Integer),
+    Column("log_policy_matched", Text),
+    Column("checkpoint_size", BigInteger, nullable=False, server_default="0"),
+    Column("checkpoint_count", Integer, nullable=False, server_default="0"),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
+    document("metadata"),
+    moment("last_activity"),
+    # The search decided that it should end; its allocation is asked to leave and it ends COMPLETED.
+    Column("stopped_by_searcher", Boolean, nullable=False, server_default=text("false")),
+    # Reported by user code (INVALID_HP), with the moment from which it is killed if it still runs.
+    Column("early_exit_reason", Text),
+    moment("early_exit_deadline"),
+    document("blocked_nodes", default="[]"),
+    Column("error", Text),
+    UniqueConstraint("experiment_id", "request_id"),
+    UniqueConstraint("experiment_id", "external_id"),
+)
+
+trial_tasks = Table(
+    "trial_tasks",
+    metadata,
+    Column("trial_id", BigInteger, ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True),
+    # 0 is the first; a continued trial has more.
+    Column("position", Integer, primary_key=True),
+    Column("task_id", Text, nullable=False, unique=True),
+)

@@ -1,0 +1,64 @@
+"""Users and the sessions by which they, their tokens and their tasks are known. Written by the api; task sessions by
+the scheduler. Tokens are stored as SHA-256 digests only."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, LargeBinary, Table, Text, text
+
+from libs.db.tables.metadata import metadata, moment, serial_id
+
+users = Table(
+    "users",
+    metadata,
+    serial_id(),
+    Column("username", Text, nullable=False, unique=True),
+    # NULL is a blank password, '' is no password that could ever match (spec/platform.md 2.1).
+    Column("password_hash", Text),
+    Column("display_name", Text, nullable=False, server_default=""),
+    Column("admin", Boolean, nullable=False, server_default=text("false")),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("remote", Boolean, nullable=False, server_default=text("false")),
+    moment("modified_at", default_now=True),
+    moment("last_auth_at"),
+    Column("agent_uid", Integer),
+    Column("agent_user", Text),
+    Column("agent_gid", Integer),
+    Column("agent_group", Text),
+)
+
+user_sessions = Table(
+    "user_sessions",
+    metadata,
+    serial_id(),
+    Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    # LOGIN (from a password), TASK (given to a task), ACCESS (det token create)
+    Column("token_type", Text, nullable=False),
+    moment("created_at", default_now=True),
+    moment("expires_at"),
+    moment("revoked_at"),
+    Column("description", Text, nullable=False, server_default=""),
+    # The job a TASK session was made for; the session ends with it.
+    Column("job_id", Text, index=True),
+)
+
+allocation_sessions = Table(
+    "allocation_sessions",
+    metadata,
+    serial_id(),
+    Column("allocation_id", Text, nullable=False, index=True),
+    Column("owner_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    moment("created_at", default_now=True),
+    # Set when the allocation ends: refused by the api from then on, accepted by the log intake a while longer.
+    moment("revoked_at"),
+)
+
+user_settings = Table(
+    "user_settings",
+    metadata,
+    Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("storage_path", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)

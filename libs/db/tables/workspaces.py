@@ -1,0 +1,57 @@
+"""Workspaces and their projects. Written by the api; deletion is carried out by the scheduler."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, func, text
+
+from libs.db.tables.metadata import document, metadata, moment, serial_id
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    serial_id(),
+    Column("name", Text, nullable=False),
+    Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
+    Column("immutable", Boolean, nullable=False, server_default=text("false")),
+    # '' is the normal state; DELETING, DELETE_FAILED
+    Column("state", Text, nullable=False, server_default=""),
+    Column("error_message", Text, nullable=False, server_default=""),
+    moment("created_at", default_now=True),
+    Column("agent_uid", Integer),
+    Column("agent_user", Text),
+    Column("agent_gid", Integer),
+    Column("agent_group", Text),
+    document("checkpoint_storage"),
+    Column("default_compute_pool", Text, nullable=False, server_default=""),
+    Column("default_aux_pool", Text, nullable=False, server_default=""),
+)
+Index("uq_workspaces_name_lower", func.lower(workspaces.c.name), unique=True)
+
+workspace_pins = Table(
+    "workspace_pins",
+    metadata,
+    Column("workspace_id", BigInteger, ForeignKey("workspaces.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    moment("pinned_at", default_now=True),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    serial_id(),
+    Column("workspace_id", BigInteger, ForeignKey("workspaces.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("key", Text, nullable=False, unique=True),
+    Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
+    Column("archived", Boolean, nullable=False, server_default=text("false")),
+    Column("immutable", Boolean, nullable=False, server_default=text("false")),
+    Column("state", Text, nullable=False, server_default=""),
+    Column("error_message", Text, nullable=False, server_default=""),
+    moment("created_at", default_now=True),
+    document("notes", default="[]"),
+    # Counter behind the local ids of runs, KEY-<n>.
+    Column("max_local_id", Integer, nullable=False, server_default="0"),
+    UniqueConstraint("workspace_id", "name"),
+)

@@ -1,0 +1,46 @@
+"""Capacity: what a pool could run, as its launcher sees it; a value in the KV bucket ``CAPACITY`` per pool."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Device(Struct, frozen=True, kw_only=True):
+    id: str
+    """Slot id on the node: ``000``, ``001``, ..."""
+    allocation: str | None = None
+    container: str | None = None
+    """Id of the container that holds the slot; set without ``allocation`` when the holder is not ours."""
+
+
+class NodeCapacity(Struct, frozen=True, kw_only=True):
+    name: str
+    addresses: tuple[str, ...] = ()
+    registered_at: str = ""
+    """RFC 3339."""
+    slot_type: str = "cpu"
+    devices: tuple[Device, ...] = ()
+    enabled: bool = True
+    draining: bool = False
+    aux_containers: tuple[str, ...] = ()
+    """Allocations without slots that run here."""
+
+    @property
+    def slots(self) -> int:
+        return len(self.devices)
+
+
+class PoolCapacity(Struct, frozen=True, kw_only=True, tag_field="type", tag="pool.capacity"):
+    pool: str
+    backend: str
+    """``process`` or ``kubernetes``."""
+    nodes: tuple[NodeCapacity, ...] = ()
+    slot_type: str = "cpu"
+    max_slots_per_pod: int = 0
+    max_aux_containers_per_node: int = 100
+    quota_slots: int | None = None
+    seen_at: str = ""
+
+    @property
+    def slots(self) -> int:
+        return sum(node.slots for node in self.nodes if node.enabled)

@@ -1,0 +1,45 @@
+"""Observations: what a launcher sees of one allocation, whole, each time something about it changed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+PodState = Literal["ASSIGNED", "PULLING", "STARTING", "RUNNING", "TERMINATED"]
+FailureKind = Literal["", "FAILED", "ABORTED", "NODE_LOST", "DELETED", "LAUNCH_ERROR", "IMAGE_PULL"]
+
+
+class PodSeen(Struct, frozen=True, kw_only=True):
+    name: str
+    """Identity of the pod; shown as the container id of its log lines."""
+    state: PodState
+    node: str = ""
+    addresses: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    """Ids of the slots it holds on its node."""
+    exit_code: int | None = None
+    failure: FailureKind = ""
+    """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code, ABORTED never started."""
+    message: str = ""
+
+
+class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", tag="allocation.observed"):
+    """All pods of one allocation as last seen; the highest ``revision`` wins, so reordering does no harm.
+
+    ``revision`` grows with every observation of the allocation, also over restarts of the launcher.
+    ``gone`` says that nothing of the allocation exists any more and nothing more will be seen.
+    """
+
+    allocation: str
+    pool: str
+    revision: int
+    pods: tuple[PodSeen, ...] = ()
+    num_pods: int = 1
+    gone: bool = False
+    stopped: bool = False
+    """It ended because an order said stop, before any of its pods had ended by itself."""
+    failure: FailureKind = ""
+    """Failure of the allocation as a whole, as when its objects were refused or deleted by somebody."""
+    message: str = ""
+    quota_blocked: bool = False

@@ -1,0 +1,127 @@
+"""Orders: the state the scheduler wants one allocation to be in; the launcher of its pool makes it so.
+
+An order is a value in the KV bucket ``ORDERS``, not a message: a launcher that was away reads what is there now.
+The order says what the task *is*; environment, files and manifests are made of it in the launcher, for all backends alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+TaskType = Literal["TRIAL", "NOTEBOOK", "SHELL", "COMMAND", "TENSORBOARD", "CHECKPOINT_GC", "GENERIC"]
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """Who the task runs as: the Resolute user, and the POSIX identity inside the container."""
+
+    username: str
+    uid: int = 0
+    user: str = "root"
+    gid: int = 0
+    group: str = "root"
+
+
+class ProxyPort(Struct, frozen=True, kw_only=True):
+    service_id: str
+    port: int
+    proxy_tcp: bool = False
+    unauthenticated: bool = False
+
+
+class BindMount(Struct, frozen=True, kw_only=True):
+    host_path: str
+    container_path: str
+    """Relative paths are meant relative to the working directory of the task."""
+    read_only: bool = False
+    propagation: str = "rprivate"
+
+
+class Environment(Struct, frozen=True, kw_only=True):
+    """The user's ``environment`` section, already resolved for the slot type of the allocation."""
+
+    image: str = ""
+    variables: tuple[str, ...] = ()
+    """``K=V`` in the user's order; an entry without ``=`` is a variable with an empty value."""
+    force_pull_image: bool = False
+    registry_auth: dict[str, str] | None = None
+    pod_spec: dict[str, Any] | None = None
+    add_capabilities: tuple[str, ...] = ()
+    drop_capabilities: tuple[str, ...] = ()
+
+
+class TaskFile(Struct, frozen=True, kw_only=True):
+    """A file of this one task below ``/run/determined``; what every task of a type gets is not listed here."""
+
+    path: str
+    content: bytes
+    mode: int = 0o600
+
+
+class TrialTask(Struct, frozen=True, kw_only=True):
+    experiment_id: int
+    trial_id: int
+    trial_run_id: int
+    seed: int
+    config: dict[str, Any]
+    """The experiment's complete stored configuration."""
+    hparams: dict[str, Any]
+    steps_completed: int = 0
+    latest_checkpoint: str | None = None
+    ssh_private_key: str = ""
+    ssh_public_key: str = ""
+
+
+class TaskSpec(Struct, frozen=True, kw_only=True):
+    """Everything a launcher needs to run one allocation, and nothing about any other."""
+
+    task: str
+    task_type: TaskType
+    name: str
+    """What users read, as in ``Trial 3 (Experiment 1)``."""
+    description: str
+    """What operators read in names of objects, as in ``exp-1-trial-3-attempt-1``."""
+    cluster_id: str
+    workspace: str = ""
+    owner: Owner
+    slots: int
+    """Slots over all pods; 0 is an auxiliary task."""
+    num_pods: int = 1
+    session_token: str
+    user_token: str
+    environment: Environment = Environment()
+    trial: TrialTask | None = None
+    argv: tuple[str, ...] = ()
+    """Arguments of the entrypoint script of the task type; empty for trials."""
+    extra_environment: tuple[tuple[str, str], ...] = ()
+    files: tuple[TaskFile, ...] = ()
+    work_dir: str | None = None
+    startup_hook: str = ""
+    bind_mounts: tuple[BindMount, ...] = ()
+    shared_fs_host_path: str | None = None
+    """Host directory that the task sees as ``/determined_shared_fs``."""
+    proxy_ports: tuple[ProxyPort, ...] = ()
+    ports: dict[str, int] = {}
+    """Ports reserved for this allocation, by environment variable (``DTRAIN_SSH_PORT`` ...)."""
+    network_mode: str = "bridge"
+    shm_size_bytes: int | None = None
+    blocked_nodes: tuple[str, ...] = ()
+    priority: int | None = None
+
+    @property
+    def slots_per_pod(self) -> int:
+        return self.slots // self.num_pods
+
+
+class Order(Struct, frozen=True, kw_only=True, tag_field="type", tag="order"):
+    """Run this, or stop it. Absence of an order means that nothing of the allocation may exist."""
+
+    allocation: str
+    pool: str
+    desired: Literal["run", "stop"]
+    spec: TaskSpec | None = None
+    """Present when ``desired`` is ``run``."""
+    grace_s: float = 15.0
+    """With ``stop``: seconds between SIGTERM and SIGKILL."""
+    reason: str = ""

@@ -1,0 +1,84 @@
+"""Names on the bus: streams, buckets and subjects. No other module spells one."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+EVENTS_STREAM: Final = "EVENTS"
+LOGS_STREAM: Final = "LOGS"
+ORDERS_BUCKET: Final = "ORDERS"
+CAPACITY_BUCKET: Final = "CAPACITY"
+
+EVENT_PREFIX: Final = "resolute.v1"
+ALL_EVENTS: Final = f"{EVENT_PREFIX}.>"
+ALL_LOGS: Final = "logs.>"
+LOG_SHARDS: Final = 8
+"""Number of log shards. All lines of a task share a shard, so one writer at a time stores them, in order."""
+
+
+def token(ident: object) -> str:
+    """An id as one token of a subject or key: letters, digits and ``-`` stay, ``.`` becomes ``_``, the rest ``=XX``.
+
+    The result never contains a dot, a wildcard or white space. A literal ``_`` is escaped too, so that two ids never
+    share a token.
+    """
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char == "-") else "_" if char == "." else _escaped(char)
+        for char in str(ident)
+    )
+
+
+def _escaped(char: str) -> str:
+    return "".join(f"={byte:02X}" for byte in char.encode())
+
+
+def event(entity: str, ident: object, what: str) -> str:
+    """Subject of an event: ``resolute.v1.<entity>.<id>.<what>``."""
+    return f"{EVENT_PREFIX}.{entity}.{token(ident)}.{what}"
+
+
+def events_of(entity: str, ident: object | None = None, what: str = "*") -> str:
+    """Filter for the events of one entity, or of all of its kind when ``ident`` is None."""
+    return f"{EVENT_PREFIX}.{entity}.{'*' if ident is None else token(ident)}.{what}"
+
+
+def order_key(pool: str, allocation: str) -> str:
+    """Key of an order in the bucket ``ORDERS``: ``<pool>.<allocation>``."""
+    return f"{token(pool)}.{token(allocation)}"
+
+
+def orders_of(pool: str) -> str:
+    """Filter for the keys of one pool's orders."""
+    return f"{token(pool)}.*"
+
+
+def capacity_key(pool: str) -> str:
+    return token(pool)
+
+
+def kv_subject(bucket: str, key: str) -> str:
+    """Subject behind a key of a KV bucket (NATS ADR-8), for writers that publish instead of calling put."""
+    return f"$KV.{bucket}.{key}"
+
+
+def log_shard(task: str) -> int:
+    return zlib.crc32(task.encode()) % LOG_SHARDS
+
+
+def logs(task: str) -> str:
+    """Subject of a log batch: ``logs.<shard>.<task>``."""
+    return f"logs.{log_shard(task)}.{token(task)}"
+
+
+def logs_of_shard(shard: int) -> str:
+    return f"logs.{shard}.*"
+
+
+def log_stored(task: str) -> str:
+    """Core NATS subject (not kept) that tells followers of a task's logs to look again."""
+    return f"resolute.logs.{token(task)}.stored"
+
+
+def rpc(service: str, verb: str) -> str:
+    return f"resolute.rpc.{service}.{verb}"

@@ -1,0 +1,36 @@
+"""Identifiers and their formats (spec/harness-protocol.md section 1)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NewType
+
+ExperimentId = NewType("ExperimentId", int)
+TrialId = NewType("TrialId", int)
+TaskId = NewType("TaskId", str)
+AllocationId = NewType("AllocationId", str)
+JobId = NewType("JobId", str)
+UserId = NewType("UserId", int)
+PoolName = NewType("PoolName", str)
+
+
+def new_uuid() -> str:
+    """A random version 4 UUID in its usual text form."""
+    return str(uuid.uuid4())
+
+
+def trial_task_id(experiment: int, request_id: str, continuation: int = 0) -> TaskId:
+    """Task id of a trial: ``<experiment>.<request id>``, with ``-<n>`` for the n-th continuation."""
+    suffix = f"-{continuation}" if continuation else ""
+    return TaskId(f"{experiment}.{request_id}{suffix}")
+
+
+def allocation_id(task: str, run: int) -> AllocationId:
+    """Allocation id of the ``run``-th attempt (1 is the first) at a task."""
+    return AllocationId(f"{task}.{run}")
+
+
+def task_of_allocation(allocation: str) -> TaskId | None:
+    """The task an allocation belongs to: what stands before the last dot; None for an id without a dot."""
+    task, dot, _ = allocation.rpartition(".")
+    return TaskId(task) if dot and task else None

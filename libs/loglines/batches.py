@@ -1,0 +1,60 @@
+"""From lines to messages: batches that fit into one message of the bus, and the ids that make them recognisable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from libs.events.logs import LogBatch, LogLine
+
+MAX_BATCH_BYTES: Final = 512 * 1024
+"""Aimed at; a batch exceeds it by one line at most. A message of NATS may have 1 MiB (spec/logs.md 13.9)."""
+_LINE_OVERHEAD: Final = 64
+"""Generous for the numbers, the short words and the framing of a line."""
+
+
+def split_batches(
+    task: str,
+    stream: str,
+    lines: Sequence[LogLine],
+    *,
+    end_seq: int | None = None,
+    contiguous: bool = True,
+    limit_bytes: int = MAX_BATCH_BYTES,
+) -> Iterator[LogBatch]:
+    """The lines of one stream, in order, as batches for publication in this order.
+
+    lines    ascending by ``seq``; no line longer than ``cutting.MAX_LINE_BYTES``
+    end_seq  given when the stream ends here: the number of its lines. The last batch, maybe one without lines, says so.
+    """
+    batch: list[LogLine] = []
+    size = 0
+    for line in lines:
+        line_bytes = _encoded_size(line)
+        if batch and size + line_bytes > limit_bytes:
+            yield LogBatch(task=task, stream=stream, lines=tuple(batch), contiguous=contiguous)
+            batch, size = [], 0
+        batch.append(line)
+        size += line_bytes
+    if end_seq is not None:
+        yield LogBatch(
+            task=task, stream=stream, lines=tuple(batch), contiguous=contiguous, end_of_stream=True, end_seq=end_seq
+        )
+    elif batch:
+        yield LogBatch(task=task, stream=stream, lines=tuple(batch), contiguous=contiguous)
+
+
+def message_id(batch: LogBatch) -> str:
+    """``Nats-Msg-Id``: the same for the same lines only.
+
+    Both ends are in it: a shipper that was restarted may send the same first line with more lines behind it, and the
+    bus would take that for a copy.
+    """
+    first = batch.lines[0].seq if batch.lines else ""
+    last = batch.lines[-1].seq if batch.lines else ""
+    return f"{batch.stream}:{first}-{last}{'.' if batch.end_of_stream else ''}"
+
+
+def _encoded_size(line: LogLine) -> int:
+    idents = len(line.agent_id or "") + len(line.container_id or "") + len(line.allocation_id or "")
+    return len(line.log) + idents + _LINE_OVERHEAD

@@ -1,0 +1,9 @@
+"""Pod specs that users write: how layers of them are merged, and what they may not set.
+
+Source: spec/kubernetes.md 5 and 6.
+"""
+
+from libs.podspec.merge import InvalidPodPatch, merge_pod
+from libs.podspec.refusals import MAIN_CONTAINER, Refusal, refusals
+
+__all__ = ["MAIN_CONTAINER", "InvalidPodPatch", "Refusal", "merge_pod", "refusals"]

@@ -1,0 +1,180 @@
+"""A search as the experiment engine drives it: the bookkeeping that all methods share, around one of them.
+
+Everything a search knows is in its snapshot. Events may arrive twice: what was handled once does nothing again, and a
+trial that is over takes no further part. Source: spec/experiments.md 3.1 and 4.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from libs.searchers.actions import Action, Create, Shutdown
+from libs.searchers.adaptive_asha import AdaptiveAshaSearch
+from libs.searchers.asha import AshaSearch
+from libs.searchers.brackets import plan_brackets
+from libs.searchers.config import (
+    AdaptiveAshaConfig,
+    AsyncHalvingConfig,
+    GridConfig,
+    RandomConfig,
+    SearcherConfig,
+    SingleConfig,
+    parse_searcher,
+)
+from libs.searchers.errors import UnknownTrialError
+from libs.searchers.events import ExitedReason
+from libs.searchers.grid import GridSearch
+from libs.searchers.method import MethodAction, SearchMethod
+from libs.searchers.random_search import RandomSearch
+from libs.searchers.reports import Goal
+from libs.searchers.rng import RandomStream
+from libs.searchers.space import parse_space
+from libs.searchers.trial_source import TrialSource
+
+TrialSet = dict[str, bool]
+"""Request ids of trials, in the form of the snapshot: every value is true."""
+
+
+class Ledger(Struct):
+    """What became of the trials; ``exits`` are those that ended early, each also in ``cancels`` or ``failures``."""
+
+    trials_requested: int = 0
+    trials_created: TrialSet = {}
+    trials_closed: TrialSet = {}
+    exits: TrialSet = {}
+    cancels: TrialSet = {}
+    failures: TrialSet = {}
+    trial_progress: dict[str, float] = {}
+
+
+class Searcher:
+    """One search. Not for sharing: every call moves it on, and the caller stores its snapshot with the actions."""
+
+    def __init__(self, *, method: SearchMethod, stream: RandomStream, ledger: Ledger) -> None:
+        self._method = method
+        self._stream = stream
+        self._ledger = ledger
+
+    @classmethod
+    def create(cls, config_searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], seed: int) -> Self:
+        """Set up a new search from the stored configuration; ask it for ``initial_trials`` next.
+
+        seed  0..2^32-1; same configuration, seed and events: same actions, down to the request ids
+        Raises InvalidSearcher or InvalidSpace.
+        """
+        stream = RandomStream.from_seed(seed)
+        trials = TrialSource(parse_space(hyperparameters), stream)
+        return cls(method=build_method(parse_searcher(config_searcher), trials), stream=stream, ledger=Ledger())
+
+    @classmethod
+    def restore(
+        cls, config_searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], snapshot: Mapping[str, Any]
+    ) -> Self:
+        """Continue the search whose ``snapshot()`` this is; its configuration is not part of it."""
+        stream = RandomStream.restore(snapshot["rand"])
+        trials = TrialSource(parse_space(hyperparameters), stream)
+        method = build_method(parse_searcher(config_searcher), trials, snapshot["search_method_state"])
+        return cls(method=method, stream=stream, ledger=msgspec.convert(snapshot, Ledger))
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that the search knows, as plain values that JSON can carry; later events leave it unchanged."""
+        ledger: dict[str, Any] = msgspec.to_builtins(self._ledger)
+        return ledger | {"rand": self._stream.snapshot(), "search_method_state": self._method.snapshot()}
+
+    def initial_trials(self) -> list[Action]:
+        """The trials to begin with; nothing when they were asked for before."""
+        return [] if self._ledger.trials_requested else self._record(self._method.initial_trials())
+
+    def trial_created(self, request_id: str) -> list[Action]:
+        """A Create was carried out: from here on the trial can have events."""
+        if request_id not in self._ledger.trials_created:
+            self._ledger.trials_created[request_id] = True
+            self._ledger.trial_progress[request_id] = 0.0
+        return []
+
+    def validation_completed(self, request_id: str, metrics: Mapping[str, Any]) -> list[Action]:
+        """A trial validated; ``metrics`` is its whole report. Does nothing when ``missing_metrics`` are missing."""
+        if self._is_over(request_id):
+            return []
+        return self._record(self._method.validation_completed(request_id, metrics))
+
+    def missing_metrics(self, metrics: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of metrics that the search needs and a report does not give as numbers: something to tell the user."""
+        return self._method.missing_metrics(metrics)
+
+    def trial_exited_early(self, request_id: str, reason: ExitedReason) -> list[Action]:
+        """A trial ends for another reason than being done; ``trial_exited`` must follow."""
+        if self._is_over(request_id):
+            return []
+        self._ledger.exits[request_id] = True
+        match reason:
+            case ExitedReason.INVALID_HP | ExitedReason.INIT_INVALID_HP:
+                del self._ledger.trial_progress[request_id]
+            case ExitedReason.USER_CANCELED:
+                self._ledger.cancels[request_id] = True
+            case ExitedReason.ERRORED:
+                self._ledger.failures[request_id] = True
+            case _:
+                assert_never(reason)
+        return self._record(self._method.trial_exited_early(request_id, reason))
+
+    def trial_exited(self, request_id: str) -> list[Action]:
+        """A trial is over; ends with Shutdown when it was the last one."""
+        if self._is_closed(request_id):
+            return []
+        ledger = self._ledger
+        ledger.trials_closed[request_id] = True
+        actions = self._record(self._method.trial_exited(request_id))
+        if len(ledger.trials_closed) < ledger.trials_requested:
+            return actions
+        canceled = len(ledger.cancels) >= ledger.trials_requested
+        failed = len(ledger.failures) >= ledger.trials_requested
+        return [*actions, Shutdown(cancel=canceled, failure=failed)]
+
+    def set_trial_progress(self, request_id: str, progress: float) -> None:
+        """Note how far a running trial is, 0..1; anything else, and anything lower than noted before, is dropped.
+
+        Reports may come late or twice, and a restarted trial begins again below where it was.
+        """
+        if not self._is_over(request_id) and 0.0 <= progress <= 1.0:
+            self._ledger.trial_progress[request_id] = max(self._ledger.trial_progress[request_id], progress)
+
+    def progress(self) -> float:
+        """How far the search is, 0..1."""
+        return self._method.progress(self._ledger.trial_progress, self._ledger.trials_closed)
+
+    def _is_over(self, request_id: str) -> bool:
+        return self._is_closed(request_id) or request_id in self._ledger.exits
+
+    def _is_closed(self, request_id: str) -> bool:
+        if request_id not in self._ledger.trials_created:
+            raise UnknownTrialError(request_id)
+        return request_id in self._ledger.trials_closed
+
+    def _record(self, actions: list[MethodAction]) -> list[Action]:
+        self._ledger.trials_requested += sum(isinstance(action, Create) for action in actions)
+        return list(actions)
+
+
+def build_method(
+    config: SearcherConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None = None
+) -> SearchMethod:
+    """The search method that a configuration names: new, or as its own snapshot left it."""
+    match config:
+        case SingleConfig() | RandomConfig():
+            return RandomSearch.build(config, trials, snapshot)
+        case GridConfig():
+            return GridSearch.build(config, trials, snapshot)
+        case AsyncHalvingConfig():
+            (bracket,) = plan_brackets(config)
+            return AshaSearch.build(bracket, _goal(config), trials, snapshot)
+        case AdaptiveAshaConfig():
+            return AdaptiveAshaSearch.build(plan_brackets(config), _goal(config), trials, snapshot)
+        case _:
+            assert_never(config)
+
+
+def _goal(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> Goal:
+    return Goal(config.metric, config.time_metric, config.smaller_is_better)

@@ -1,0 +1,93 @@
+"""Logs and metrics, set up the same way in every service.
+
+Log with ``structlog.get_logger()``: a fixed event name, facts as fields (``log.info("gang.waiting", slots=16)``).
+Metrics belong to one registry of the process; each module makes the ones it counts where it counts them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated, Final, Literal, TextIO
+
+import structlog
+from msgspec import Meta, Struct
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from structlog.typing import Processor
+
+REGISTRY: Final = CollectorRegistry()
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    log_format: Literal["json", "console"] = "json"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    metrics_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    """Port of ``/metrics`` for services without HTTP of their own; 0 picks a free one, None offers none."""
+
+
+def configure_logging(settings: TelemetrySettings, *, service: str, stream: TextIO | None = None) -> None:
+    """Write one line per event to ``stream`` (standard error when None), including what libraries log.
+
+    Every line has ``event``, ``level``, ``timestamp`` (UTC, RFC 3339) and ``service``; exceptions carry their stack.
+    """
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    rendered: list[Processor] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if settings.log_format == "json"
+        else [structlog.dev.ConsoleRenderer(colors=False)]
+    )
+    structlog.configure(
+        processors=[
+            *shared,
+            structlog.processors.StackInfoRenderer(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[settings.log_level.upper()]),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+
+    def add_service(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event.setdefault("service", service)
+        return event
+
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, add_service, *rendered],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+
+
+def counter(name: str, documentation: str, *labels: str) -> Counter:
+    """A counter of this process; ``name`` ends in ``_total``."""
+    return Counter(name, documentation, labels, registry=REGISTRY)
+
+
+def gauge(name: str, documentation: str, *labels: str) -> Gauge:
+    return Gauge(name, documentation, labels, registry=REGISTRY)
+
+
+def histogram(name: str, documentation: str, *labels: str, buckets: tuple[float, ...] | None = None) -> Histogram:
+    """A histogram of this process; ``name`` ends in its unit, ``buckets`` are upper bounds in that unit."""
+    if buckets is None:
+        return Histogram(name, documentation, labels, registry=REGISTRY)
+    return Histogram(name, documentation, labels, registry=REGISTRY, buckets=buckets)
+
+
+def value(name: str, **labels: str) -> float:
+    """Present value of a sample as it appears in ``/metrics``; 0.0 for one that nothing has counted yet."""
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def exposition() -> bytes:
+    """All metrics of the process in the Prometheus text format."""
+    return generate_latest(REGISTRY)

@@ -1,0 +1,82 @@
+"""Who a request says it comes from: finding the token among headers and cookies.
+
+Source: spec/platform.md 2.2 (precedence), spec/tasks-and-cli.md 1.6. What a token is worth is decided in ``access/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from libs.errors import Unauthenticated
+from libs.ids import AllocationId, UserId
+
+AUTH_COOKIE: Final = "auth"
+USER_TOKEN_HEADER: Final = "grpc-metadata-x-user-token"  # noqa: S105  (a header's name)
+ALLOCATION_TOKEN_HEADER: Final = "grpc-metadata-x-allocation-token"  # noqa: S105  (a header's name)
+
+
+class TokenKind(Enum):
+    USER = "user"
+    ALLOCATION = "allocation"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A token and the kind of session it claims to belong to; nothing is verified yet."""
+
+    token: str
+    kind: TokenKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who sent a request, after its token was verified.
+
+    allocation_id  set when a task sent it with the token of its allocation; it then acts as the task's owner
+    session_id     the row of the login session or access token; None for an allocation token
+    """
+
+    user_id: UserId
+    username: str
+    admin: bool = False
+    allocation_id: AllocationId | None = None
+    session_id: int | None = None
+
+
+def find_credentials(headers: Mapping[str, str], *, allow_allocation: bool = True) -> Credentials:
+    """The token that counts: ``x-user-token``, then ``Authorization`` (or the cookie), then the allocation token.
+
+    headers           lower-case name -> value
+    allow_allocation  routes outside of /api/v1 do not know allocation tokens
+    Raises Unauthenticated: ``token missing``, or ``invalid credentials`` for a malformed header.
+    """
+    if user := headers.get(USER_TOKEN_HEADER):
+        return Credentials(_bearer(user), TokenKind.USER)
+    if authorization := headers.get("authorization"):
+        return Credentials(_bearer(authorization), TokenKind.USER)
+    if cookie := _auth_cookie(headers.get("cookie", "")):
+        return Credentials(cookie, TokenKind.USER)
+    if allow_allocation and (allocation := headers.get(ALLOCATION_TOKEN_HEADER)):
+        return Credentials(_bearer(allocation), TokenKind.ALLOCATION)
+    raise Unauthenticated("token missing")
+
+
+def _bearer(value: str) -> str:
+    scheme, _, token = value.partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token or " " in token:
+        raise Unauthenticated("invalid credentials")
+    return token
+
+
+def _auth_cookie(header: str) -> str:
+    if AUTH_COOKIE not in header:
+        return ""
+    for part in header.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == AUTH_COOKIE:
+            return value.strip().strip('"')
+    return ""

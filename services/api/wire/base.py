@@ -1,0 +1,145 @@
+"""What every REST shape is made of: the message base class and the scalar types of the wire.
+
+The clients were generated from protobuf definitions, so the JSON follows the protobuf mapping (spec/platform.md 1.1):
+every field is present also when it holds its zero value, 64-bit integers are strings, enums go by their full name,
+and only what was declared optional may be missing. In a message of this project:
+
+    text: str = ""                      always emitted
+    parent: Workspace | None = None     a sub-message: ``null`` when unset
+    end_time: str | UnsetType = UNSET   proto3 ``optional`` or a one-of member: the key is left out when unset
+    states: list[State] = []            never null
+    checkpoint_size: Int64 = "0"        made with ``int64(n)``, read with ``int(text)``
+    loss: Double = 0.0                  made with ``double(x)``, read with ``float(value)``
+    start_time: str | None = None       made with ``timestamp(moment)``
+    config: dict[str, Any] | None       free form; made with ``struct_value(obj)``
+
+In a request, null means absent, unless the field admits None, which then is what null becomes: a field typed
+``X | None | UnsetType`` can tell "remove it" from "leave it". A plain ``int`` is a 32-bit integer, as nearly all are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from msgspec import Meta, Struct
+
+
+class Message(Struct, kw_only=True, rename="camel", omit_defaults=False):
+    """Base of all REST bodies, replies and query structs: snake_case in Python, camelCase on the wire.
+
+    ``kw_only`` is not inherited: a message with a field that has no default repeats it, ``class X(Message, kw_only=True)``.
+    """
+
+
+class Empty(Message):
+    """The reply of an endpoint that has nothing to say: ``{}``."""
+
+
+class Pagination(Message):
+    """Which part of a list a reply holds; ``services/api/http/pagination.py`` computes it."""
+
+    offset: int = 0
+    limit: int = 0
+    start_index: int = 0
+    end_index: int = 0
+    total: int = 0
+
+
+class WireEnum(str, Enum):
+    """An enum that is known by its full name and, on input, also by its number.
+
+    Members are pairs, the zero member first::
+
+        class OrderBy(WireEnum):
+            UNSPECIFIED = "ORDER_BY_UNSPECIFIED", 0
+            ASC = "ORDER_BY_ASC", 1
+
+    The value of a member is its wire name.
+    """
+
+    number: int
+
+    def __new__(cls, name: str, number: int) -> Self:
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.number = number
+        return member
+
+    @classmethod
+    def by_number(cls, number: int) -> Self | None:
+        """The member with this number, or None."""
+        return next((member for member in cls if member.number == number), None)
+
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+Int32: TypeAlias = Annotated[int, Meta(ge=INT32_MIN, le=INT32_MAX)]
+"""The same as ``int`` in a message; spelled out on hot request types it spares the decoder a scan of the body."""
+
+# Up to 18 digits are certain to fit; the decoder checks longer ones exactly.
+Int64: TypeAlias = Annotated[
+    str, Meta(pattern=r"^-?(0|[1-9][0-9]{0,17})$(?!\n)", extra_json_schema={"format": "int64"}, extra={"int64": True})
+]
+"""A 64-bit integer: a string of digits on the wire; requests may also send a number."""
+
+Double: TypeAlias = float | Literal["NaN", "Infinity", "-Infinity"]
+"""A double that may be non-finite. Requests that only need the number say ``float``, which accepts the names too."""
+
+Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A moment in a request, RFC 3339 with an offset; replies use ``timestamp()``."""
+
+
+def int64(value: int) -> Int64:
+    """A 64-bit integer as it goes over the wire."""
+    return str(value)
+
+
+def double(value: float) -> Double:
+    """A double as it goes over the wire: non-finite values by name, because JSON has no numbers for them."""
+    if math.isfinite(value):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def timestamp(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC with ``Z`` and the shortest of 0, 3 or 6 fractional digits that loses nothing.
+
+    A moment without a zone is taken as UTC. None stays None, which the client reads as "not set".
+    """
+    if moment is None:
+        return None
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    whole = utc.replace(tzinfo=None, microsecond=0).isoformat()
+    if utc.microsecond == 0:
+        return whole + "Z"
+    if utc.microsecond % 1000 == 0:
+        return f"{whole}.{utc.microsecond // 1000:03d}Z"
+    return f"{whole}.{utc.microsecond:06d}Z"
+
+
+def timestamp_ms(moment: datetime) -> str:
+    """RFC 3339 in UTC with exactly three fractional digits, for lists that clients sort by the text."""
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{utc.replace(tzinfo=None, microsecond=0).isoformat()}.{utc.microsecond // 1000:03d}Z"
+
+
+def struct_value(value: Any) -> Any:
+    """Free-form JSON as protobuf prints a Struct: integral floats as integers, non-finite ones by name.
+
+    Takes what a JSON decoder gives (and tuples); returns new containers and leaves the argument unchanged.
+    """
+    if isinstance(value, float):
+        # From 1e21 on the reference prints an exponent, and so does msgspec for floats.
+        return int(value) if value.is_integer() and abs(value) < 1e21 else double(value)
+    if isinstance(value, Mapping):
+        return {key: struct_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [struct_value(item) for item in value]
+    return value
