@@ -45,7 +45,7 @@ def per_slot_type(item: Shape, **whole_value: Shape) -> Shape:
     item         the shape for one type of slot
     whole_value  JSON type and shape of a value that holds for every type of slot
     """
-    each = record({slot_type: item for slot_type in (*SLOT_TYPES, _LEGACY_SLOT_TYPE)})
+    each = record(dict.fromkeys((*SLOT_TYPES, _LEGACY_SLOT_TYPE), item))
     for_all = {kind: converted(shape, _for_all_slot_types) for kind, shape in whole_value.items()}
     return by_type(**for_all, object=converted(each, _without_legacy_name))
 
@@ -67,7 +67,7 @@ proxy_port: Final = record(
     required=("proxy_port",),
     defaults={"proxy_tcp": False, "unauthenticated": False, "default_service_id": False},
 )
-registry_auth: Final = record({field: text for field in _REGISTRY_FIELDS})
+registry_auth: Final = record(dict.fromkeys(_REGISTRY_FIELDS, text))
 
 
 def pod_spec(value: Any, path: str) -> Read:

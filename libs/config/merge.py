@@ -94,10 +94,7 @@ def _space(high: Any, low: Any) -> Any:
 
 
 def _top_space(high: Object, low: Object) -> Object:
-    return {
-        **{key: _space(high[key], value) if key in high else value for key, value in low.items()},
-        **{key: value for key, value in high.items() if key not in low},
-    }
+    return _object(high, low, dict.fromkeys(low, _space))
 
 
 def _union(tag: str, common: Collection[str], rule: Merge = _fill) -> Merge:
@@ -112,10 +109,10 @@ def _union(tag: str, common: Collection[str], rule: Merge = _fill) -> Merge:
 
 
 def _storage_member(high: Object, low: Object) -> Object:
-    """Azure credentials belong together: they come all from one layer."""
+    """Azure credentials belong together: of two azure layers, they come all from one."""
     secrets = ("connection_string", "account_url", "credential")
     merged = _object(high, low)
-    if "azure" not in (high.get("type"), low.get("type")):
+    if not high.get("type") == low.get("type") == "azure":
         return merged
     own = any(high.get(key) is not None for key in ("connection_string", "account_url"))
     source = high if own else low

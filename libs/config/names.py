@@ -19,7 +19,7 @@ WORDS: Final = tuple(
     plum pond poppy prairie quail quartz quill rain raven reed ridge river robin rose saffron sage sail salmon sand
     sequoia shadow shell silver sky snow sparrow spring spruce star stone storm summer summit sun swan thistle thunder
     tiger topaz trail tulip tundra valley velvet violet walnut wave willow wind winter wolf wren yarrow zephyr
-    """.split()
+    """.split()  # noqa: SIM905
 )
 
 

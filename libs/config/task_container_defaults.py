@@ -11,7 +11,7 @@ from typing import Any, Final
 from libs.config.environment import SLOT_TYPES, environment_variables, image
 from libs.config.experiment import normalise_experiment_config
 from libs.config.log_policies import merge_log_policies
-from libs.config.merge import list_keyed_by, merge
+from libs.config.merge import Merge, list_keyed_by, merge
 from libs.config.mounts import bind_mounts, devices
 from libs.config.shape import Object, Shape
 
@@ -109,7 +109,7 @@ _SHAPES: Final[Mapping[str, Shape]] = {
     "bind_mounts": bind_mounts,
     "devices": devices,
 }
-_POOL_RULES: Final = {
+_POOL_RULES: Final[Mapping[str, Merge]] = {
     "image": _images,
     "environment_variables": _variables,
     "add_capabilities": _sorted_union,

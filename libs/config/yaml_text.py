@@ -14,8 +14,8 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, Final, NoReturn, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import yaml
 
@@ -28,15 +28,24 @@ MAX_DEPTH: Final = 100
 Object: TypeAlias = dict[str, Any]
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NULL: Final = re.compile(r"~|null|Null|NULL|")
-_TRUE: Final = re.compile(r"true|True|TRUE")
-_FALSE: Final = re.compile(r"false|False|FALSE")
+_WORDS: Final[Mapping[str, bool | None]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 _DECIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*")
 _PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _JSON_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null")}
 _TEXT_TAGS: Final = {"!", "tag:yaml.org,2002:str"}
+
+
+class _Mark(Protocol):
+    """A place in the text, counted from zero; the two parsers of PyYAML have a class each."""
+
+    line: int
+    column: int
 
 
 class InvalidText(InvalidRequest):
@@ -124,7 +133,7 @@ class _Builder:
         return value
 
     def _alias(self, event: yaml.AliasEvent) -> Any:
-        known = self._anchors.get(event.anchor)
+        known = self._anchors.get(str(event.anchor))
         if known is None:
             _fail(f'found undefined alias "{event.anchor}"', event.start_mark)
         value, size = known
@@ -190,12 +199,8 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 def _plain(text: str, event: yaml.ScalarEvent) -> Any:
     """A plain scalar by the YAML 1.2 core schema, with the digit separators that its writers leave in."""
-    if _NULL.fullmatch(text):
-        return None
-    if _TRUE.fullmatch(text):
-        return True
-    if _FALSE.fullmatch(text):
-        return False
+    if text in _WORDS:
+        return _WORDS[text]
     try:
         if _DECIMAL.fullmatch(text):
             return int(text.replace("_", ""))
@@ -221,6 +226,6 @@ def _check_tag(event: Any) -> None:
         _fail(f"tag {event.tag} is not allowed", event.start_mark)
 
 
-def _fail(problem: str, mark: yaml.Mark | None) -> NoReturn:
+def _fail(problem: str, mark: _Mark | None) -> NoReturn:
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
     raise InvalidText(f"invalid YAML: {where}{' '.join(problem.split())}")

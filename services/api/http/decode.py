@@ -22,6 +22,7 @@ Value = TypeVar("Value")
 
 _SHORT_WAY_MAX_BYTES: Final = 256 * 1024
 _LONG_INTEGER: Final = re.compile(rb"[:\[,\s]-?[0-9]{10}")
+_QUOTED_INT64: Final = re.compile(rb'"-?[0-9]{19}"')
 _FIELD_OF_MESSAGE: Final = re.compile(r"(?s)(.*) - at `(?:key in )?\$(.*)`")
 
 
@@ -45,13 +46,14 @@ class BodyDecoder(Generic[Value]):
         inside = list(struct_types(info))
         self._snake_names = _snake_names(inside)
         self._scan_integers = any(_is_unbounded(kind) for kind in inside)
+        self._scan_int64 = any(isinstance(kind, mi.Metadata) and (kind.extra or {}).get("int64") for kind in inside)
 
     def __call__(self, body: bytes) -> Value:
         """The value of a body; an empty one is ``{}`` (or ``[]`` or ``""``).
 
         Raises InvalidRequest, with the name of the field and what was expected; never anything else.
         """
-        if not body:
+        if not body or body == b"null" or body.isspace():
             body = self._when_empty
         if self._short_way_is_safe(body):
             try:
@@ -67,6 +69,7 @@ class BodyDecoder(Generic[Value]):
             and body.count(b"{") + body.count(b"[") <= MAX_DEPTH
             and not any(name in body for name in self._snake_names)
             and not (self._scan_integers and _LONG_INTEGER.search(body))
+            and not (self._scan_int64 and _QUOTED_INT64.search(body))
         )
 
     def _decode_tolerantly(self, body: bytes) -> Value:

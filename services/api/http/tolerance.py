@@ -9,6 +9,7 @@ Source: spec/platform.md 1.2, spec/tasks-and-cli.md 1.1.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -71,11 +72,11 @@ class Normalisers:
             case mi.StructType():
                 return self._struct(kind)
             case mi.EnumType(cls=cls) if issubclass(cls, WireEnum):
-                return lambda value, path: as_enum_name(cls, value)
+                return lambda value, path: as_enum_name(cls, value, path)
             case mi.IntType():
                 return as_int32
             case mi.FloatType():
-                return lambda value, path: as_float(value)
+                return as_float
             case mi.BytesType():
                 return lambda value, path: as_base64(value)
             case mi.StrType():
@@ -106,7 +107,7 @@ class Normalisers:
         if len(members) == 1:
             return self.build(members[0])
         if any(isinstance(member, mi.FloatType) for member in members):  # Double
-            return lambda value, path: as_float(value)
+            return as_float
         return lambda value, path: self._free_form(value, path)
 
     def _mapping(self, item: Normalise) -> Normalise:
@@ -134,7 +135,7 @@ class Normalisers:
         if isinstance(value, list):
             return [self._free_form(item, path, depth + 1) for item in value]
         if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
-            return _as_double(value, path)  # numbers of a protobuf Struct are doubles
+            return _finite(value, path)  # numbers of a protobuf Struct are doubles
         return value
 
 
@@ -161,16 +162,16 @@ def refuse_nul(text: str, path: str) -> None:
         raise InvalidRequest(f"{path or 'body'}: expected text without NUL characters")
 
 
-def as_enum_name(cls: type[WireEnum], value: Any) -> Any:
-    """A number, or digits, to the name of the member; an unknown number is left for ``convert`` to refuse."""
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
-        value = int(value)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        member = cls.by_number(value)
-        return member.value if member is not None else str(value)
-    return value
+def as_enum_name(cls: type[WireEnum], value: Any, path: str) -> str:
+    """The name of a member, from its name or number; raises InvalidRequest, with the names there are."""
+    number = as_int(value)
+    if isinstance(number, int) and not isinstance(number, bool):
+        member = cls.by_number(number)
+    else:
+        member = next((member for member in cls if member.value == value), None)
+    if member is None:
+        raise InvalidRequest(f"{path or 'body'}: expected one of {_names(cls)}, got {describe(value)}")
+    return str(member.value)
 
 
 def as_int32(value: Any, path: str) -> Any:
@@ -200,16 +201,14 @@ def as_int(value: Any) -> Any:
     return value
 
 
-def as_float(value: Any) -> Any:
+def as_float(value: Any, path: str) -> Any:
     """A float from a number, digits or the name of a non-finite value in any case; anything else unchanged."""
     if isinstance(value, str):
         if value.lower() in _NON_FINITE:
             return _NON_FINITE[value.lower()]
-        if _NUMBER.fullmatch(value):
-            return float(value)
-        return value
+        return _finite(value, path) if _NUMBER.fullmatch(value) else value
     if isinstance(value, int) and not isinstance(value, bool):
-        return _as_double(value, "")
+        return _finite(value, path)
     return value
 
 
@@ -263,8 +262,16 @@ def _sequence(item: Normalise) -> Normalise:
     return normalise
 
 
-def _as_double(number: int, path: str) -> float:
+def _finite(number: int | str, path: str) -> float:
     try:
-        return float(number)
+        value = float(number)
     except OverflowError:
-        raise InvalidRequest(f"{path or 'body'}: the number is too large") from None
+        value = math.inf
+    if math.isinf(value):
+        raise InvalidRequest(f"{path or 'body'}: the number is too large")
+    return value
+
+
+def _names(cls: type[WireEnum]) -> str:
+    names = [str(member.value) for member in cls]
+    return ", ".join(names) if len(names) <= 20 else ", ".join([*names[:20], "..."])

@@ -5,13 +5,15 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 ``libs/capture/lines.py``; the rules are those of spec/logs.md 2.3, 2.5 and 13.2:
 
 * the task gets pipes, never files: ``wrap_rank`` reopens its standard output by name;
-* a line ends at ``\\n`` or ``\\r``, or is cut after 8191 bytes, not inside a UTF-8 character;
+* a line ends at a line feed or a carriage return, or is cut after 8191 bytes, not inside a UTF-8 character;
 * files are only ever appended to; a new one begins at ``--segment-bytes``;
 * when ``--cap-bytes`` lie unshipped, the pipes are left unread and the task waits (``--when-full block``), or the
-  oldest file goes and a line says so (``--when-full drop``), for shippers that do not delete what they have sent;
+  oldest file goes and a line says so (``--when-full drop``, for shippers that do not delete what they have sent);
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
 * output of processes that outlive the task is read for one more second.
 """
+
+from __future__ import annotations
 
 import errno
 import os
@@ -22,87 +24,106 @@ import time
 
 MAX_PAYLOAD = 8191
 READ_BYTES = 65536
+TAIL_BYTES = 4 * MAX_PAYLOAD
 ORPHAN_WAIT_S = 1.0
 FULL_POLL_S = 0.5
-FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+STREAMS = ("stdout", "stderr")
 
 
-def split_lines(pending, data):
+def split_lines(pending: bytes, data: bytes) -> tuple[list[bytes], bytes]:
     """Complete lines of ``pending + data``, each at most 8191 bytes, and the unfinished rest."""
     pieces = (pending + data).replace(b"\r", b"\n").split(b"\n")
     rest = pieces.pop()
-    lines = []
+    lines: list[bytes] = []
     for piece in pieces:
-        while len(piece) > MAX_PAYLOAD:
-            at = cut_position(piece)
-            lines.append(piece[:at])
-            piece = piece[at:]
-        lines.append(piece)
-    while len(rest) > MAX_PAYLOAD:
-        at = cut_position(rest)
-        lines.append(rest[:at])
-        rest = rest[at:]
-    return lines, rest
+        cut, last = cut_line(piece)
+        lines += cut
+        lines.append(last)
+    cut, rest = cut_line(rest)
+    return lines + cut, rest
 
 
-def cut_position(piece):
-    """Where to cut a line that is too long: at 8191 bytes, or up to three earlier to keep a UTF-8 character whole."""
-    for at in range(MAX_PAYLOAD, MAX_PAYLOAD - 4, -1):
+def cut_line(piece: bytes) -> tuple[list[bytes], bytes]:
+    """Full-length parts of a line that is too long, and what is left of it."""
+    parts = []
+    start = 0
+    while len(piece) - start > MAX_PAYLOAD:
+        at = cut_position(piece, start)
+        parts.append(piece[start:at])
+        start = at
+    return parts, piece[start:] if start else piece
+
+
+def cut_position(piece: bytes, start: int) -> int:
+    """Where to cut: after 8191 bytes, or up to three earlier to keep a UTF-8 character whole."""
+    end = start + MAX_PAYLOAD
+    for at in range(end, end - 4, -1):
         if piece[at] & 0xC0 != 0x80:
             return at
-    return MAX_PAYLOAD  # four continuation bytes in a row are no UTF-8
+    return end  # four continuation bytes in a row are no UTF-8
+
+
+def text_record(seq: int, payload: bytes) -> bytes:
+    return b"%d %d %s\n" % (seq, time.time_ns(), payload)
+
+
+def end_record(seq: int, exit_code: int | None) -> bytes:
+    return b"%d %d;eos %s\n" % (seq, time.time_ns(), b"-" if exit_code is None else b"%d" % exit_code)
 
 
 class StreamFile:
     """The segment files of one stream."""
 
-    def __init__(self, directory, name, segment_bytes):
+    def __init__(self, directory: str, name: str, segment_bytes: int, echo_fd: int | None) -> None:
         self.directory = directory
         self.name = name
         self.segment_bytes = segment_bytes
+        self.echo_fd = echo_fd
         self.segment = 0
         self.seq = 0
         self.size = 0
         self.pending = b""
         self.fd = self._open()
 
-    def _open(self):
-        path = os.path.join(self.directory, "%s.%d.log" % (self.name, self.segment))
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    def current(self) -> str:
+        return f"{self.name}.{self.segment}.log"
 
-    def take(self, data):
+    def take(self, data: bytes) -> None:
+        """Write the lines that ``data`` completes."""
         lines, self.pending = split_lines(self.pending, data)
         self.write(lines)
 
-    def write(self, payloads):
-        if not payloads:
-            return
-        now = time.time_ns()
+    def write(self, payloads: list[bytes]) -> None:
         records = []
         for payload in payloads:
-            records.append(b"%d %d %s\n" % (self.seq, now, payload))
+            records.append(text_record(self.seq, payload))
             self.seq += 1
         self._append(b"".join(records))
+        if self.echo_fd is not None and payloads:
+            os.write(self.echo_fd, b"\n".join(payloads) + b"\n")
 
-    def finish(self, exit_code):
-        """Write what is unfinished and the end of the stream."""
+    def finish(self, exit_code: int | None) -> None:
+        """Write what is unfinished, and the end of the stream."""
         if self.pending:
             self.write([self.pending])
-            self.pending = b""
-        self._append(b"%d %d;eos %s\n" % (self.seq, time.time_ns(), b"-" if exit_code is None else b"%d" % exit_code))
+        self._append(end_record(self.seq, exit_code))
         os.fsync(self.fd)
 
-    def _append(self, data):
+    def _open(self) -> int:
+        path = os.path.join(self.directory, self.current())
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def _append(self, data: bytes) -> None:
         if self.size >= self.segment_bytes:
             os.close(self.fd)
             self.segment += 1
             self.size = 0
             self.fd = self._open()
         self.size += len(data)
-        view = memoryview(data)
-        while view:
+        while data:
             try:
-                view = view[os.write(self.fd, view) :]
+                data = data[os.write(self.fd, data) :]
             except OSError as error:
                 # A full disk is back-pressure like any other: the task waits until there is room again.
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -111,9 +132,9 @@ class StreamFile:
 
 
 class Space:
-    """How much lies unshipped on the volume, and what to do when that is too much."""
+    """How much lies unshipped in the directory, and what to do when that is too much."""
 
-    def __init__(self, directory, streams, cap_bytes, drop_oldest):
+    def __init__(self, directory: str, streams: list[StreamFile], cap_bytes: int, drop_oldest: bool) -> None:
         self.directory = directory
         self.streams = streams
         self.cap_bytes = cap_bytes
@@ -121,36 +142,36 @@ class Space:
         self.counted = 0
         self.written = 0
 
-    def is_full(self, added):
+    def is_full(self, added: int) -> bool:
         """Count ``added`` bytes; True when the pipes should be left unread for now."""
         self.written += added
         if self.counted + self.written <= self.cap_bytes:
             return False
-        self._count()
+        segments = self._segments()
+        self.written = 0
+        self.counted = sum(size for _, size, _ in segments)
         if self.counted <= self.cap_bytes:
             return False
-        return not (self.drop_oldest and self._drop())
+        return not (self.drop_oldest and self._drop(segments))
 
-    def _count(self):
-        self.written = 0
-        self.counted = sum(size for _, size, _ in self._segments())
-
-    def _segments(self):
+    def _segments(self) -> list[tuple[int, int, str]]:
         found = []
         for entry in os.scandir(self.directory):
-            parts = entry.name.split(".")
-            if len(parts) == 3 and parts[2] == "log" and parts[0] in ("stdout", "stderr"):
-                stat = entry.stat()
+            if entry.name.startswith(STREAMS) and entry.name.endswith(".log"):
+                try:
+                    stat = entry.stat()
+                except FileNotFoundError:  # shipped and deleted just now
+                    continue
                 found.append((stat.st_mtime_ns, stat.st_size, entry.name))
         return sorted(found)
 
-    def _drop(self):
-        current = {"%s.%d.log" % (stream.name, stream.segment) for stream in self.streams}
-        for _, size, name in self._segments():
+    def _drop(self, segments: list[tuple[int, int, str]]) -> bool:
+        current = [stream.current() for stream in self.streams]
+        for _, size, name in segments:
             if name not in current:
                 os.unlink(os.path.join(self.directory, name))
                 self.counted -= size
-                stream = self.streams[0] if name.startswith("stdout") else self.streams[1]
+                stream = self.streams[STREAMS.index(name.split(".")[0])]
                 stream.write([b"WARNING: %d bytes of older output were dropped before they could be shipped" % size])
                 return True
         return False
@@ -159,40 +180,38 @@ class Space:
 class Wakeup:
     """Tells a shipper on the same machine that there is something new, over a named pipe if there is one."""
 
-    def __init__(self, directory):
+    def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "wake")
-        self.fd = None
         self.exists = os.path.exists(self.path)
+        self.fd = -1
 
-    def send(self):
+    def send(self) -> None:
         if not self.exists:
             return
         try:
-            if self.fd is None:
+            if self.fd < 0:
                 self.fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.write(self.fd, b".")
         except BlockingIOError:
-            pass  # it has been told already
+            return  # it has been told already
         except OSError:
             # No shipper is there now; it reads everything when it comes.
-            if self.fd is not None:
+            if self.fd >= 0:
                 os.close(self.fd)
-                self.fd = None
+                self.fd = -1
 
 
-def start(argv, stdout, stderr):
-    """Fork and execute ``argv``; returns (pid, 0), or (None, errno) when it could not be executed."""
+def start(argv: list[str], stdout: int, stderr: int) -> tuple[int | None, int]:
+    """Fork and execute ``argv``; returns its pid and 0, or None and the errno when it could not be executed."""
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(told)
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(nothing, 0)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(stdout, 1)
             os.dup2(stderr, 2)
-            for name in FORWARDED + ("SIGCHLD", "SIGPIPE"):
-                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            for number in (*FORWARDED, signal.SIGCHLD, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
             os.execvp(argv[0], argv)
         except OSError as error:
             os.write(tell, b"%d" % (error.errno or errno.EIO))
@@ -207,178 +226,183 @@ def start(argv, stdout, stderr):
     return pid, 0
 
 
-def run(argv, directory, segment_bytes, cap_bytes, drop_oldest):
-    """Run ``argv`` and capture it; returns its exit code."""
-    streams = [StreamFile(directory, "stdout", segment_bytes), StreamFile(directory, "stderr", segment_bytes)]
-    space = Space(directory, streams, cap_bytes, drop_oldest)
+class Child:
+    """The task, and the signals that are passed on to it."""
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        self.exit_code: int | None = None
+        self.early: list[int] = []
+
+    def forward(self, number: int, _frame: object) -> None:
+        if self.pid is not None:
+            os.kill(self.pid, number)
+        else:
+            self.early.append(number)
+
+    def started(self, pid: int) -> None:
+        self.pid = pid
+        for number in self.early:
+            os.kill(pid, number)
+
+    def reap(self) -> None:
+        """Collect every process that has ended, orphans too: in a container this process is the first."""
+        while True:
+            try:
+                ended, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if ended == 0:
+                return
+            if ended == self.pid:
+                self.pid = None
+                self.exit_code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def run(argv: list[str], directory: str, segment_bytes: int, cap_bytes: int, drop_oldest: bool) -> int:
+    """Run ``argv`` and capture what it prints; returns its exit code."""
+    echo = bool(os.environ.get("DET_SHIPPER_EMIT_STDOUT_LOGS"))
+    stdout = StreamFile(directory, "stdout", segment_bytes, 1 if echo else None)
+    stderr = StreamFile(directory, "stderr", segment_bytes, 2 if echo else None)
     wakeup = Wakeup(directory)
-    pipes = [os.pipe(), os.pipe()]
-    child = [None]
-    early = []
+    space = Space(directory, [stdout, stderr], cap_bytes, drop_oldest)
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
 
-    def forward(number, _frame):
-        if child[0] is None:
-            early.append(number)
-            return
-        try:
-            os.kill(child[0], number)
-        except ProcessLookupError:
-            pass
-
+    child = Child()
     woken, wake = os.pipe()
-    os.set_blocking(wake, False)
     os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    for name in FORWARDED:
-        signal.signal(getattr(signal, name), forward)
+    for number in FORWARDED:
+        signal.signal(number, child.forward)
 
-    pid, failure = start(argv, pipes[0][1], pipes[1][1])
-    for _, write_end in pipes:
-        os.close(write_end)
+    pid, failure = start(argv, out_write, err_write)
+    os.close(out_write)
+    os.close(err_write)
     if pid is None:
-        code = 127 if failure in (errno.ENOENT, errno.ENOTDIR) else 126
-        streams[1].write([b"ERROR: cannot execute %s: %s" % (os.fsencode(argv[0]), os.strerror(failure).encode())])
-        exit_code = code
+        exit_code = 127 if failure in (errno.ENOENT, errno.ENOTDIR) else 126
+        stderr.write([b"ERROR: cannot execute %s: %s" % (os.fsencode(argv[0]), os.strerror(failure).encode())])
     else:
-        child[0] = pid
-        for number in early:
-            os.kill(pid, number)
-        exit_code = pump(pid, child, dict(zip([read for read, _ in pipes], streams)), space, wakeup, woken)
-    for stream in streams:
-        stream.finish(exit_code)
+        child.started(pid)
+        exit_code = pump(child, {out_read: stdout, err_read: stderr}, space, wakeup, woken)
+    stdout.finish(exit_code)
+    stderr.finish(exit_code)
     wakeup.send()
     return exit_code
 
 
-def pump(pid, child, stream_of_pipe, space, wakeup, woken):
+def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: Space, wakeup: Wakeup, woken: int) -> int:
     """Copy until the task is over and its pipes are closed, or a second has gone by since; returns the exit code."""
-    exit_code = None
-    deadline = None
+    unread = set(stream_by_pipe)
+    deadline: float | None = None
     full = False
-    unread = set(stream_of_pipe)
-    while unread or exit_code is None:
-        if full and exit_code is None:
-            full = space.is_full(0)
-        waiting_for = [woken] if full else [woken, *unread]
-        timeout = FULL_POLL_S if full else None
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            timeout = left if timeout is None else min(left, timeout)
-        ready, _, _ = select.select(waiting_for, [], [], timeout)
+    while True:
+        child.reap()
+        if child.exit_code is not None:
+            full = False
+            deadline = deadline or time.monotonic() + ORPHAN_WAIT_S
+            if not unread or time.monotonic() >= deadline:
+                return child.exit_code
+        full = full and space.is_full(0)
+        timeout = FULL_POLL_S if full else deadline - time.monotonic() if deadline is not None else None
+        ready, _, _ = select.select([woken] if full else [woken, *unread], [], [], timeout)
         got = 0
         for fd in ready:
-            if fd == woken:
-                os.read(woken, 4096)
-                continue
             data = os.read(fd, READ_BYTES)
+            if fd == woken:
+                continue
             if not data:
                 unread.discard(fd)
                 os.close(fd)
                 continue
             got += len(data)
-            stream_of_pipe[fd].take(data)
+            stream_by_pipe[fd].take(data)
         if got:
             wakeup.send()
-            full = space.is_full(got) and exit_code is None
-        if exit_code is None or unread:
-            ended = reap(pid)
-            if ended is not None and exit_code is None:
-                exit_code = ended
-                child[0] = None
-                full = False
-                deadline = time.monotonic() + ORPHAN_WAIT_S
-    return exit_code
+            full = space.is_full(got)
 
 
-def reap(pid):
-    """Collect every child that has ended, orphans too: in a container this process is the first. Exit code of ``pid``."""
-    code = None
-    while True:
-        try:
-            ended, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return code
-        if ended == 0:
-            return code
-        if ended == pid:
-            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+def seal(directory: str, exit_code: int | None) -> None:
+    """End the streams whose writer was killed before it could. Streams that have ended are left as they are.
 
-
-def seal(directory, exit_code):
-    """End the streams whose writer was killed before it could; streams that have ended are left alone."""
-    for name in ("stdout", "stderr"):
-        segments = sorted(
-            int(entry.split(".")[1])
-            for entry in os.listdir(directory)
-            if entry.startswith(name + ".") and entry.endswith(".log") and entry.split(".")[1].isdigit()
-        )
-        segment = segments[-1] if segments else 0
-        path = os.path.join(directory, "%s.%d.log" % (name, segment))
-        seq = 0
-        torn = False
-        lines = _tail_lines(path)
-        # A segment may have been begun and not written to: then the numbers go on from the one before it.
-        if not lines and len(segments) > 1:
-            lines = _tail_lines(os.path.join(directory, "%s.%d.log" % (name, segments[-2])))
-        elif lines:
-            torn = not lines[-1].endswith(b"\n")
-        for line in reversed(lines):
-            number, _, rest = line.partition(b" ")
-            if number.isdigit() and rest:
-                if b";eos " in rest.split(b" ", 1)[0] + b" " and rest.partition(b";")[0].isdigit():
-                    seq = None
-                else:
-                    seq = int(number) + 1
-                break
-        if seq is None:
-            continue
-        code = b"-" if exit_code is None else b"%d" % exit_code
-        record = (b"\n" if torn else b"") + b"%d %d;eos %s\n" % (seq, time.time_ns(), code)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.write(fd, record)
-        os.fsync(fd)
+    Only for when nothing writes there any more.
+    """
+    for name in STREAMS:
+        numbers = [entry.split(".")[1] for entry in os.listdir(directory) if entry.startswith(name + ".")]
+        segments = sorted(int(number) for number in numbers if number.isdigit())
+        current = os.path.join(directory, f"{name}.{segments[-1] if segments else 0}.log")
+        fd = os.open(current, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        _finish_last_line(fd)
+        seq = _next_seq(current)
+        if seq == 0 and len(segments) > 1:
+            seq = _next_seq(os.path.join(directory, f"{name}.{segments[-2]}.log"))
+        if seq is not None:
+            os.write(fd, end_record(seq, exit_code))
+            os.fsync(fd)
         os.close(fd)
     Wakeup(directory).send()
 
 
-def _tail_lines(path):
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return []
+def is_sealed(directory: str) -> bool:
+    """Whether both streams have ended."""
+    for name in STREAMS:
+        numbers = [entry.split(".")[1] for entry in os.listdir(directory) if entry.startswith(name + ".")]
+        segments = [int(number) for number in numbers if number.isdigit()]
+        if not segments or _next_seq(os.path.join(directory, f"{name}.{max(segments)}.log")) is not None:
+            return False
+    return True
+
+
+def _finish_last_line(fd: int) -> None:
+    """Complete a torn last record, or take it away when not even its number and time are whole."""
     size = os.fstat(fd).st_size
-    data = os.pread(fd, 4 * MAX_PAYLOAD, max(0, size - 4 * MAX_PAYLOAD))
-    os.close(fd)
-    lines = data.splitlines(keepends=True)
-    return lines[1:] if size > 4 * MAX_PAYLOAD else lines
+    tail = os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES))
+    torn = tail[tail.rfind(b"\n") + 1 :]
+    if not torn:
+        return
+    if _seq_of(torn) is None or b";" in torn.split(b" ")[1]:
+        os.ftruncate(fd, size - len(torn))
+    else:
+        os.write(fd, b"\n")
 
 
-def main(args):
-    directory = "."
-    segment_bytes = 32 << 20
-    cap_bytes = 1 << 30
-    drop_oldest = False
-    while args:
+def _next_seq(path: str) -> int | None:
+    """Number that follows the last record of a segment, 0 when it has none; None when the stream has ended."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - TAIL_BYTES))
+        lines = file.read().splitlines()
+    for line in reversed(lines):
+        seq = _seq_of(line)
+        if seq is not None:
+            return None if b";eos" in line.split(b" ")[1] else seq + 1
+    return 0
+
+
+def _seq_of(line: bytes) -> int | None:
+    parts = line.split(b" ", 2)
+    whole = len(parts) == 3 and parts[0].isdigit() and parts[1].replace(b";eos", b"").isdigit()
+    return int(parts[0]) if whole else None
+
+
+def main(args: list[str]) -> int:
+    flags = {"--dir": ".", "--segment-bytes": str(32 << 20), "--cap-bytes": str(1 << 30), "--when-full": "block"}
+    while args and args[0] != "--":
         flag = args.pop(0)
-        if flag == "--":
-            break
-        value = args.pop(0)
-        if flag == "--dir":
-            directory = value
-        elif flag == "--segment-bytes":
-            segment_bytes = int(value)
-        elif flag == "--cap-bytes":
-            cap_bytes = int(value)
-        elif flag == "--when-full":
-            drop_oldest = value == "drop"
-        else:
-            sys.exit("capture: unknown flag " + flag)
-    if not args:
+        if flag not in flags or not args:
+            sys.exit(f"capture: cannot use {flag}")
+        flags[flag] = args.pop(0)
+    if len(args) < 2:
         sys.exit("capture: no command")
-    return run(args, directory, segment_bytes, cap_bytes, drop_oldest)
+    return run(
+        args[1:],
+        flags["--dir"],
+        int(flags["--segment-bytes"]),
+        int(flags["--cap-bytes"]),
+        flags["--when-full"] == "drop",
+    )
 
 
 if __name__ == "__main__":

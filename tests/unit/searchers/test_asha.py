@@ -80,7 +80,10 @@ def test_worked_trace() -> None:
         else:
             actions = report(run, row.trial, *row.event)
         assert (actions, rungs(run)) == (row.actions, row.rungs)
-    assert run.searcher.snapshot()["search_method_state"]["rungs"][0]["metrics"][-1]["metric"] == sys.float_info.max
+    state = run.searcher.snapshot()["search_method_state"]
+    assert state["rungs"][0]["metrics"][-1]["metric"] == sys.float_info.max
+    assert list(state["early_exit_trials"]) == [run.numbered(number).create.request_id for number in (6, 7)]
+    assert (state["invalid_trials"], state["trials_completed"]) == (1, 0)
 
 
 def test_the_sign_of_the_metric_follows_smaller_is_better() -> None:

@@ -95,7 +95,8 @@ def most_trials(section: dict[str, Any]) -> int:
     config = parse_searcher(section)
     if isinstance(config, AsyncHalvingConfig | AdaptiveAshaConfig):
         return sum(bracket.max_trials for bracket in plan_brackets(config))
-    return int(section.get("max_trials", {"single": 1, "grid": GRID_POINTS}.get(section["name"])))
+    full: dict[str, int] = {"single": 1, "grid": GRID_POINTS, "random": section.get("max_trials", 0)}
+    return full[section["name"]]
 
 
 @settings(max_examples=150, deadline=None)

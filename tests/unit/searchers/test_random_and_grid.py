@@ -42,6 +42,7 @@ def test_each_exit_makes_room_for_one_trial_until_all_were_created() -> None:
     run = random_run(4, 2)
     created = [len(run.exit(run.numbered(number))) for number in (1, 2, 3)]
     assert created == [1, 1, 0]
+    assert run.searcher.snapshot()["search_method_state"]["pending_trials"] == 1
     assert len(run.trials) == 4
 
 

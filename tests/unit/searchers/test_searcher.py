@@ -131,13 +131,24 @@ def test_shape_of_the_snapshot() -> None:
     }
 
 
-@pytest.mark.parametrize("section", [RANDOM, {"name": "grid", "max_concurrent_trials": 1}])
+ADAPTIVE = {
+    "name": "adaptive_asha",
+    "metric": "loss",
+    "time_metric": "batches",
+    "max_time": 90,
+    "max_trials": 9,
+    "max_concurrent_trials": 1,
+}
+
+
+@pytest.mark.parametrize("section", [RANDOM, {"name": "grid", "max_concurrent_trials": 1}, ADAPTIVE])
 def test_a_snapshot_and_the_search_that_made_it_go_separate_ways(section: dict[str, Any]) -> None:
     hparams = {"x": {"type": "categorical", "vals": [1, 2, 3]}}
     run = Run(Searcher.create(section, hparams, seed=0))
     run.start()
     snapshot = run.searcher.snapshot()
     before = copy.deepcopy(snapshot)
-    Searcher.restore(section, hparams, snapshot).trial_exited(run.numbered(1).create.request_id)
-    run.exit(run.numbered(1))
+    for searcher in (Searcher.restore(section, hparams, snapshot), run.searcher):
+        searcher.trial_exited_early(run.numbered(1).create.request_id, CANCELED)
+        searcher.trial_exited(run.numbered(1).create.request_id)
     assert snapshot == before

@@ -1,0 +1,1 @@
+"""How the system gets to where it runs."""

@@ -1,0 +1,120 @@
+"""Where things lie below the state folder, and which ports and options were chosen when it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+DEFAULT_STATE: Final = ".resolute"
+STATE_VARIABLE: Final = "RESOLUTE_STATE"
+DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths below one state folder."""
+
+    root: Path
+
+    @classmethod
+    def at(cls, state: str | None) -> Layout:
+        return cls(Path(state or os.environ.get(STATE_VARIABLE) or DEFAULT_STATE).resolve())
+
+    @property
+    def options_file(self) -> Path:
+        return self.root / "options.json"
+
+    @property
+    def plan_file(self) -> Path:
+        """What the supervisor keeps running."""
+        return self.root / "run" / "plan.json"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config"
+
+    @property
+    def postgres(self) -> Path:
+        return self.root / "postgres"
+
+    @property
+    def nats(self) -> Path:
+        return self.root / "nats"
+
+    @property
+    def launcher(self) -> Path:
+        return self.root / "launcher"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.root / "checkpoints"
+
+    def hold(self, service: str) -> Path:
+        """While this file exists, the supervisor leaves the service to somebody else."""
+        return self.run / f"{service}.hold"
+
+    def record(self, service: str) -> Path:
+        """Process id and start time of the running service, as the supervisor wrote them."""
+        return self.run / f"{service}.json"
+
+    def create(self) -> None:
+        for folder in (self.root, self.run, self.logs, self.config, self.launcher, self.checkpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.root.chmod(0o755)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was chosen at the first ``up``, kept so that the next one finds the same system."""
+
+    api_port: int
+    nats_port: int
+    postgres_port: int
+    logs_port: int
+    python: str
+    """Interpreter that tasks run with."""
+    slots: int
+    host: str = "127.0.0.1"
+    cluster_config: str | None = None
+    kubeconfig: str | None = None
+    pass_environment: list[str] = field(default_factory=list)
+
+    @property
+    def master_url(self) -> str:
+        return f"http://{self.host}:{self.api_port}"
+
+    def save(self, layout: Layout) -> None:
+        layout.options_file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, layout: Layout) -> Options | None:
+        """The options of this state folder, or None when nothing was ever started in it."""
+        try:
+            return cls(**json.loads(layout.options_file.read_text()))
+        except FileNotFoundError:
+            return None
+
+
+def free_port(host: str, preferred: int | None = None) -> int:
+    """``preferred`` when nobody listens there, else a port the system gives."""
+    for port in [preferred, 0] if preferred else [0]:
+        with socket.socket() as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                candidate.bind((host, port))
+            except OSError:
+                continue
+            return int(candidate.getsockname()[1])
+    raise OSError(f"no free port on {host}")

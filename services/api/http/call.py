@@ -1,0 +1,108 @@
+"""What a handler gets: one request, decoded and authenticated, and the application it may work with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope
+
+from services.api.http.credentials import Principal
+from services.api.http.query import parse_path_int, parse_path_text
+
+App = TypeVar("App")
+Query = TypeVar("Query")
+Body = TypeVar("Body")
+Result = TypeVar("Result")
+
+
+class ClientGone(Exception):  # noqa: N818  (an event, not an error)
+    """The client closed the connection before its answer was complete; nobody is left to be told anything."""
+
+
+class Call(Generic[App, Query, Body]):
+    """One request to one route.
+
+    app         the wired collaborators, the same for all calls
+    request_id  also in the log lines of this request and in the reply's ``X-Request-Id``
+    query       the route's query struct, or None when it has none
+    body        the route's body, or None when it has none
+    """
+
+    __slots__ = ("_path", "_principal", "_receive", "_scope", "app", "body", "headers", "query", "request_id")
+
+    def __init__(
+        self,
+        *,
+        app: App,
+        request_id: str,
+        query: Query,
+        body: Body,
+        path: Mapping[str, str],
+        principal: Principal | None,
+        headers: Mapping[str, str],
+        scope: Scope,
+        receive: Receive,
+    ) -> None:
+        self.app = app
+        self.request_id = request_id
+        self.query = query
+        self.body = body
+        self.headers = headers
+        """Lower-case name -> value; of repeated headers the last one."""
+        self._path = path
+        self._principal = principal
+        self._scope = scope
+        self._receive = receive
+
+    @property
+    def principal(self) -> Principal:
+        """Who sent the request. Only routes that require authentication have one."""
+        if self._principal is None:
+            raise RuntimeError("this route does not authenticate its callers")
+        return self._principal
+
+    def path_int(self, name: str) -> int:
+        """A path parameter that is a 32-bit integer; raises InvalidRequest when it is not."""
+        return parse_path_int(name, self._path[name])
+
+    def path_str(self, name: str) -> str:
+        """A path parameter as text, percent-decoded; raises InvalidRequest when it holds a NUL character."""
+        return parse_path_text(name, self._path[name])
+
+    @property
+    def request(self) -> Request:
+        """The request as Starlette sees it, for proxies and downloads. Its body is read already if the route has one."""
+        return Request(self._scope, self._receive)
+
+    async def disconnected(self) -> None:
+        """Returns when the client has closed the connection. At most one task may wait for it."""
+        await until_gone(self._receive)
+
+    async def while_connected(self, work: Awaitable[Result]) -> Result:
+        """The result of ``work``, which is cancelled when the client goes away first (ClientGone is raised then)."""
+        return await while_connected(self._receive, work)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Returns when the client has closed the connection; drops whatever of the body is still to come."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
+    """The result of ``work``, which is cancelled and awaited when the client goes away first; then raises ClientGone."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.create_task(until_gone(receive))
+    both: set[asyncio.Future[Any]] = {working, gone}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGone
+        return cast("Result", working.result())
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)

@@ -1,0 +1,103 @@
+"""Exceptions to answers: the only place that knows HTTP status codes, gRPC codes and the shapes of error bodies.
+
+Source: spec/platform.md 1.3 and 1.4, spec/tasks-and-cli.md 1.3. A 503 carries ``Retry-After``: without it the clients in
+training code do not try again, and the run dies (spec/harness-protocol.md 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+
+from libs import errors
+from services.api.http.storage_errors import as_known_error
+
+STATUS: Final[Mapping[type[errors.ResoluteError], tuple[int, int, str]]] = {
+    # class: HTTP status, gRPC code, gRPC name
+    errors.InvalidRequest: (400, 3, "InvalidArgument"),
+    errors.NotFound: (404, 5, "NotFound"),
+    errors.AlreadyExists: (409, 6, "AlreadyExists"),
+    errors.PermissionDenied: (403, 7, "PermissionDenied"),
+    errors.ResourceExhausted: (429, 8, "ResourceExhausted"),
+    errors.FailedPrecondition: (400, 9, "FailedPrecondition"),
+    errors.Unimplemented: (501, 12, "Unimplemented"),
+    errors.Unavailable: (503, 14, "Unavailable"),
+    errors.Unauthenticated: (401, 16, "Unauthenticated"),
+    # A subclass that says nothing more precise is still something the caller got wrong.
+    errors.ResoluteError: (400, 3, "InvalidArgument"),
+}
+
+RETRY_AFTER: Final = (b"retry-after", b"1")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, in every vocabulary that some client reads.
+
+    unexpected  a bug of ours: the message is generic, the stack belongs into the log
+    """
+
+    status: int
+    code: int
+    reason: str
+    message: str
+    unexpected: bool = False
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Headers that belong to this failure."""
+        return (RETRY_AFTER,) if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ()
+
+    def api_body(self) -> bytes:
+        """The body of an error under /api/v1."""
+        return _line({"error": {"code": self.code, "reason": self.reason, "error": self.message}})
+
+    def plain_body(self) -> bytes:
+        """The body of an error anywhere else."""
+        return _line({"message": self.message})
+
+    def stream_body(self) -> bytes:
+        """The body of an error of a stream: instead of it, or as its last line.
+
+        ``error`` is not in the reference; it is where the client looks for the text of most statuses.
+        """
+        return _line(
+            {
+                "error": {
+                    "grpcCode": self.code,
+                    "httpCode": self.status,
+                    "message": self.message,
+                    "httpStatus": HTTPStatus(self.status).phrase,
+                    "details": [],
+                    "error": self.message,
+                }
+            }
+        )
+
+
+UNKNOWN_API_PATH: Final = Failure(501, 12, "Unimplemented", "Not Implemented")
+
+
+def unknown_path(method: str, path: str) -> Failure:
+    """The answer for a path outside of /api/v1 that nobody serves."""
+    return Failure(404, 5, "NotFound", f"api not found: {method} {path}")
+
+
+def classify(error: Exception, *, request_id: str) -> Failure:
+    """The answer for an exception; what is not foreseen becomes a 500 whose text says only where to look in the log."""
+    known = error if isinstance(error, errors.ResoluteError) else as_known_error(error)
+    if known is None:
+        return Failure(500, 13, "Internal", f"internal server error (request {request_id})", unexpected=True)
+    for ancestor in type(known).__mro__:
+        if ancestor in STATUS:
+            status, code, reason = STATUS[ancestor]
+            return Failure(status, code, reason, str(known))
+    raise AssertionError("ResoluteError itself is in the table")
+
+
+def _line(body: object) -> bytes:
+    return msgspec.json.encode(body) + b"\n"

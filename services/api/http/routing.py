@@ -1,0 +1,153 @@
+"""Routes as values, and the table that finds the one for a request.
+
+A path is split once and looked up segment by segment, so the cost does not grow with the number of routes; a literal
+segment wins over a parameter (``/users/setting`` over ``/users/{userId}``), whatever the order of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from starlette.responses import Response
+
+from services.api.http.call import Call
+from services.api.http.replies import RawResponse, Reply
+from services.api.http.streams import StreamResult
+
+MIB: Final = 1024 * 1024
+# 96 MiB of context grow to 128 MiB in base64, plus what goes around them (spec/tasks-and-cli.md 1.1).
+MAX_BODY_BYTES: Final = 136 * MIB
+MAX_ANONYMOUS_BODY_BYTES: Final = 4 * MIB
+
+HandlerResult: TypeAlias = msgspec.Struct | Reply | RawResponse | StreamResult | Response | None
+Handler: TypeAlias = Callable[[Call[Any, Any, Any]], Awaitable[HandlerResult]]
+Target = TypeVar("Target")
+
+
+class Auth(Enum):
+    """Who may call a route: anybody, or those with a valid token. What they may do is for ``access/`` to say."""
+
+    NONE = "none"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One row of the REST interface.
+
+    path            as in spec/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end takes the rest
+    query           struct of the query parameters; None ignores them
+    body            type of the body: a Message, or ``str``, ``list[...]``; None leaves the body unread
+    response        the message of the reply, for the API description; streams name the message of one line
+    stream          the handler returns a StreamResult, and errors have the shape streams use
+    raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count
+    allow_nul       whether text in the body may contain NUL characters
+    max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
+    summary         one line for the API description
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    query: type | None = None
+    body: Any = None
+    response: type | None = None
+    stream: bool = False
+    auth: Auth = Auth.USER
+    raw: bool = False
+    allow_nul: bool = False
+    max_body_bytes: int | None = None
+    summary: str = ""
+
+    @property
+    def body_limit(self) -> int:
+        """The largest body this route reads, in bytes."""
+        if self.max_body_bytes is not None:
+            return self.max_body_bytes
+        return MAX_BODY_BYTES if self.auth is Auth.USER else MAX_ANONYMOUS_BODY_BYTES
+
+
+def shape_of(path: str) -> tuple[str, ...]:
+    """The segments of a path with the names of parameters left out: paths of equal shape answer the same requests."""
+    return tuple("{}" if segment.startswith("{") else segment for segment in path.strip("/").split("/"))
+
+
+@dataclass(slots=True)
+class _Node(Generic[Target]):
+    literals: dict[str, _Node[Target]] = field(default_factory=dict)
+    parameter: _Node[Target] | None = None
+    targets: dict[str, tuple[tuple[str, ...], Target]] = field(default_factory=dict)
+    rest: dict[str, tuple[tuple[str, ...], Target]] = field(default_factory=dict)
+
+
+class RouteTable(Generic[Target]):
+    """Finds what was registered for a method and a path."""
+
+    def __init__(self) -> None:
+        self._root: _Node[Target] = _Node()
+
+    def add(self, method: str, path: str, target: Target) -> None:
+        """Raises ValueError when the same method and shape of path is registered already."""
+        node = self._root
+        names: list[str] = []
+        into = None
+        for segment in path.split("/")[1:]:
+            if into is not None:
+                raise ValueError(f"{path}: only the last parameter of a path can take the rest")
+            if not segment.startswith("{"):
+                node = node.literals.setdefault(segment, _Node())
+                continue
+            name, _, kind = segment[1:-1].partition(":")
+            names.append(name)
+            if kind == "path":
+                into = node.rest
+                continue
+            if node.parameter is None:
+                node.parameter = _Node()
+            node = node.parameter
+        into = node.targets if into is None else into
+        if method in into:
+            raise ValueError(f"{method} {path} is registered twice")
+        into[method] = (tuple(names), target)
+
+    def find(self, method: str, raw_path: bytes) -> tuple[dict[str, str], Target] | None:
+        """Parameters by name and what was registered, or None.
+
+        raw_path  as sent, still percent-encoded: an encoded slash is part of a segment
+        """
+        text = raw_path.decode("latin-1")
+        segments = text.split("/")[1:]
+        if "%" in text:
+            segments = [unquote_to_bytes(segment).decode("utf-8", "replace") for segment in segments]
+        found = _search(self._root, method, segments, ())
+        if found is None:
+            return None
+        values, (names, target) = found
+        return dict(zip(names, values, strict=True)), target
+
+
+Found: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, ...], Target]]
+
+
+def _search(
+    node: _Node[Target], method: str, segments: Sequence[str], values: tuple[str, ...]
+) -> Found[Target] | None:
+    if not segments:
+        return (values, node.targets[method]) if method in node.targets else None
+    head, tail = segments[0], segments[1:]
+    if (child := node.literals.get(head)) is not None:
+        found = _search(child, method, tail, values)
+        if found is not None:
+            return found
+    if node.parameter is not None and head:
+        found = _search(node.parameter, method, tail, (*values, head))
+        if found is not None:
+            return found
+    if method in node.rest:
+        return (*values, "/".join(segments)), node.rest[method]
+    return None

@@ -1,0 +1,83 @@
+"""What the database, or the way to it, may answer with: which of it a client should try again, and which it caused.
+
+A net below the code that uses the database, so that a restart of PostgreSQL or a lost race is never a 500 that ends
+somebody's training run. SQLSTATE classes: PostgreSQL manual, appendix A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlalchemy import exc as sqlalchemy_errors
+
+from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, ResoluteError, Unavailable
+
+_AWAY_CLASSES: Final = (
+    "08",  # connection exception
+    "40",  # transaction rollback: serialization failure, deadlock
+    "53",  # insufficient resources
+    "57",  # operator intervention: shutdown, crash recovery, statement timeout
+    "58",  # system error
+)
+_AWAY_STATES: Final = frozenset(
+    {
+        "25006",  # read-only: a standby that was the primary a moment ago
+        "55P03",  # lock not available
+        "25P03",  # idle in transaction too long
+    }
+)
+_UNIQUE_VIOLATION: Final = "23505"
+_FOREIGN_KEY_VIOLATION: Final = "23503"
+_BAD_VALUE_CLASS: Final = "22"
+
+
+def as_known_error(error: BaseException) -> ResoluteError | None:
+    """The error of our own family that a foreign one amounts to, or None when it is a bug."""
+    if isinstance(error, (ConnectionError, TimeoutError, sqlalchemy_errors.TimeoutError)):
+        return Unavailable("a service that is needed does not answer, try again")
+    if not isinstance(error, sqlalchemy_errors.SQLAlchemyError) and not _is_asyncpg(error):
+        return None
+    chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(state := getattr(cause, "sqlstate", None), str):
+            return _by_sqlstate(state)
+    if any(_is_asyncpg(cause) and isinstance(cause, ValueError) for cause in chain):
+        return InvalidRequest("a value is out of range")  # refused by asyncpg before it reached the server
+    if any(_is_lost_connection(cause) for cause in chain):
+        return Unavailable("the database does not answer, try again")
+    return None
+
+
+def _by_sqlstate(state: str) -> ResoluteError | None:
+    if state[:2] in _AWAY_CLASSES or state in _AWAY_STATES:
+        return Unavailable("the database does not answer, try again")
+    if state == _UNIQUE_VIOLATION:
+        return AlreadyExists("duplicate record")
+    if state == _FOREIGN_KEY_VIOLATION:
+        return FailedPrecondition("something this refers to does not exist, or is still in use")
+    if state[:2] == _BAD_VALUE_CLASS:
+        return InvalidRequest("a value is out of range")
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = getattr(cause, "orig", None) or cause.__cause__
+
+
+def _is_asyncpg(error: BaseException) -> bool:
+    return type(error).__module__.startswith("asyncpg.")
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    # asyncpg says InterfaceError for everything that happens to a connection on this side of the wire.
+    return (
+        isinstance(error, (OSError, sqlalchemy_errors.InterfaceError))
+        or getattr(error, "connection_invalidated", False)
+        or (_is_asyncpg(error) and "InterfaceError" in {ancestor.__name__ for ancestor in type(error).__mro__})
+    )
