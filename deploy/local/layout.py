@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -46,10 +46,6 @@ class Layout:
         return self.root / "config"
 
     @property
-    def postgres(self) -> Path:
-        return self.root / "postgres"
-
-    @property
     def nats(self) -> Path:
         return self.root / "nats"
 
@@ -82,20 +78,21 @@ class Options:
     api_port: int
     nats_port: int
     postgres_port: int
+    postgres_data: str
+    postgres_password: str
     logs_port: int
     python: str
     """Interpreter that tasks run with."""
     slots: int
     host: str = "127.0.0.1"
     cluster_config: str | None = None
-    kubeconfig: str | None = None
-    pass_environment: list[str] = field(default_factory=list)
 
     @property
     def master_url(self) -> str:
         return f"http://{self.host}:{self.api_port}"
 
     def save(self, layout: Layout) -> None:
+        layout.options_file.touch(mode=0o600)
         layout.options_file.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod

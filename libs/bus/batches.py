@@ -1,8 +1,10 @@
 """Batches of a work queue: strictly in order, one batch under way, acknowledged when the handler returns.
 
 One process at a time works on a durable; others stand by and take over when it is gone. Order survives that, because
-whoever takes over creates the consumer anew: the server then begins with the oldest message nobody acknowledged, instead
-of continuing behind messages that the predecessor had in hand. A batch that fails is tried again, never overtaken.
+whoever takes over creates the consumer anew: the server then begins with the oldest message nobody acknowledged,
+instead of continuing behind messages that the predecessor had in hand. A batch that fails is tried again, never
+overtaken. A handler that takes longer than half a minute may see another process start on the same messages; what
+either stores is in order by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from nats.js.errors import APIError, NotFoundError
 from libs.bus.connection import Connection
 from libs.bus.consumer import HANDLED, RESTART_PAUSE_S, flush, patiently, retry_delay_s
 from libs.bus.message import Message, ack, kept_alive, read
-from libs.bus.pull import PullLost, PullSession
+from libs.bus.pull import PullLostError, PullSession
 from libs.errors import Unavailable
 from libs.ids import new_uuid
 
@@ -35,6 +37,7 @@ STANDBY_LOOK_S: Final = 0.25
 
 _OWNER: Final = "resolute-owner"
 _EXISTS: Final = 10148
+_NO_STREAM: Final = 10059
 
 
 async def consume_batches(
@@ -71,7 +74,15 @@ async def consume_batches(
         "max_ack_pending": 2 * max_messages,
         "metadata": {_OWNER: owner},
     }
-    work = _BatchWork(connection, durable, handler, max_messages, max_wait_s, ack_wait_s, finish_s)
+    work = _BatchWork(
+        connection=connection,
+        durable=durable,
+        handler=handler,
+        max_messages=max_messages,
+        max_wait_s=max_wait_s,
+        ack_wait_s=ack_wait_s,
+        finish_s=finish_s,
+    )
     try:
         while True:
             await _stand_by(connection, stream, durable, owner)
@@ -81,7 +92,7 @@ async def consume_batches(
             try:
                 async with PullSession(connection, stream=stream, consumer=durable) as session:
                     await work.run(session)
-            except (PullLost, NatsError, OSError) as error:
+            except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.batches_interrupted", durable=durable, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)
     finally:
@@ -93,6 +104,7 @@ class _BatchWork:
 
     def __init__(
         self,
+        *,
         connection: Connection,
         durable: str,
         handler: BatchHandler,
@@ -202,7 +214,7 @@ async def _find(connection: Connection, stream: str, durable: str) -> ConsumerIn
     try:
         info: ConsumerInfo = await connection.jetstream.consumer_info(stream, durable)
     except NotFoundError as error:
-        if error.err_code == 10059:  # the stream is what is missing
+        if error.err_code == _NO_STREAM:  # the stream is what is missing
             raise
         return None
     return info
@@ -214,7 +226,7 @@ async def _take_over(connection: Connection, stream: str, config: dict[str, Any]
     try:
         await connection.jetstream.delete_consumer(stream, durable)
     except NotFoundError as error:
-        if error.err_code == 10059:
+        if error.err_code == _NO_STREAM:
             raise
     # The client library creates or updates; only ``create`` leaves one winner of two that take over at once.
     reply = await connection.client.request(

@@ -23,7 +23,7 @@ from libs.bus.connection import Connection
 from libs.bus.consumer import RESTART_PAUSE_S, patiently
 from libs.bus.headers import SEQUENCE, STATUS, TTL, deletion_headers, is_deletion
 from libs.bus.publish import publish
-from libs.bus.pull import PullLost, PullSession
+from libs.bus.pull import PullLostError, PullSession
 from libs.bus.streams import DELETIONS_KEPT_S, bucket_stream, knows_ttl
 from libs.errors import Unavailable
 from libs.events.subjects import kv_subject
@@ -73,8 +73,8 @@ class Bucket:
         await self._connection.wait_connected(timeout_s)
         subject = kv_subject(self._name, key)
         try:
-            reply = await self._connection.client.request(
-                f"$JS.API.DIRECT.GET.{self._stream}.{subject}", timeout=timeout_s
+            reply = await self._connection.while_connected(
+                self._connection.client.request(f"$JS.API.DIRECT.GET.{self._stream}.{subject}", timeout=timeout_s)
             )
         except (NatsError, OSError) as error:
             raise Unavailable(f"the bus did not answer for {subject}: {error}") from error
@@ -107,7 +107,7 @@ class Bucket:
                 async for change in changes:
                     if isinstance(change, SnapshotEnd):
                         return sorted(change.keys)
-        except (PullLost, NatsError, OSError) as error:
+        except (PullLostError, NatsError, OSError) as error:
             raise Unavailable(f"the bus could not list {self._name}: {error}") from error
         raise AssertionError("a listing ends with SnapshotEnd or an error")
 
@@ -126,7 +126,7 @@ class Bucket:
                 async with aclosing(self._follow(consumer)) as changes:
                     async for change in changes:
                         yield change
-            except (PullLost, NatsError, OSError) as error:
+            except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.watch_interrupted", bucket=self._name, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)
 
@@ -147,7 +147,7 @@ class Bucket:
         return config.name
 
     async def _follow(self, consumer: str) -> AsyncGenerator[KvChange | SnapshotEnd, None]:
-        """What ``consumer`` delivers: the present content, SnapshotEnd, changes. Raises PullLost."""
+        """What ``consumer`` delivers: the present content, SnapshotEnd, changes. Raises PullLostError."""
         async with PullSession(self._connection, stream=self._stream, consumer=consumer) as session:
             present: set[str] = set()
             order = _Order()
@@ -191,5 +191,5 @@ class _Order:
 
     def check(self, consumer_sequence: int) -> None:
         if consumer_sequence != self._last + 1:
-            raise PullLost(f"message {self._last + 1} of the watch did not arrive")
+            raise PullLostError(f"message {self._last + 1} of the watch did not arrive")
         self._last = consumer_sequence

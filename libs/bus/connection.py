@@ -1,4 +1,4 @@
-"""One connection to NATS: waits for the server at the start, reconnects for ever, and tells who may have missed something.
+"""One connection to NATS: waits at the start, reconnects for ever, tells who may have missed something.
 
 NATS forgets what it sent while a client was away, so whoever listens has to look again afterwards: ``on_gap`` is the
 one place where that is announced.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -22,9 +22,14 @@ from libs.errors import Unavailable
 
 log = structlog.get_logger()
 
+_T = TypeVar("_T")
+
 RECONNECT_WAIT_S: Final = 0.25
+"""Between two attempts to connect; somewhat more in effect, as every attempt takes its time."""
 PING_INTERVAL_S: Final = 10
 """Two pings without an answer end a connection: a server that vanished without a word is noticed in half a minute."""
+
+ERRORS_LOGGED_EVERY_S: Final = 5.0
 
 
 class Connection:
@@ -37,7 +42,10 @@ class Connection:
         self._listeners: dict[int, Callable[[], None]] = {}
         self._next_listener = 0
         self._connected = asyncio.Event()
+        self._lost = asyncio.Event()
         self._closing = False
+        self._last_error = ""
+        self._last_error_at = 0.0
 
     def on_gap(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call ``listener`` after every reconnect and when the connection ends; returns what unregisters it.
@@ -62,6 +70,22 @@ class Connection:
             raise Unavailable("the bus is not connected") from error
         if self.client.is_closed:
             raise Unavailable("the bus connection is closed")
+
+    async def while_connected(self, call: Coroutine[Any, Any, _T]) -> _T:
+        """The result of ``call``, or Unavailable as soon as the connection it was made on is lost.
+
+        The answer to what was sent before cannot come any more then, and its own timeout would only waste time.
+        """
+        lost = asyncio.ensure_future(self._lost.wait())
+        work = asyncio.ensure_future(call)
+        try:
+            await asyncio.wait((work, lost), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise Unavailable("the bus connection was lost")
+            return work.result()
+        finally:
+            lost.cancel()
+            work.cancel()
 
     async def open(self) -> None:
         """Connect, trying again until ``connect_timeout_s`` is over. Raises Unavailable then."""
@@ -99,14 +123,20 @@ class Connection:
         await self.client.close()
 
     async def _on_error(self, error: Exception) -> None:
-        log.warning("bus.error", error=repr(error))
+        now = asyncio.get_running_loop().time()
+        # A server that is down is tried several times a second; one line per while says it all.
+        if repr(error) != self._last_error or now - self._last_error_at > ERRORS_LOGGED_EVERY_S:
+            self._last_error, self._last_error_at = repr(error), now
+            log.warning("bus.error", error=repr(error))
 
     async def _on_disconnected(self) -> None:
         self._connected.clear()
+        self._lost.set()
         if not self._closing:
             log.warning("bus.disconnected")
 
     async def _on_reconnected(self) -> None:
+        self._lost = asyncio.Event()  # calls on the old connection keep theirs
         self._connected.set()
         log.info("bus.reconnected")
         self._announce_gap()
@@ -114,6 +144,7 @@ class Connection:
     async def _on_closed(self) -> None:
         if not self._closing:
             log.error("bus.closed", error=repr(self.client.last_error))
+        self._lost.set()
         self._connected.set()  # wakes wait_connected, which finds the client closed
         self._announce_gap()
 

@@ -7,9 +7,9 @@ raises gets it again, later each time. Handlers are idempotent, as redelivery is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import structlog
 from nats.aio.msg import Msg
@@ -19,7 +19,7 @@ from nats.js.errors import NotFoundError
 
 from libs.bus.connection import Connection
 from libs.bus.message import Message, ack, give_back, kept_alive, read
-from libs.bus.pull import PullLost, PullSession
+from libs.bus.pull import PullLostError, PullSession
 from libs.bus.streams import ensure_streams
 from libs.errors import Unavailable
 from libs.telemetry import counter
@@ -84,15 +84,20 @@ async def consume(
                 async with AsyncExitStack() as stack:
                     session = await stack.enter_async_context(PullSession(connection, stream=stream, consumer=durable))
                     stack.push_async_callback(_return_leftovers, session)
-                    await _dispatch(session, running, handler, durable, concurrency, ack_wait_s)
-            except (PullLost, NatsError, OSError) as error:
+                    await _dispatch(
+                        session,
+                        running,
+                        start=lambda raw: _handle(raw, handler, durable, ack_wait_s),
+                        concurrency=concurrency,
+                    )
+            except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.consumer_interrupted", durable=durable, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)
     finally:
         await _finish(connection, running, finish_s)
 
 
-async def patiently(connection: Connection, stream: str, call: Callable[[], Awaitable[_T]]) -> _T:
+async def patiently(connection: Connection, stream: str, call: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
     """Make ``call`` until it succeeds: waits for the server, and creates missing streams if this service may.
 
     Raises Unavailable when the connection is closed for good.
@@ -100,7 +105,7 @@ async def patiently(connection: Connection, stream: str, call: Callable[[], Awai
     while True:
         try:
             await connection.wait_connected(connection.settings.request_timeout_s)
-            return await call()
+            return await connection.while_connected(call())
         except NotFoundError:
             log.warning("bus.stream_missing", stream=stream)
             if connection.settings.manage_streams:
@@ -122,10 +127,9 @@ async def _return_leftovers(session: PullSession) -> None:
 async def _dispatch(
     session: PullSession,
     running: set[asyncio.Task[None]],
-    handler: Handler,
-    durable: str,
+    *,
+    start: Callable[[Msg], Coroutine[Any, Any, None]],
     concurrency: int,
-    ack_wait_s: float,
 ) -> None:
     """Keep the handlers busy: ask for as many messages as there are idle ones, start each as it comes."""
     while True:
@@ -135,7 +139,7 @@ async def _dispatch(
             await session.pull(concurrency - len(running))
         raw = await session.next()
         if raw is not None:
-            task = asyncio.create_task(_handle(raw, handler, durable, ack_wait_s), name=f"{durable} handler")
+            task = asyncio.create_task(start(raw), name="bus handler")
             running.add(task)
             task.add_done_callback(running.discard)
 

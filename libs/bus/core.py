@@ -91,7 +91,7 @@ async def request(connection: Connection, subject: str, payload: bytes, timeout_
     """
     await connection.wait_connected(timeout_s)
     try:
-        reply = await connection.client.request(subject, payload, timeout=timeout_s)
+        reply = await connection.while_connected(connection.client.request(subject, payload, timeout=timeout_s))
     except (NatsError, OSError) as error:
         raise Unavailable(f"nobody answered on {subject}: {error}") from error
     kind = (reply.headers or {}).get(ERROR_HEADER)

@@ -1,7 +1,7 @@
 """Pulling messages of one JetStream consumer through one inbox, with the doubt about a broken link made explicit.
 
 Whatever makes it uncertain that every message will come (a reconnect, a consumer or stream that is gone, a server that
-stopped sending heartbeats) ends the session with ``PullLost``; its owner then begins again from a state it knows.
+stopped sending heartbeats) ends the session with ``PullLostError``; its owner then begins again from a state it knows.
 Source: NATS ADR-13 (pull requests and their status messages), ADR-37.
 """
 
@@ -30,7 +30,7 @@ _HEARTBEAT: Final = "100"
 _FINISHED: Final = ("404", "408")
 
 
-class PullLost(Exception):
+class PullLostError(Exception):
     """Messages may not come any more, or may have been missed. ``consumer_gone``: the server does not know it."""
 
     def __init__(self, reason: str, *, consumer_gone: bool = False) -> None:
@@ -93,12 +93,12 @@ class PullSession:
                 self._subject, json.dumps(body).encode(), reply=f"{self._inbox}.{self._pulls}"
             )
         except (NatsError, OSError) as error:
-            raise PullLost(repr(error)) from error
+            raise PullLostError(repr(error)) from error
 
     async def next(self) -> Msg | None:
         """The next message, or None when the request has ended without (``open`` is 0 then).
 
-        Waits as long as the server shows signs of life. Raises PullLost otherwise.
+        Waits as long as the server shows signs of life. Raises PullLostError otherwise.
         """
         while True:
             silence_s = 2.5 * HEARTBEAT_S if self._heartbeats else self._connection.settings.request_timeout_s
@@ -106,9 +106,9 @@ class PullSession:
                 async with asyncio.timeout(silence_s):
                     message = await self._arrived.get()
             except TimeoutError as error:
-                raise PullLost("the server fell silent") from error
+                raise PullLostError("the server fell silent") from error
             if message is None:
-                raise PullLost("the connection was interrupted")
+                raise PullLostError("the connection was interrupted")
             status = (message.headers or {}).get(STATUS)
             if status is None:
                 self.open -= 1
@@ -120,7 +120,7 @@ class PullSession:
                 return None
             description = (message.headers or {}).get("Description", "")
             gone = status == "503" or "Consumer Deleted" in description or "Stream Deleted" in description
-            raise PullLost(f"{status} {description}".strip(), consumer_gone=gone)
+            raise PullLostError(f"{status} {description}".strip(), consumer_gone=gone)
 
     def has_arrived(self) -> bool:
         """Whether ``next`` would return or raise at once."""

@@ -47,7 +47,7 @@ def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
             retention=RetentionPolicy.WORK_QUEUE,
             storage=StorageType.FILE,
             max_bytes=settings.logs_max_bytes,
-            # A full stream refuses instead of forgetting: the intake passes the refusal on to fluent-bit, which keeps it.
+            # A full stream refuses instead of forgetting: the intake tells fluent-bit, and that keeps the lines.
             discard=DiscardPolicy.NEW,
             duplicate_window=DUPLICATES_KNOWN_S,
             num_replicas=settings.replicas,

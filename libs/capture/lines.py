@@ -56,7 +56,7 @@ def encode_end(seq: int, timestamp_ns: int, exit_code: int | None) -> bytes:
 
 
 def decode(raw: bytes) -> CapturedLine | EndOfStream | None:
-    """Read one record, with or without its newline; None when it is not one, as the torn last line of a killed wrapper."""
+    """Read one record, with or without its newline; None when it is not one, as a line torn by a kill."""
     found = _RECORD.fullmatch(raw[:-1] if raw.endswith(b"\n") else raw)
     if found is None:
         return None

@@ -6,9 +6,11 @@ belong to the caller.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from libs import podspec
 from libs.config.complete import check_complete, check_entrypoint
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config, parse_experiment_config
@@ -25,7 +27,7 @@ def submitted_config(user_text: str, *, template: str | None = None) -> Object:
     For what has to be known before the rest: workspace, project, resource pool, slots. Raises InvalidConfig.
     """
     user = parse_experiment_config(user_text)
-    return user if template is None else merge(user, parse_experiment_config(template))
+    return merge(user, _parsed_template(template))
 
 
 def build_config(
@@ -54,38 +56,32 @@ def build_config(
     managed            whether we run it, so that there has to be something to run
     Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (policies.py).
     """
-    asked = submitted_config(user_text, template=template)
+    user, below = parse_experiment_config(user_text), _parsed_template(template)
+    asked = merge(user, below)
     if managed:
         check_entrypoint(asked)
     slots = (asked.get("resources") or {}).get("slots_per_trial", 1)
     defaults = task_container_defaults_as_config(pool_defaults or {}, gpu=slots > 0)
-    config = _layered(user_text, template, defaults)
+    config = over_task_container_defaults(asked, defaults)
+    config["environment"]["pod_spec"] = _pod_spec(defaults, below, user)
     for storage in (workspace_storage, master_storage):
         config = merge(config, _storage_config(storage))
     config = _with_place_in_queue(config, resource_pool, priority_default)
     config = with_defaults(config, seed=seed, name=name)
-    normal = [normalise_experiment_config(invariant) for invariant in invariants]
-    config = with_defaults(apply_invariants(config, normal), seed=seed, name=name)
+    config = with_defaults(apply_invariants(config, invariants), seed=seed, name=name)
     check_complete(config)
     check_current_searcher(config)
     return config
 
 
-def _layered(user_text: str, template: str | None, defaults: Object) -> Object:
-    """User over template over defaults, the lowest pair merged first.
-
-    The order makes no difference but for the pod spec, whose nulls and directives have to meet all layers below them.
-    """
-    layers = [parse_experiment_config(text) for text in (template, user_text) if text is not None]
-    config = _with_pod_to_patch(defaults)
-    for layer in layers:
-        config = over_task_container_defaults(layer, config)
-    return config
+def _parsed_template(template: str | None) -> Object:
+    return {} if template is None else parse_experiment_config(template)
 
 
-def _with_pod_to_patch(config: Object) -> Object:
-    """A pod spec, if only an empty one, so that the next layer's is merged rather than taken as it is."""
-    return merge(config, {"environment": {"pod_spec": {}}})
+def _pod_spec(*layers: Object) -> Object:
+    """The pod specs of all layers, the lowest first: nulls and directives of one have to meet all those below it."""
+    pods = [(layer.get("environment") or {}).get("pod_spec") for layer in layers]
+    return functools.reduce(podspec.merge_pod, pods, {})
 
 
 def _storage_config(storage: Mapping[str, Any] | None) -> Object:

@@ -81,13 +81,13 @@ def pod_spec(value: Any, path: str) -> Read:
 def _misshapen(pod: Object, path: str) -> list[Problem]:
     """The parts of a pod that others look into have to be what they are taken for."""
     found = [
-        *expected_if_set(pod, "metadata", dict, "object", path),
-        *expected_if_set(pod, "spec", dict, "object", path),
+        *_not_of_kind(pod, "metadata", dict, "object", path),
+        *_not_of_kind(pod, "spec", dict, "object", path),
     ]
     spec = pod.get("spec")
     for field in ("containers", "initContainers", "volumes"):
         holder = spec if isinstance(spec, dict) else {}
-        found += expected_if_set(holder, field, list, "array", f"{path}.spec")
+        found += _not_of_kind(holder, field, list, "array", f"{path}.spec")
         items = holder.get(field)
         for index, item in enumerate(items if isinstance(items, list) else []):
             if not isinstance(item, dict):
@@ -95,7 +95,7 @@ def _misshapen(pod: Object, path: str) -> list[Problem]:
     return found
 
 
-def expected_if_set(holder: Object, field: str, kind: type, name: str, path: str) -> tuple[Problem, ...]:
+def _not_of_kind(holder: Object, field: str, kind: type, name: str, path: str) -> tuple[Problem, ...]:
     value = holder.get(field)
     return () if value is None or isinstance(value, kind) else expected(name, value, f"{path}.{field}").problems
 

@@ -5,6 +5,7 @@ Source: spec/experiments.md 1.3 (log_policies); spec/logs.md 7.1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -27,8 +28,8 @@ def _named_or_legacy(policy: Object) -> str | None:
 
 
 def _names_differ(policies: list[Object]) -> str | None:
-    names = [policy["name"] for policy in policies if "name" in policy]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(policy["name"] for policy in policies if "name" in policy)
+    repeated = sorted(name for name, times in names.items() if times > 1)
     listed = ", ".join(f'"{name}"' for name in repeated)
     return f"log_policies have duplicated names {listed}" if repeated else None
 

@@ -1,7 +1,7 @@
 """How two layers of experiment configuration become one: ``high`` wins, and ``low`` fills what it leaves open.
 
 The rule is short (objects merge key by key, everything else is taken whole from the higher layer that has it), and the
-table RULES lists every field with a rule of its own. Both sides have to be in normal form (experiment.py).
+table at the end lists every field with a rule of its own. Both sides have to be in normal form (experiment.py).
 
 Source: spec/experiments.md 1.6.
 """
@@ -63,7 +63,7 @@ def list_keyed_by(key: str) -> Merge:
     """All of ``high``, then the entries of ``low`` whose key is new."""
 
     def merge_lists(high: list[Object], low: list[Object]) -> list[Object]:
-        known = [entry[key] for entry in high]
+        known = {entry[key] for entry in high}
         return [*high, *(entry for entry in low if entry[key] not in known)]
 
     return merge_lists

@@ -26,18 +26,17 @@ _TASK_POLICIES: Final = record({"constraints": _CONSTRAINTS})
 
 
 def parse_experiment_policies(text: str) -> Object:
-    """``{invariant_config, constraints}``, either of which may be missing; the invariants in normal form.
+    """``{invariant_config, constraints}``, either of which may be missing, as written: people read them back.
 
     Raises InvalidRequest, also when invariants and constraints of these policies contradict each other.
     """
     prefix = "invalid experiment config policy: "
-    policies = _read(text, _EXPERIMENT_POLICIES, prefix)
-    if "invariant_config" in policies:
-        try:
-            policies["invariant_config"] = normalise_experiment_config(policies["invariant_config"])
-        except InvalidRequest as error:
-            raise InvalidRequest(f"{prefix}{error}") from error
-    check_consistent(policies.get("invariant_config"), [policies.get("constraints")])
+    policies = _shaped(_text_value(text, prefix), _EXPERIMENT_POLICIES, prefix)
+    try:
+        invariant = normalise_experiment_config(policies.get("invariant_config", {}))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{prefix}{error}") from error
+    check_consistent(invariant, [policies.get("constraints")])
     return policies
 
 
@@ -53,10 +52,13 @@ def parse_task_policies(text: str) -> Object:
     return _shaped(value, _TASK_POLICIES, prefix)
 
 
-def apply_invariants(config: Object, invariants: Iterable[Object]) -> Object:
-    """``config`` under its invariants, lowest priority first: the workspace's, then the global ones."""
+def apply_invariants(config: Object, invariants: Iterable[Mapping[str, Any]]) -> Object:
+    """``config`` under its invariants, lowest priority first: the workspace's, then the global ones.
+
+    Raises InvalidConfig when an invariant is no configuration.
+    """
     for invariant in invariants:
-        config = merge(invariant, config)
+        config = merge(normalise_experiment_config(invariant), config)
     return config
 
 
@@ -185,10 +187,6 @@ def _text_value(text: str, prefix: str) -> Any:
         return parse_text(text)
     except InvalidText as error:
         raise InvalidRequest(f"{prefix}{error}") from error
-
-
-def _read(text: str, shape: Shape, prefix: str) -> Object:
-    return _shaped(_text_value(text, prefix), shape, prefix)
 
 
 def _shaped(value: Any, shape: Shape, prefix: str) -> Object:

@@ -22,8 +22,9 @@ import yaml
 from libs.errors import InvalidRequest
 
 MAX_VALUES: Final = 200_000
-"""Values in one document, aliases expanded."""
+"""Values in one document, aliases expanded; long text counts as several."""
 MAX_DEPTH: Final = 100
+TEXT_PER_VALUE: Final = 100
 
 Object: TypeAlias = dict[str, Any]
 
@@ -72,7 +73,19 @@ def parse_text(text: str) -> Any:
 
 def _parse_json(text: str) -> Any:
     """JSON is read by the JSON parser, as YAML differs on tabs and on escaped surrogate pairs."""
-    return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_float=_finite)
+    value = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_float=_finite)
+    level, depth = [value], 0
+    while level:
+        level, depth = [child for parent in level for child in _children(parent)], depth + 1
+        if depth > MAX_DEPTH + 1:
+            raise ValueError("nested too deep")
+    return value
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> Object:
@@ -118,7 +131,7 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         before = self._values
-        self._count(1, event)
+        self._count(1 + len(getattr(event, "value", "")) // TEXT_PER_VALUE, event)
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
@@ -147,7 +160,7 @@ class _Builder:
             key = self._key(event)
             value_event = next(self._events)
             value = self._node(value_event, depth + 1)
-            if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.style is None:
+            if key == "<<" and _is_plain(event):
                 inherited = {**_merged_sources(value, value_event), **inherited}
             elif key in given:
                 _fail(f'key "{key}" is given twice', event.start_mark)
@@ -188,13 +201,18 @@ def _merged_sources(value: Any, event: yaml.Event) -> Object:
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
     text = str(event.value)
-    if event.tag in _TEXT_TAGS or (event.tag is None and event.style is not None):
+    if event.tag in _TEXT_TAGS or (event.tag is None and not _is_plain(event)):
         return text
     _check_tag(event)
     value = _plain(text, event)
     if event.tag is not None and not _has_tag(value, event.tag):
         _fail(f'"{text}" is not of type {event.tag.rsplit(":", 1)[-1]}', event.start_mark)
     return float(value) if event.tag == "tag:yaml.org,2002:float" else value
+
+
+def _is_plain(event: yaml.Event) -> bool:
+    """Whether this is a scalar without quotes or tag, whose text decides what it is."""
+    return isinstance(event, yaml.ScalarEvent) and event.implicit[0]
 
 
 def _plain(text: str, event: yaml.ScalarEvent) -> Any:

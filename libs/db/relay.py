@@ -31,7 +31,7 @@ _LOOK_AGAIN_S: Final = 5.0  # a notification may be lost with its connection; th
 class Publisher(Protocol):
     async def publish(
         self, subject: str, payload: bytes, *, msg_id: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> None: ...
+    ) -> object: ...
 
 
 async def relay_outbox(db: Database, bus: Publisher) -> None:

@@ -32,6 +32,8 @@ class LogBatch(Struct, frozen=True, kw_only=True, tag_field="type", tag="log.bat
     stream: str
     """Key of the stream, unique over all tasks, e.g. ``<pod>/<restart>/stdout`` or ``sys/<allocation>``."""
     lines: tuple[LogLine, ...]
+    allocation: str | None = None
+    """The allocation whose stream it is; None for streams of services."""
     end_of_stream: bool = False
     end_seq: int | None = None
     """With ``end_of_stream``: the number of lines of the stream, so that an end that overtakes lines is noticed."""

@@ -13,6 +13,7 @@ CAPACITY_BUCKET: Final = "CAPACITY"
 EVENT_PREFIX: Final = "resolute.v1"
 ALL_EVENTS: Final = f"{EVENT_PREFIX}.>"
 ALL_LOGS: Final = "logs.>"
+ALL_LOGS_STORED: Final = "resolute.logs.*.stored"
 LOG_SHARDS: Final = 8
 """Number of log shards. All lines of a task share a shard, so one writer at a time stores them, in order."""
 

@@ -13,11 +13,24 @@ _LINE_OVERHEAD: Final = 64
 """Generous for the numbers, the short words and the framing of a line."""
 
 
+SERVICE_STREAM: Final = "sys/"
+"""Prefix of the streams in which services speak about an allocation."""
+
+
+def service_stream(allocation: str) -> str:
+    """Key of the stream in which the scheduler speaks about an allocation.
+
+    Its last batch should say ``end_of_stream``: readers that follow wait for it, or for some seconds.
+    """
+    return SERVICE_STREAM + allocation
+
+
 def split_batches(
     task: str,
     stream: str,
     lines: Sequence[LogLine],
     *,
+    allocation: str | None = None,
     end_seq: int | None = None,
     contiguous: bool = True,
     limit_bytes: int = MAX_BATCH_BYTES,
@@ -27,21 +40,34 @@ def split_batches(
     lines    ascending by ``seq``; no line longer than ``cutting.MAX_LINE_BYTES``
     end_seq  given when the stream ends here: the number of its lines. The last batch, maybe one without lines, says so.
     """
-    batch: list[LogLine] = []
+    parts = list(_parts(lines, limit_bytes))
+    if end_seq is not None and not parts:
+        parts.append(())
+    for index, part in enumerate(parts):
+        ends = end_seq is not None and index == len(parts) - 1
+        yield LogBatch(
+            task=task,
+            stream=stream,
+            lines=part,
+            allocation=allocation,
+            contiguous=contiguous,
+            end_of_stream=ends,
+            end_seq=end_seq if ends else None,
+        )
+
+
+def _parts(lines: Sequence[LogLine], limit_bytes: int) -> Iterator[tuple[LogLine, ...]]:
+    part: list[LogLine] = []
     size = 0
     for line in lines:
         line_bytes = _encoded_size(line)
-        if batch and size + line_bytes > limit_bytes:
-            yield LogBatch(task=task, stream=stream, lines=tuple(batch), contiguous=contiguous)
-            batch, size = [], 0
-        batch.append(line)
+        if part and size + line_bytes > limit_bytes:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(line)
         size += line_bytes
-    if end_seq is not None:
-        yield LogBatch(
-            task=task, stream=stream, lines=tuple(batch), contiguous=contiguous, end_of_stream=True, end_seq=end_seq
-        )
-    elif batch:
-        yield LogBatch(task=task, stream=stream, lines=tuple(batch), contiguous=contiguous)
+    if part:
+        yield tuple(part)
 
 
 def message_id(batch: LogBatch) -> str:

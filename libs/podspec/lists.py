@@ -8,32 +8,33 @@ Source: spec/kubernetes.md 6.2 (order of a merged list).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+Identity: TypeAlias = str
+"""What makes two items of a list the same one."""
 
 
-def interleave(base_only: Sequence[Any], patched: Sequence[Any], base_order: Sequence[Any]) -> list[Any]:
-    """Merge two lists of identities, each of which keeps its own order.
+def identity_of(value: Any) -> Identity:
+    """Equal values have equal identities, whatever they are made of."""
+    return json.dumps(value, sort_keys=True)
 
-    base_only   what the patch does not mention
-    patched     what the patch mentions; shares no identity with base_only
-    base_order  all identities of the base, in its order
+
+def interleave(merged: Iterable[Identity], patched: Iterable[Identity], base: Iterable[Identity]) -> list[Identity]:
+    """The identities of ``merged``, each once, in the order that patch and base agree on.
+
+    patched  what the patch puts in order; those that are not in ``merged`` do not count
+    base     in its order; items neither side puts in order come last
     """
-    merged: list[Any] = []
-    waiting = list(base_only)
-    for identity in patched:
-        if identity in base_order:
-            place = base_order.index(identity)
-            while waiting and base_order.index(waiting[0]) < place:
-                merged.append(waiting.pop(0))
-        merged.append(identity)
-    return merged + waiting
-
-
-def without_repeats(values: Sequence[Any]) -> list[Any]:
-    """Each value once, where it stood first. Compares by equality, since values may not be hashable."""
-    seen: list[Any] = []
-    for value in values:
-        if value not in seen:
-            seen.append(value)
-    return seen
+    present = dict.fromkeys(merged)
+    mentioned = {identity: None for identity in patched if identity in present}
+    places = {identity: place for place, identity in enumerate(dict.fromkeys(base))}
+    waiting = deque(identity for identity in present if identity not in mentioned)
+    result: list[Identity] = []
+    for identity in mentioned:
+        while waiting and identity in places and places.get(waiting[0], len(places)) < places[identity]:
+            result.append(waiting.popleft())
+        result.append(identity)
+    return [*result, *waiting]

@@ -27,7 +27,7 @@ from libs.podspec.edits import (
     retained,
     strategy,
 )
-from libs.podspec.lists import interleave, without_repeats
+from libs.podspec.lists import Identity, identity_of, interleave
 from libs.podspec.merge_keys import NO_RULES, POD, KeyedList, Rule, Schema, ValueSet
 
 __all__ = ["InvalidPodPatch", "merge_pod"]
@@ -63,7 +63,8 @@ def _apply(base: Any, edit: Edit, rule: Rule | None, path: str) -> Any:
     if edit.value is None:
         return UNSET
     if edit.remove and isinstance(base, list):
-        base = [value for value in base if value not in edit.remove]
+        gone = {identity_of(value) for value in edit.remove}
+        base = [value for value in base if identity_of(value) not in gone]
     if edit.value is UNSET:
         merged = base
     elif isinstance(edit.value, dict):
@@ -90,10 +91,13 @@ def _merge_lists(base: list[Any], patch: list[Any], rule: Rule | None, path: str
     if isinstance(rule, KeyedList) and base:
         return _merge_keyed(base, patch, rule, path)
     fresh = _fresh_elements(patch, rule.item if isinstance(rule, KeyedList) else NO_RULES, path)
-    if isinstance(rule, ValueSet):
-        values = without_repeats(fresh)
-        return interleave([value for value in base if value not in values], values, base)
-    return fresh
+    return _merge_values(base, fresh) if isinstance(rule, ValueSet) else fresh
+
+
+def _merge_values(base: list[Any], patch: list[Any]) -> list[Any]:
+    values = {identity_of(value): value for value in [*base, *patch]}
+    order = interleave(values, map(identity_of, patch), map(identity_of, base))
+    return [values[identity] for identity in order]
 
 
 def _fresh_elements(patch: list[Any], schema: Schema, path: str) -> list[Any]:
@@ -108,79 +112,55 @@ def _fresh_elements(patch: list[Any], schema: Schema, path: str) -> list[Any]:
 
 
 def _merge_keyed(base: list[Any], patch: list[Any], rule: KeyedList, path: str) -> list[Any]:
-    below = [_identity(element, rule.key, f"{path}[{index}]") for index, element in enumerate(base)]
-    elements = list(zip(below, base, strict=True))
-    patched: list[Any] = []
+    """Merge into the first element of the same key, where there is one; deletions come before additions."""
     ways = [_element_strategy(element, f"{path}[{index}]") for index, element in enumerate(patch)]
-    if "replace" in ways:
-        elements = []
-    for index, (element, how) in enumerate(zip(patch, ways, strict=True)):
-        if how == "delete":
-            gone = _identity(element, rule.key, f"{path}[{index}]")
-            elements = [(identity, kept) for identity, kept in elements if identity != gone]
-    base_order = [identity for identity, _ in elements]
-    for index, (element, how) in enumerate(zip(patch, ways, strict=True)):
-        if how == "merge":
+    groups: dict[Identity, list[Any]] = {}  # elements that share a key stay together
+    for index, element in enumerate([] if "replace" in ways else base):
+        groups.setdefault(_key_of(element, rule, f"{path}[{index}]"), []).append(element)
+    for index, element in enumerate(patch):
+        if ways[index] == "delete":
+            groups.pop(_key_of(element, rule, f"{path}[{index}]"), None)
+    left, patched = list(groups), []
+    for index, element in enumerate(patch):
+        if ways[index] == "merge":
             place = f"{path}[{index}]"
-            identity = _identity(element, rule.key, place)
-            patched.append(identity)
-            elements = _put(elements, identity, element, rule, place)
-    return _in_order(elements, without_repeats(patched), base_order)
-
-
-def _put(
-    elements: list[tuple[Any, Object]], identity: Any, patch: Object, rule: KeyedList, path: str
-) -> list[tuple[Any, Object]]:
-    """Merge the element into the first one of that identity, or append it."""
-    for index, (known, below) in enumerate(elements):
-        if known == identity:
-            merged = _merge_objects(below, patch, rule.item, path)
-            return [*elements[:index], (identity, merged), *elements[index + 1 :]]
-    return [*elements, (identity, _merge_objects({}, patch, rule.item, path))]
-
-
-def _in_order(elements: Sequence[tuple[Any, Any]], patched: Sequence[Any], base_order: Sequence[Any]) -> list[Any]:
-    """The values of ``elements`` (identity, value); values that share an identity stay together, in their order."""
-    present = without_repeats([identity for identity, _ in elements])
-    mentioned = [identity for identity in patched if identity in present]
-    base_only = [identity for identity in present if identity not in mentioned]
-    order = interleave(base_only, mentioned, base_order)
-    return [value for wanted in order for identity, value in elements if identity == wanted]
+            patched.append(_key_of(element, rule, place))
+            known = groups.setdefault(patched[-1], [{}])
+            known[0] = _merge_objects(known[0], element, rule.item, place)
+    return [element for identity in interleave(groups, patched, left) for element in groups[identity]]
 
 
 def _reorder(merged: list[Any], order: Sequence[Any], base: list[Any], rule: Rule | None) -> list[Any]:
     """Put the elements that ``$setElementOrder`` names in its order; the others keep their place in the base."""
-    elements = [(_loose_identity(element, rule), element) for element in merged]
-    return _in_order(
-        elements,
-        without_repeats([_loose_identity(entry, rule) for entry in order]),
-        [_loose_identity(element, rule) for element in base] + [identity for identity, _ in elements],
-    )
+    groups: dict[Identity, list[Any]] = {}
+    for element in merged:
+        groups.setdefault(_loose_key(element, rule), []).append(element)
+    wanted, known = [_loose_key(entry, rule) for entry in order], [_loose_key(element, rule) for element in base]
+    return [element for identity in interleave(groups, wanted, known) for element in groups[identity]]
 
 
 def _check_order(edit: Edit, rule: Rule | None, path: str) -> None:
     """Refuse a patch whose own list contradicts its ``$setElementOrder``."""
     if edit.order is None:
         return
-    order = [_loose_identity(entry, rule) for entry in edit.order]
-    given = [_loose_identity(element, rule) for element in edit.value if not _has_directive(element)]
-    places = [order.index(identity) if identity in order else None for identity in given]
-    if None in places or places != sorted(place for place in places if place is not None):
+    places = {_loose_key(entry, rule): place for place, entry in enumerate(edit.order)}
+    given = [places.get(_loose_key(element, rule)) for element in edit.value if not _has_directive(element)]
+    if None in given or given != sorted(place for place in given if place is not None):
         raise InvalidPodPatch(path, "the order of the list does not match its $setElementOrder")
 
 
-def _identity(element: Any, key: str, path: str) -> Any:
+def _key_of(element: Any, rule: KeyedList, path: str) -> Identity:
     if not isinstance(element, dict):
         raise InvalidPodPatch(path, "must be an object")
-    if element.get(key) is None:
-        raise InvalidPodPatch(path, f"{key!r} is missing, by which the elements of this list are merged")
-    return element[key]
+    if element.get(rule.key) is None:
+        raise InvalidPodPatch(path, f"{rule.key!r} is missing, by which the elements of this list are merged")
+    return identity_of(element[rule.key])
 
 
-def _loose_identity(element: Any, rule: Rule | None) -> Any:
-    if isinstance(rule, KeyedList) and isinstance(element, dict):
-        return element.get(rule.key)
-    return element
+def _loose_key(element: Any, rule: Rule | None) -> Identity:
+    """Like ``_key_of``, for lists of any kind, and for elements that were checked before."""
+    keyed = isinstance(rule, KeyedList) and isinstance(element, dict)
+    return identity_of(element.get(rule.key) if keyed else element)
 
 
 def _element_strategy(element: Any, path: str) -> str:

@@ -51,6 +51,19 @@ async def store(db: Database, shard: int, batches: Sequence[LogBatch], *, park_s
         return await _store(driver, shard, batches, now=now, overdue_before=now - timedelta(seconds=park_s))
 
 
+async def has_overdue(db: Database, shard: int, *, park_s: float) -> bool:
+    """Whether a batch of the shard has waited long enough; cheap, and takes no lock."""
+    async with db.read() as connection:
+        found = await connection.scalar(
+            text(
+                "SELECT EXISTS (SELECT FROM log_parked WHERE shard = :shard"
+                " AND parked_at < clock_timestamp() - :park_s * interval '1 second')"
+            ),
+            {"shard": shard, "park_s": park_s},
+        )
+        return bool(found)
+
+
 async def _store(
     driver: Any, shard: int, batches: Sequence[LogBatch], *, now: datetime, overdue_before: datetime
 ) -> Stored:
@@ -69,7 +82,10 @@ async def _store(
         )
         owners[key] = (arriving.get(key) or waiting)[0]
     lines_by_task = await _copy(driver, arrivals, owners, now)
-    await _save_positions(driver, arrivals, owners, now)
+    moved = {
+        key: arrival for key, arrival in arrivals.items() if arrival.sealed or positions.get(key) != arrival.position
+    }
+    await _save_positions(driver, moved, owners, now)
     await _save_parked(driver, shard, arrivals, parked, now)
     return Stored(
         lines_by_task=lines_by_task,
@@ -137,7 +153,7 @@ async def _save_positions(
             (
                 key,
                 owners[key].task,
-                _allocation(owners[key]),
+                owners[key].allocation,
                 owners[key].contiguous,
                 arrival.position.next_seq,
                 [border for gap in arrival.position.missing for border in gap],
@@ -147,10 +163,6 @@ async def _save_positions(
             for key, arrival in arrivals.items()
         ],
     )
-
-
-def _allocation(batch: LogBatch) -> str | None:
-    return batch.lines[0].allocation_id if batch.lines else batch.allocation
 
 
 async def _save_parked(

@@ -43,10 +43,11 @@ class NatsServer:
         self.port = port
         self._port_is_ours = port == 0
         self._extra_config = extra_config
-        config_path = directory / "nats.conf"
-        self._config_path = config_path
+        self._config_path = directory / "nats.conf"
+        self.argv = [str(find_nats_server()), "-c", str(self._config_path)]
+        """Starts the server by hand; ``prepare`` must have been called."""
         self._process = ChildProcess(
-            [str(find_nats_server()), "-c", str(config_path)],
+            self.argv,
             log_path=directory / "nats.log",
             dies_with_parent=signal.SIGKILL if dies_with_parent else None,
         )
@@ -68,16 +69,20 @@ class NatsServer:
         """Where streams are kept; delete it while the server is down for a server that lost its disk."""
         return self.directory / "jetstream"
 
+    def prepare(self) -> None:
+        """Choose the port if that is ours to do, and write the configuration."""
+        if self._port_is_ours:
+            self.port = free_port()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._config_path.write_text(self._config())
+
     def start(self, *, timeout_s: float = 20.0) -> None:
         """Start and wait until JetStream answers. Raises ProcessFailed."""
-        self.directory.mkdir(parents=True, exist_ok=True)
         for tries_left in reversed(range(START_TRIES)):
-            if self._port_is_ours:
-                self.port = free_port()
-            self._config_path.write_text(self._config())
+            self.prepare()
             self._process.start()
             try:
-                self._process.wait_until(self._is_ready, timeout_s=timeout_s)
+                self._process.wait_until(self.is_ready, timeout_s=timeout_s)
             except ProcessFailed:
                 self._process.stop()
                 # Somebody else may have taken the port between our look and the server's.
@@ -114,10 +119,14 @@ class NatsServer:
             f"{self._extra_config}\n"
         )
 
-    def _is_ready(self) -> bool:
-        """Whether the greeting of the server says that JetStream is on."""
+    def is_ready(self) -> bool:
+        return self.greets_with_jetstream(self.port)
+
+    @staticmethod
+    def greets_with_jetstream(port: int) -> bool:
+        """Whether a server answers on ``port`` of 127.0.0.1 and says that JetStream is on."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
                 greeting = connection.makefile("rb").readline()
         except OSError:
             return False

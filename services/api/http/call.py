@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.types import Receive, Scope
@@ -74,7 +74,7 @@ class Call(Generic[App, Query, Body]):
 
     @property
     def request(self) -> Request:
-        """The request as Starlette sees it, for proxies and downloads. Its body is read already if the route has one."""
+        """The request as Starlette sees it, for proxies and downloads; its body is gone if the route decodes one."""
         return Request(self._scope, self._receive)
 
     async def disconnected(self) -> None:
@@ -93,7 +93,7 @@ async def until_gone(receive: Receive) -> None:
 
 
 async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
-    """The result of ``work``, which is cancelled and awaited when the client goes away first; then raises ClientGone."""
+    """The result of ``work``, which is cancelled and awaited when the client goes away first: ClientGone then."""
     working = asyncio.ensure_future(work)
     gone = asyncio.create_task(until_gone(receive))
     both: set[asyncio.Future[Any]] = {working, gone}
@@ -101,7 +101,7 @@ async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientGone
-        return cast("Result", working.result())
+        return working.result()
     finally:
         for task in both:
             task.cancel()

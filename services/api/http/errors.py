@@ -1,7 +1,7 @@
 """Exceptions to answers: the only place that knows HTTP status codes, gRPC codes and the shapes of error bodies.
 
-Source: spec/platform.md 1.3 and 1.4, spec/tasks-and-cli.md 1.3. A 503 carries ``Retry-After``: without it the clients in
-training code do not try again, and the run dies (spec/harness-protocol.md 2).
+A 503 carries ``Retry-After``: without it the clients in training code do not try again, and the run dies.
+Source: spec/platform.md 1.3 and 1.4, spec/tasks-and-cli.md 1.3, spec/harness-protocol.md 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which part of a list a reply holds: the two flavours of offset and limit that clients expect.
 
 Clients repeat a request with ``offset = endIndex`` until ``endIndex >= total``, so a page in the middle that makes no
-progress would keep them busy for ever; neither flavour gives one. Source: spec/platform.md 1.5, spec/tasks-and-cli.md 1.5.
+progress would keep them busy for ever; neither flavour gives one.
+Source: spec/platform.md 1.5, spec/tasks-and-cli.md 1.5.
 """
 
 from __future__ import annotations

@@ -134,9 +134,7 @@ class RouteTable(Generic[Target]):
 Found: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, ...], Target]]
 
 
-def _search(
-    node: _Node[Target], method: str, segments: Sequence[str], values: tuple[str, ...]
-) -> Found[Target] | None:
+def _search(node: _Node[Target], method: str, segments: Sequence[str], values: tuple[str, ...]) -> Found[Target] | None:
     if not segments:
         return (values, node.targets[method]) if method in node.targets else None
     head, tail = segments[0], segments[1:]

@@ -34,7 +34,7 @@ _BAD_VALUE_CLASS: Final = "22"
 
 def as_known_error(error: BaseException) -> ResoluteError | None:
     """The error of our own family that a foreign one amounts to, or None when it is a bug."""
-    if isinstance(error, (ConnectionError, TimeoutError, sqlalchemy_errors.TimeoutError)):
+    if isinstance(error, (TimeoutError, sqlalchemy_errors.TimeoutError)) or _is_network(error):
         return Unavailable("a service that is needed does not answer, try again")
     if not isinstance(error, sqlalchemy_errors.SQLAlchemyError) and not _is_asyncpg(error):
         return None
@@ -74,10 +74,16 @@ def _is_asyncpg(error: BaseException) -> bool:
     return type(error).__module__.startswith("asyncpg.")
 
 
+def _is_network(error: BaseException) -> bool:
+    # An operating system error about a file names it; a refused connection or an unknown host does not.
+    return isinstance(error, OSError) and error.filename is None
+
+
 def _is_lost_connection(error: BaseException) -> bool:
     # asyncpg says InterfaceError for everything that happens to a connection on this side of the wire.
     return (
-        isinstance(error, (OSError, sqlalchemy_errors.InterfaceError))
+        isinstance(error, sqlalchemy_errors.InterfaceError)
+        or _is_network(error)
         or getattr(error, "connection_invalidated", False)
         or (_is_asyncpg(error) and "InterfaceError" in {ancestor.__name__ for ancestor in type(error).__mro__})
     )

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from starlette.types import Send
 
+from services.api.http.call import ClientGone
 from services.api.http.errors import Failure
 from services.api.http.replies import JSON_TYPE, Headers
 
@@ -56,6 +57,8 @@ async def send_stream(
                 await _start(send, headers)
                 started = True
             await send({"type": "http.response.body", "body": lines, "more_body": True})
+    except ClientGone:
+        raise
     except Exception as error:
         if not started:
             raise

@@ -18,12 +18,16 @@ from typing import Any, Final, TypeAlias
 import msgspec.inspect as mi
 
 from libs.errors import InvalidRequest
-from services.api.wire.base import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, WireEnum
+from services.api.wire.base import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, WireEnum, double
 
 Normalise: TypeAlias = Callable[[Any, str], Any]
 """(value, path of the value for messages) -> value for ``msgspec.convert``"""
 
 MAX_DEPTH: Final = 100
+FREE_FORM_INTEGER_DIGITS: Final = 21
+"""Free-form integers of that many digits become floats, which is what the reference makes of all of them."""
+
+_LEAST_LONG_INTEGER: Final = 10 ** (FREE_FORM_INTEGER_DIGITS - 1)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,6})?")
 _NON_FINITE: Final = {"nan": float("nan"), "infinity": float("inf"), "-infinity": float("-inf")}
@@ -106,9 +110,9 @@ class Normalisers:
         members = [member for member in types if not isinstance(member, _NULL_ONLY)]
         if len(members) == 1:
             return self.build(members[0])
-        if any(isinstance(member, mi.FloatType) for member in members):  # Double
-            return as_float
-        return lambda value, path: self._free_form(value, path)
+        if any(isinstance(member, mi.FloatType) for member in members):
+            return as_double
+        return self._free_form
 
     def _mapping(self, item: Normalise) -> Normalise:
         def normalise(value: Any, path: str) -> Any:
@@ -134,7 +138,7 @@ class Normalisers:
             }
         if isinstance(value, list):
             return [self._free_form(item, path, depth + 1) for item in value]
-        if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        if isinstance(value, int) and abs(value) >= _LEAST_LONG_INTEGER:
             return _finite(value, path)  # numbers of a protobuf Struct are doubles
         return value
 
@@ -210,6 +214,12 @@ def as_float(value: Any, path: str) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return _finite(value, path)
     return value
+
+
+def as_double(value: Any, path: str) -> Any:
+    """Like ``as_float``, for ``Double``: non-finite values stay names."""
+    number = as_float(value, path)
+    return double(number) if isinstance(number, float) else number
 
 
 def as_base64(value: Any) -> Any:

@@ -80,7 +80,7 @@ def arrive(
     """
     lines: list[LogLine] = []
     sealed = False
-    waiting = {}
+    waiting: dict[int, LogBatch] = {}
     for batch in (*parked, *arriving):
         first, end = extent(batch)
         known = waiting.get(first)

@@ -58,18 +58,21 @@ def _msgpack_records(body: bytes) -> Iterator[Shipped | Unreadable]:
         max_map_len=_MAX_FIELDS,
     )
     unpacker.feed(body)
-    read = 0
+    taken = read = 0  # between the two lies what was understood, and is no record
     while True:
         try:
             event = unpacker.unpack()
         except (msgpack.exceptions.UnpackException, ValueError, TypeError, RecursionError):
             break  # at the end, inside a torn record, or before something that is not msgpack
-        end = unpacker.tell()
-        fields = event[1] if isinstance(event, list) and len(event) == 2 else None
-        yield _shipped_bytes(fields) or Unreadable(body[read:end])
-        read = end
-    if read < len(body):
-        yield Unreadable(body[read:])
+        begin, read = read, unpacker.tell()
+        shipped = _shipped_bytes(event[1]) if isinstance(event, list) and len(event) == 2 else None
+        if shipped is not None:
+            if taken < begin:
+                yield Unreadable(body[taken:begin])
+            yield shipped
+            taken = read
+    if taken < len(body):
+        yield Unreadable(body[taken:])
 
 
 def _shipped_bytes(fields: Any) -> Shipped | None:

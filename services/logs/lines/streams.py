@@ -91,11 +91,13 @@ def _stream(key: str, lines: list[LogLine], end_seq: int | None, origin: Origin)
     """Batches without gaps inside, ascending: segments may have been read in another order than written."""
     for run in _runs(lines):
         is_last = run[-1].seq + 1 == end_seq
-        yield from split_batches(origin.task, key, run, end_seq=end_seq if is_last else None)
+        yield from split_batches(
+            origin.task, key, run, allocation=origin.allocation, end_seq=end_seq if is_last else None
+        )
         if is_last:
             return
     if end_seq is not None:  # it came without the lines just before it
-        yield from split_batches(origin.task, key, (), end_seq=end_seq)
+        yield from split_batches(origin.task, key, (), allocation=origin.allocation, end_seq=end_seq)
 
 
 def _runs(lines: list[LogLine]) -> list[list[LogLine]]:
@@ -122,14 +124,18 @@ def _odd_files(records: list[Shipped], origin: Origin, now_ns: int) -> Iterator[
             _unparsed(record.offset or 0, record.log, origin, now_ns)
             for record in sorted(found, key=lambda record: record.offset or 0)
         ]
-        yield from split_batches(origin.task, f"{origin.key}/raw/{name}", lines, contiguous=False)
+        yield from split_batches(
+            origin.task, f"{origin.key}/raw/{name}", lines, allocation=origin.allocation, contiguous=False
+        )
 
 
 def _garbage(raws: list[bytes], name: str, origin: Origin, now_ns: int) -> Iterator[LogBatch]:
     """What is no record at all, as a stream of its own that is complete with it: the same bytes, the same stream."""
     parts = [part for raw in raws for line in raw.splitlines() or [raw] for part in pieces(line, _MAX_RAW_LINE)]
     lines = [_unparsed(seq, part, origin, now_ns) for seq, part in enumerate(parts)]
-    yield from split_batches(origin.task, f"{origin.key}/raw/{name}", lines, contiguous=False)
+    yield from split_batches(
+        origin.task, f"{origin.key}/raw/{name}", lines, allocation=origin.allocation, contiguous=False
+    )
 
 
 def _unparsed(seq: int, raw: bytes, origin: Origin, now_ns: int) -> LogLine:

@@ -1,0 +1,201 @@
+"""``resolute up | status | down | reset | events``: the whole system on one machine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from deploy.local import plan, processes, system
+from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
+from deploy.local.options import CannotStart
+
+NOT_RUNNING = 3
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = _parser().parse_args(argv)
+    layout = Layout.at(arguments.state)
+    try:
+        sys.exit(arguments.run(layout, arguments))
+    except CannotStart as error:
+        print(f"resolute: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="resolute", description=__doc__)
+    parser.add_argument(
+        "--state", help=f"folder with everything the system stores (default: ${STATE_VARIABLE}, else {DEFAULT_STATE})"
+    )
+    # The same option behind the command, without undoing the one before it.
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--state", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    up = commands.add_parser("up", parents=[shared], help="start what does not run; returns when all of it is ready")
+    up.add_argument("--host", default="127.0.0.1", help="address the api listens on (default: 127.0.0.1)")
+    up.add_argument(
+        "--port",
+        type=int,
+        help=f"port of the api; 0 for a free one (default: the one it had, at first {DEFAULT_API_PORT} if free)",
+    )
+    up.add_argument("--slots", type=int, help="slots of this machine (default: its cores)")
+    up.add_argument("--python", help="interpreter for tasks; needs determined (default: the one made by make setup)")
+    up.add_argument("--config", help="cluster configuration file (default: config/cluster.yaml in the state folder)")
+    up.add_argument("--service", choices=plan.SERVICES, help="run this one in the foreground, and the others if needed")
+    up.set_defaults(run=_up)
+
+    status = commands.add_parser("status", parents=[shared], help="what runs, and where")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.set_defaults(run=_status)
+
+    down = commands.add_parser("down", parents=[shared], help="stop the services; running tasks go on by themselves")
+    down.add_argument("--tasks", action="store_true", help="end running tasks too")
+    down.set_defaults(run=_down)
+
+    reset = commands.add_parser("reset", parents=[shared], help="stop everything and delete what was stored")
+    reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    reset.set_defaults(run=_reset)
+
+    events = commands.add_parser("events", parents=[shared], help="print public events as they happen")
+    events.add_argument("subject", nargs="?", default="resolute.v1.>", help="only these (default: resolute.v1.>)")
+    events.set_defaults(run=_events)
+    return parser
+
+
+def _up(layout: Layout, arguments: argparse.Namespace) -> int:
+    if arguments.service:
+        return _run_one(layout, arguments, arguments.service)
+    started_at = time.monotonic()
+    options = system.start(layout, arguments)
+    print(f"ready after {time.monotonic() - started_at:.1f} s")
+    _print_status(layout, options)
+    print(f"\n  export DET_MASTER={options.master_url}\n  det user whoami")
+    return 0
+
+
+def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int:
+    """Take a service over from the supervisor until it ends or is interrupted, then hand it back."""
+    system.start(layout, arguments, without=[service])
+    layout.hold(service).touch()
+    processes.hang_up(layout)
+    try:
+        while processes.find(layout, service) is not None:
+            time.sleep(0.05)
+        entry = next(entry for entry in json.loads(layout.plan_file.read_text()) if entry["name"] == service)
+        print(f"running {service}; Ctrl-C hands it back", file=sys.stderr)
+        child = subprocess.Popen(entry["argv"], env=entry["env"], cwd=entry["cwd"], start_new_session=True)
+        processes.write_record(layout, service, child.pid)
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            child.terminate()
+            return child.wait()
+    finally:
+        layout.record(service).unlink(missing_ok=True)
+        layout.hold(service).unlink(missing_ok=True)
+        processes.hang_up(layout)
+
+
+def _status(layout: Layout, arguments: argparse.Namespace) -> int:
+    options = Options.load(layout)
+    if options is None:
+        print(f"nothing was ever started in {layout.root}", file=sys.stderr)
+        return NOT_RUNNING
+    found = {name: processes.find(layout, name) for name in plan.PROCESSES}
+    if arguments.json:
+        report = {
+            "master": options.master_url,
+            "nats": f"nats://127.0.0.1:{options.nats_port}",
+            "state": str(layout.root),
+            "services": {
+                name: {"pid": process.pid, "restarts": process.restarts} if process else None
+                for name, process in found.items()
+            },
+        }
+        print(json.dumps(report, indent=2))
+    else:
+        _print_status(layout, options)
+    return 0 if all(found.values()) else NOT_RUNNING
+
+
+def _print_status(layout: Layout, options: Options) -> None:
+    where = {
+        "api": options.master_url,
+        "nats": f"nats://127.0.0.1:{options.nats_port}",
+        "postgres": f"127.0.0.1:{options.postgres_port}",
+        "logs": f"http://127.0.0.1:{options.logs_port}",
+        "launcher": f"{options.slots} slots, {options.python}",
+    }
+    print(f"{'SERVICE':<10} {'PID':>8} {'RESTARTS':>8} {'UP':>8}  WHERE")
+    for name in plan.PROCESSES:
+        process = processes.find(layout, name)
+        if process is None:
+            print(f"{name:<10} {'-':>8} {'-':>8} {'down':>8}  log: {layout.logs / f'{name}.log'}")
+        else:
+            age = f"{time.time() - process.since:.0f} s"
+            print(f"{name:<10} {process.pid:>8} {process.restarts:>8} {age:>8}  {where.get(name, '')}")
+    print(f"state: {layout.root}")
+
+
+def _down(layout: Layout, arguments: argparse.Namespace) -> int:
+    stopped = system.stop(layout)
+    print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+    running = system.running_tasks(layout)
+    if running and arguments.tasks:
+        system.end_tasks(layout)
+        print(f"ended {len(running)} tasks")
+    elif running:
+        print(f"{len(running)} tasks go on; the next `resolute up` finds them, `resolute down --tasks` ends them")
+    return 0
+
+
+def _reset(layout: Layout, arguments: argparse.Namespace) -> int:
+    if not layout.options_file.exists():
+        print(f"nothing to delete in {layout.root}")
+        return 0
+    if not arguments.yes:
+        answer = input(f"Delete everything in {layout.root}: experiments, logs, checkpoints? [y/N] ")
+        if answer.strip().lower() not in ("y", "yes"):
+            return 1
+    system.stop(layout)
+    system.end_tasks(layout)
+    system.forget(layout)
+    print(f"deleted {layout.root}")
+    return 0
+
+
+def _events(layout: Layout, arguments: argparse.Namespace) -> int:
+    options = Options.load(layout)
+    if options is None or processes.find(layout, "nats") is None:
+        raise CannotStart(f"nothing runs in {layout.root}; start it with: resolute up")
+    asyncio.run(_print_events(f"nats://127.0.0.1:{options.nats_port}", arguments.subject))
+    return 0
+
+
+async def _print_events(url: str, subject: str) -> None:
+    from libs.bus import BusSettings, CoreMessage, connect_bus  # noqa: PLC0415  # costs time that the others need not pay
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+    async def show(message: CoreMessage) -> None:
+        line = f"{message.subject} {message.data.decode(errors='replace')}"
+        print(line[:width] if width else line, flush=True)
+
+    async with connect_bus(BusSettings(url=url, name="resolute-events", manage_streams=False)) as bus:
+        async with bus.subscribe(subject, show):
+            await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Choosing ports, folders and the interpreter of tasks at the first ``up``; later ones find them chosen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import subprocess
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from deploy.local.layout import DEFAULT_API_PORT, Layout, Options, free_port
+from deploy.local.servers.postgres import closed_parent, postgres_user
+
+CLIENT_VERSION: Final = "0.38.1"
+TASK_PYTHON_VARIABLE: Final = "RESOLUTE_TASK_PYTHON"
+ROOTS_DATA: Final = Path("/var/lib/resolute")
+
+
+class CannotStart(Exception):
+    """The message says what is missing and how to get it."""
+
+
+def choose(layout: Layout, arguments: Namespace) -> Options:
+    """The options of this state folder: those kept from before, with what the command line changes."""
+    kept = Options.load(layout)
+    if kept is None:
+        kept = _first_choice(layout, arguments.host, arguments.port)
+    changes: dict[str, object] = {}
+    if arguments.port:
+        changes["api_port"] = arguments.port
+    if arguments.slots is not None:
+        changes["slots"] = arguments.slots
+    if arguments.python:
+        changes["python"] = str(Path(arguments.python).absolute())
+    if arguments.config:
+        changes["cluster_config"] = str(Path(arguments.config).resolve())
+    options = replace(kept, **changes)  # type: ignore[arg-type]
+    if not options.python:
+        options = replace(options, python=_find_python())
+    _check_python(options.python)
+    options.save(layout)
+    return options
+
+
+def _first_choice(layout: Layout, host: str, api_port: int | None) -> Options:
+    return Options(
+        # 0 asks for a free one; nothing asks for the usual one, if it is free.
+        api_port=api_port or free_port(host, None if api_port == 0 else DEFAULT_API_PORT),
+        nats_port=free_port("127.0.0.1"),
+        postgres_port=free_port("127.0.0.1"),
+        postgres_data=str(_postgres_data(layout)),
+        postgres_password=secrets.token_urlsafe(24),
+        logs_port=free_port("127.0.0.1"),
+        python="",
+        slots=os.cpu_count() or 1,
+        host=host,
+    )
+
+
+def _postgres_data(layout: Layout) -> Path:
+    """Below the state folder; for root only if the user that PostgreSQL then runs as can get there."""
+    below = layout.root / "postgres"
+    user = postgres_user()
+    if user is None or closed_parent(below, user) is None:
+        return below
+    name = hashlib.sha256(str(layout.root).encode()).hexdigest()[:12]
+    elsewhere = ROOTS_DATA / name / "postgres"
+    elsewhere.parent.mkdir(parents=True, exist_ok=True)
+    return elsewhere
+
+
+def _find_python() -> str:
+    """An interpreter that has the client: named by the environment, the one ``make setup`` makes, or our own."""
+    beside = Path(__file__).parents[2] / ".venv-client" / "bin" / "python"
+    for candidate in (os.environ.get(TASK_PYTHON_VARIABLE), str(beside) if beside.exists() else None):
+        if candidate:
+            return candidate
+    return sys.executable
+
+
+def _check_python(python: str) -> None:
+    """Tasks import the client's harness; one that cannot would fail minutes later, with a worse message."""
+    code = "from importlib.metadata import version; print(version('determined'))"
+    try:
+        found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    except OSError as error:
+        raise CannotStart(f"--python {python}: {error.strerror}") from error
+    if found.stdout.strip() != CLIENT_VERSION:
+        raise CannotStart(
+            f"tasks would run with {python}, which does not have determined=={CLIENT_VERSION}: "
+            f"{python} -m pip install determined=={CLIENT_VERSION}, or name another interpreter with --python"
+        )

@@ -1,0 +1,132 @@
+"""What runs, with which settings: one entry per process for the supervisor, one settings file per service."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from deploy.local.layout import Layout, Options
+from deploy.local.servers.nats import NatsServer
+from deploy.local.servers.postgres import PostgresServer
+
+SERVICES: Final = ("api", "scheduler", "launcher", "logs")
+PROCESSES: Final = ("postgres", "nats", *SERVICES)
+POOL: Final = "default"
+_POSTGRES_SETTINGS: Final = {
+    "shared_buffers": "64MB",
+    "max_connections": "100",
+    # A commit that the machine (not the database) loses in a power cut is one second of work on a laptop.
+    "synchronous_commit": "on",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum_naptime": "60s",
+}
+
+
+def postgres(layout: Layout, options: Options) -> PostgresServer:
+    return PostgresServer(
+        Path(options.postgres_data),
+        log_path=layout.logs / "postgres.log",
+        password=options.postgres_password,
+        settings=_POSTGRES_SETTINGS,
+        port=options.postgres_port,
+    )
+
+
+def nats(layout: Layout, options: Options) -> NatsServer:
+    return NatsServer(layout.nats, port=options.nats_port)
+
+
+def write_settings(layout: Layout, options: Options) -> None:
+    """One YAML file per service below ``config/``, and the cluster configuration unless somebody wrote one."""
+    cluster = Path(options.cluster_config) if options.cluster_config else layout.config / "cluster.yaml"
+    if not cluster.exists():
+        cluster.write_text(yaml.safe_dump(_cluster(layout), sort_keys=False))
+    for name, settings in _settings(layout, options, cluster).items():
+        path = layout.config / f"{name}.yaml"
+        path.touch(mode=0o600)  # there is a password in it
+        path.write_text(yaml.safe_dump(settings, sort_keys=False))
+
+
+def _cluster(layout: Layout) -> dict[str, Any]:
+    return {
+        "cluster_name": "local",
+        "resource_manager": {"type": "process", "slot_type": "cpu"},
+        "resource_pools": [{"pool_name": POOL, "description": "this machine"}],
+        "checkpoint_storage": {"type": "shared_fs", "host_path": str(layout.checkpoints)},
+    }
+
+
+def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict[str, Any]]:
+    database = {"url": postgres(layout, options).url().replace("+asyncpg", "")}
+    bus = {"url": f"nats://127.0.0.1:{options.nats_port}"}
+    return {
+        "api": {
+            "http": {"host": options.host, "port": options.api_port},
+            "database": database,
+            "bus": {**bus, "name": "api"},
+            "cluster_config": str(cluster),
+        },
+        "scheduler": {
+            "database": {**database, "pool_size": 8},
+            "bus": {**bus, "name": "scheduler"},
+            "cluster_config": str(cluster),
+        },
+        "launcher": {
+            "pool": POOL,
+            "bus": {**bus, "name": f"launcher-{POOL}"},
+            "master_url": options.master_url,
+            "log_intake_url": f"http://127.0.0.1:{options.logs_port}",
+            "process": {
+                "state_dir": str(layout.launcher),
+                "python": options.python,
+                "slots": options.slots,
+            },
+        },
+        "logs": {
+            "intake": {"host": "127.0.0.1", "port": options.logs_port},
+            "database": {**database, "pool_size": 6},
+            "bus": {**bus, "name": "logs"},
+        },
+    }
+
+
+def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
+    """Entries for the supervisor, in the order of starting. Servers must have been prepared."""
+    database, bus = postgres(layout, options), nats(layout, options)
+    database.prepare()
+    bus.prepare()
+    plan = [
+        _entry(layout, "postgres", database.argv, user=database.user, stop_signal="SIGINT", stop_timeout_s=30),
+        _entry(layout, "nats", bus.argv),
+    ]
+    for name in SERVICES:
+        argv = [sys.executable, "-m", f"services.{name}.main", "--settings", str(layout.config / f"{name}.yaml")]
+        plan.append(_entry(layout, name, argv))
+    return plan
+
+
+def _entry(
+    layout: Layout,
+    name: str,
+    argv: list[str],
+    *,
+    user: str | None = None,
+    stop_signal: str = "SIGTERM",
+    stop_timeout_s: float = 15,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "argv": argv,
+        "env": dict(os.environ),
+        # A folder that everybody may enter: PostgreSQL is not root when we are.
+        "cwd": "/",
+        "log": str(layout.logs / f"{name}.log"),
+        "user": user,
+        "stop_signal": stop_signal,
+        "stop_timeout_s": stop_timeout_s,
+    }

@@ -1,0 +1,139 @@
+"""Starting, stopping and forgetting the system of one state folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from deploy.local import plan, processes
+from deploy.local.layout import Layout, Options
+from deploy.local.options import CannotStart, choose
+from deploy.local.servers.process import ProcessFailed
+
+READY_WITHIN_S: Final = 60.0
+_LOOK_EVERY_S: Final = 0.05
+
+
+def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) -> Options:
+    """Start what does not run, and return when the system is ready. Raises CannotStart.
+
+    without   services that somebody else runs
+    """
+    layout.create()
+    options = choose(layout, arguments)
+    if processes.find(layout, processes.SUPERVISOR) is None:
+        _start_supervisor(layout, options, set(without))
+    wait_until_ready(layout, options, set(without))
+    return options
+
+
+def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
+    # A supervisor that was killed leaves its processes behind; ours must be the parents of what they watch.
+    for name in reversed(plan.PROCESSES):
+        processes.end(layout, name)
+    for name in plan.PROCESSES:
+        layout.hold(name).unlink(missing_ok=True)
+    for name in held:
+        layout.hold(name).touch()
+    plan.write_settings(layout, options)
+    try:
+        entries = plan.build_plan(layout, options)
+    except ProcessFailed as error:
+        raise CannotStart(str(error)) from error
+    layout.plan_file.touch(mode=0o600)
+    layout.plan_file.write_text(json.dumps(entries))
+    with (layout.logs / "supervisor.log").open("ab") as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "deploy.local.supervisor", str(layout.root)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    processes.write_record(layout, processes.SUPERVISOR, supervisor.pid)
+
+
+def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> None:
+    """Return when requests are answered and tasks can start. Raises CannotStart with the last words of who is not."""
+    give_up_at = time.monotonic() + READY_WITHIN_S
+    database = plan.postgres(layout, options)
+    database.prepare()
+    _wait(database.is_ready, "postgres", layout, give_up_at)
+    database.create_database()
+    if "api" not in without:
+        _wait(lambda: _is_up(options, without), "api", layout, give_up_at)
+    if "logs" not in without:
+        _wait(lambda: _answers(f"http://127.0.0.1:{options.logs_port}/health"), "logs", layout, give_up_at)
+    _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
+
+
+def _wait(is_ready: object, name: str, layout: Layout, give_up_at: float) -> None:
+    assert callable(is_ready)
+    while not is_ready():
+        if processes.find(layout, processes.SUPERVISOR) is None:
+            raise CannotStart(f"the supervisor ended:\n{tail(layout.logs / 'supervisor.log')}")
+        if time.monotonic() > give_up_at:
+            raise CannotStart(f"{name} is not ready; the end of its log:\n{tail(layout.logs / f'{name}.log')}")
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _is_up(options: Options, without: set[str]) -> bool:
+    """Does the api answer, and know a pool that could run something?"""
+    try:
+        with urllib.request.urlopen(f"{options.master_url}/health", timeout=2) as response:  # noqa: S310
+            report = json.load(response)
+    except (OSError, ValueError):
+        return False
+    managers = report["resource_managers"]
+    return "launcher" in without or any(manager["status"] == "up" for manager in managers)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2):  # noqa: S310
+            return True
+    except urllib.error.HTTPError:
+        return False
+    except OSError:
+        return False
+
+
+def _all_run(layout: Layout, without: set[str]) -> bool:
+    return all(processes.find(layout, name) is not None for name in plan.PROCESSES if name not in without)
+
+
+def stop(layout: Layout) -> list[str]:
+    """Stop every process of the system; tasks go on. Returns the names of what was running."""
+    running = [name for name in plan.PROCESSES if processes.find(layout, name) is not None]
+    # The supervisor first: it takes the others along, in order.
+    if processes.end(layout, processes.SUPERVISOR, timeout_s=60):
+        running = running or [processes.SUPERVISOR]
+    for name in reversed(plan.PROCESSES):
+        processes.end(layout, name)
+    return running
+
+
+def forget(layout: Layout) -> None:
+    """Delete everything the system ever stored. It must be stopped, and its tasks ended."""
+    options = Options.load(layout)
+    if options is not None:
+        data = Path(options.postgres_data)
+        if not data.is_relative_to(layout.root):
+            shutil.rmtree(data.parent, ignore_errors=True)
+    shutil.rmtree(layout.root)
+
+
+def tail(path: Path, lines: int = 15) -> str:
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(nothing)"

@@ -1,0 +1,76 @@
+"""Checkpoints of an experiment that its retention policy may delete (spec/experiments.md 10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import and_, exists, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.checkpoints.retention import Candidate
+from libs.db.tables.checkpoints import checkpoints
+from libs.db.tables.experiments import experiments
+from libs.db.tables.metrics import metrics
+from libs.db.tables.trials import trials
+from libs.searchers.reports import read_number
+
+_DELETABLE = ("COMPLETED", "PARTIALLY_DELETED")
+
+
+async def gc_candidates(
+    connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]
+) -> list[Candidate]:
+    """The candidates of an experiment, oldest report first.
+
+    Left out are those whose files are gone, and those from which a trial started or may yet start.
+    config  the stored configuration of the experiment, for its searcher metric
+    """
+    searcher = config.get("searcher") or {}
+    metric = searcher.get("metric")
+    sign = 1 if searcher.get("smaller_is_better", True) else -1
+    validation = and_(
+        metrics.c.trial_id == checkpoints.c.trial_id,
+        metrics.c.total_batches == checkpoints.c.steps_completed,
+        metrics.c.metric_group == "validation",
+        ~metrics.c.archived,
+        metrics.c.kind != "PROFILING",  # as the index has it
+    )
+    started_from = exists().where(trials.c.warm_start_checkpoint_uuid == checkpoints.c.uuid)
+    others = experiments.alias()
+    will_start_from = exists().where(
+        others.c.end_time.is_(None),
+        others.c.config["searcher"]["source_checkpoint_uuid"].astext == checkpoints.c.uuid,
+    )
+    rows = await connection.execute(
+        select(
+            checkpoints.c.uuid,
+            checkpoints.c.trial_id,
+            checkpoints.c.steps_completed,
+            checkpoints.c.storage_id,
+            metrics.c.id.label("validation_id"),
+            metrics.c.metrics["validation_metrics"][metric or ""].label("value"),
+        )
+        .select_from(checkpoints.outerjoin(metrics, validation))
+        .where(
+            checkpoints.c.experiment_id == experiment_id,
+            checkpoints.c.trial_id.is_not(None),
+            checkpoints.c.state.in_(_DELETABLE),
+            ~started_from,
+            ~will_start_from,
+        )
+        .order_by(checkpoints.c.report_time, checkpoints.c.uuid)
+    )
+    return [_candidate(row, sign) for row in rows]
+
+
+def _candidate(row: Any, sign: int) -> Candidate:
+    value = read_number(row.value)
+    return Candidate(
+        uuid=row.uuid,
+        trial_id=row.trial_id,
+        steps_completed=row.steps_completed or 0,
+        signed=None if value is None else sign * value,
+        validation_id=row.validation_id,
+        storage_id=row.storage_id,
+    )

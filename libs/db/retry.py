@@ -1,0 +1,49 @@
+"""Transactions that are done again, whole, when they lost a race for locks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.engine import Database
+
+TRIES: Final = 4
+_WAIT_S: Final = 0.05
+_LOST_RACE: Final = frozenset({"40001", "40P01"})
+"""serialization_failure and deadlock_detected (PostgreSQL manual, appendix A)."""
+
+Result = TypeVar("Result")
+log = structlog.get_logger(__name__)
+
+
+async def in_transaction(db: Database, work: Callable[[AsyncConnection], Awaitable[Result]]) -> Result:
+    """The result of ``work``, done in one transaction; after a deadlock it is done again, a few times at most.
+
+    ``work`` must have no effect but on the transaction, since it may run more than once.
+    """
+    for attempt in range(1, TRIES):
+        try:
+            async with db.transaction() as connection:
+                return await work(connection)
+        except DBAPIError as error:
+            if not lost_race(error):
+                raise
+            log.info("transaction.retried", attempt=attempt, sqlstate=_sqlstate(error))
+        await asyncio.sleep(_WAIT_S * attempt)
+    async with db.transaction() as connection:
+        return await work(connection)
+
+
+def lost_race(error: DBAPIError) -> bool:
+    """Whether the same transaction may well succeed when it is tried again."""
+    return _sqlstate(error) in _LOST_RACE
+
+
+def _sqlstate(error: DBAPIError) -> str | None:
+    state = getattr(error.orig, "sqlstate", None)
+    return state if isinstance(state, str) else None

@@ -1,0 +1,184 @@
+"""The AsyncAPI document of the bus, generated from the structs, so that it cannot say anything else than the code.
+
+``python -m libs.events.asyncapi > docs/asyncapi.yaml``. Source: AsyncAPI specification 3.0.0.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args, get_type_hints
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from libs.events import subjects
+from libs.events.capacity import PoolCapacity
+from libs.events.changes import PublicEvent
+from libs.events.logs import LogBatch
+from libs.events.observations import AllocationObserved
+from libs.events.orders import Order
+
+VERSION: Final = "1"
+JSON: Final = "application/json"
+MSGPACK: Final = "application/msgpack"
+
+_ID: Final = "ID"
+"""Stands for a parameter while a subject is built; letters, so that no function of ``subjects`` escapes it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """One pattern of subjects and the struct found there."""
+
+    address: str
+    description: str
+    message: type[Struct] | None = None
+    """None for a message without content."""
+    content_type: str = JSON
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def channels() -> dict[str, Channel]:
+    """Every channel of the bus by name."""
+    token = {"description": "The id, with every dot as `_` and other special characters as `=XX` (hexadecimal UTF-8)."}
+    found = {_entity(event): _changes(event, token) for event in get_args(PublicEvent)}
+    found["allocationObserved"] = Channel(
+        address=subjects.event("allocation", _ID, "observed").replace(_ID, "{id}"),
+        description=f"What a launcher sees of an allocation. In the stream {subjects.EVENTS_STREAM}.",
+        message=AllocationObserved,
+        parameters={"id": token},
+    )
+    pool, allocation = "POOL", "ALLOCATION"
+    order_key = subjects.order_key(pool, allocation).replace(pool, "{pool}").replace(allocation, "{allocation}")
+    found["orders"] = Channel(
+        address=subjects.kv_subject(subjects.ORDERS_BUCKET, order_key),
+        description=f"The state one allocation should be in: the KV bucket {subjects.ORDERS_BUCKET}.",
+        message=Order,
+        parameters={"pool": token, "allocation": token},
+    )
+    found["capacity"] = Channel(
+        address=subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key(pool).replace(pool, "{pool}")),
+        description=f"What a pool could run: the KV bucket {subjects.CAPACITY_BUCKET}.",
+        message=PoolCapacity,
+        parameters={"pool": token},
+    )
+    shard = {"description": "Shard of the task.", "enum": [str(number) for number in range(subjects.LOG_SHARDS)]}
+    found["logs"] = Channel(
+        address=subjects.logs_of_shard(0).replace("0", "{shard}").replace("*", "{task}"),
+        description=f"Log lines on their way to storage: the work queue {subjects.LOGS_STREAM}, for its writer only.",
+        message=LogBatch,
+        content_type=MSGPACK,
+        parameters={"shard": shard, "task": token},
+    )
+    found["logsStored"] = Channel(
+        address=subjects.log_stored(_ID).replace(_ID, "{task}"),
+        description="There are new lines of a task in storage. Not kept, and without content.",
+        parameters={"task": token},
+    )
+    return found
+
+
+def _entity(event: type[Struct]) -> str:
+    return event.__name__.removesuffix("Changed").lower()
+
+
+def _changes(event: type[Struct], token: Mapping[str, Any]) -> Channel:
+    entity = _entity(event)
+    what = get_args(get_type_hints(event)["what"])
+    return Channel(
+        address=subjects.event(entity, _ID, "{what}").replace(_ID, "{id}"),
+        description=f"Something about one {entity} changed. In the stream {subjects.EVENTS_STREAM}.",
+        message=event,
+        parameters={"id": token, "what": {"description": "What changed.", "enum": list(what)}},
+    )
+
+
+def document() -> dict[str, Any]:
+    """The AsyncAPI 3.0 document as plain data; the same on every call."""
+    found = channels()
+    messages = {channel.message for channel in found.values() if channel.message is not None}
+    ordered = sorted(messages, key=lambda message: message.__name__)
+    _, schemas = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Resolute",
+            "version": VERSION,
+            "description": (
+                "What happens in Resolute, for whoever wants to know: subscribe with any NATS client.\n\n"
+                "Events are hints to look again. They may come twice, late or out of order; receivers ignore fields "
+                "they do not know. Metadata is in the headers, as the CloudEvents NATS binding says (binary mode)."
+            ),
+        },
+        "defaultContentType": JSON,
+        "channels": {name: _channel(channel) for name, channel in found.items()},
+        "operations": {
+            f"{name}Sent": {"action": "send", "channel": {"$ref": f"#/channels/{name}"}, "summary": channel.description}
+            for name, channel in found.items()
+        },
+        "components": {
+            "messages": _messages(found),
+            "schemas": {**dict(sorted(schemas.items())), "EventHeaders": _event_headers()},
+        },
+    }
+
+
+def _channel(channel: Channel) -> dict[str, Any]:
+    name = _message_name(channel)
+    return {
+        "address": channel.address,
+        "description": channel.description,
+        "parameters": {parameter: dict(about) for parameter, about in channel.parameters.items()},
+        "messages": {name: {"$ref": f"#/components/messages/{name}"}},
+    }
+
+
+def _message_name(channel: Channel) -> str:
+    return channel.message.__name__ if channel.message is not None else "Empty"
+
+
+def _messages(found: Mapping[str, Channel]) -> dict[str, Any]:
+    described: dict[str, Any] = {}
+    for channel in found.values():
+        name = _message_name(channel)
+        if channel.message is None:
+            described[name] = {"name": name, "summary": "Nothing: that it comes is all there is to know."}
+            continue
+        described[name] = {
+            "name": name,
+            "summary": channel.description,
+            "contentType": channel.content_type,
+            "headers": {"$ref": "#/components/schemas/EventHeaders"},
+            "payload": {"$ref": f"#/components/schemas/{name}"},
+        }
+    return dict(sorted(described.items()))
+
+
+def _event_headers() -> dict[str, Any]:
+    text = {"type": "string"}
+    return {
+        "type": "object",
+        "description": "CloudEvents attributes; messages that are not events may lack them.",
+        "properties": {
+            "ce-specversion": {"const": "1.0"},
+            "ce-id": text,
+            "ce-type": text,
+            "ce-source": text,
+            "ce-time": {"type": "string", "format": "date-time"},
+            "ce-datacontenttype": text,
+            "Nats-Msg-Id": {"type": "string", "description": "The same as ce-id; the server stores an id once."},
+            "traceparent": {"type": "string", "description": "W3C trace context."},
+        },
+    }
+
+
+def render() -> str:
+    """The document as YAML."""
+    return yaml.safe_dump(document(), sort_keys=False, allow_unicode=True, width=120)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

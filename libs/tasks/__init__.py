@@ -1,0 +1,1 @@
+"""Tasks other than trials, as they are stored until they are launched. Pure."""

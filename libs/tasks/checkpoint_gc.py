@@ -1,0 +1,87 @@
+"""The task that deletes files of checkpoints, and of TensorBoard: which arguments and files it gets.
+
+The process inside is ``determined.exec.gc_checkpoints`` of the client package; it works on one storage configuration,
+so there is one task per storage. Source: spec/experiments.md 10.4; spec/harness-protocol.md 13.1 and 15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from libs.cluster.config import TaskContainerDefaults
+from libs.config.defaults import CPU_IMAGE
+from libs.config.environment import image
+from libs.events.orders import BindMount, Environment, TaskFile
+from libs.tasks.stored import StoredTask
+
+EVERYTHING: Final = ("**/*",)
+"""Globs that delete a checkpoint whole; no globs at all only refresh the list of its files."""
+
+_FOLDER: Final = "checkpoint_gc"
+_MOUNTED: Final = f"/run/determined/{_FOLDER}"
+
+
+def checkpoint_gc_task(
+    *,
+    experiment_id: int,
+    config: Mapping[str, Any],
+    storage: Mapping[str, Any],
+    checkpoints: Sequence[str],
+    globs: Sequence[str] = EVERYTHING,
+    delete_tensorboards: bool = False,
+    defaults: TaskContainerDefaults,
+) -> StoredTask:
+    """The task for checkpoints of one experiment in one storage.
+
+    config       stored configuration of the experiment
+    storage      checkpoint_storage of these checkpoints, which may differ from that in ``config``
+    checkpoints  their uuids; none when there is only TensorBoard to delete
+    defaults     task_container_defaults of the pool that the task runs in
+    """
+    argv = ["--experiment-id", str(experiment_id), "--storage-config", f"{_MOUNTED}/storage_config.json"]
+    if checkpoints:
+        argv += ["--delete", f"{_MOUNTED}/checkpoints_to_delete.json", "--globs", f"{_MOUNTED}/checkpoints_globs.json"]
+    if delete_tensorboards:
+        argv.append("--delete-tensorboards")
+    return StoredTask(
+        description=f"gc-{experiment_id}",
+        environment=_environment(config, defaults),
+        argv=tuple(argv),
+        files=(
+            _file("storage_config.json", client_storage(storage)),
+            _file("checkpoints_to_delete.json", list(checkpoints)),
+            _file("checkpoints_globs.json", list(globs)),
+        ),
+        bind_mounts=tuple(msgspec.convert(mount, BindMount) for mount in config.get("bind_mounts") or ()),
+        shared_fs_host_path=storage["host_path"] if storage.get("type") == "shared_fs" else None,
+    )
+
+
+def client_storage(storage: Mapping[str, Any]) -> dict[str, Any]:
+    """A checkpoint_storage section in the form that the client's constructors take: they refuse unexpected keys."""
+    optional = ("container_path", "checkpoint_path", "tensorboard_path") if storage.get("type") == "shared_fs" else ()
+    unset = {key for key, value in storage.items() if value is None and (storage["type"] == "azure" or key in optional)}
+    return {key: value for key, value in storage.items() if key not in unset}
+
+
+def _environment(config: Mapping[str, Any], defaults: TaskContainerDefaults) -> Environment:
+    """The variables are the experiment's, since they may hold credentials; the software is the cluster's."""
+    experiment = config["environment"]
+    images = image(defaults.image, "image").value if defaults.image is not None else {}
+    registry_auth = {key: value for key, value in (defaults.registry_auth or {}).items() if value is not None}
+    return Environment(
+        image=images.get("cpu") or CPU_IMAGE,
+        variables=tuple(experiment["environment_variables"]["cpu"]),
+        force_pull_image=defaults.force_pull_image,
+        registry_auth=registry_auth or None,
+        pod_spec=defaults.checkpoint_gc_pod_spec or experiment.get("pod_spec"),
+        add_capabilities=tuple(defaults.add_capabilities),
+        drop_capabilities=tuple(defaults.drop_capabilities),
+    )
+
+
+def _file(name: str, content: Any) -> TaskFile:
+    return TaskFile(path=f"{_FOLDER}/{name}", content=msgspec.json.encode(content))

@@ -1,0 +1,24 @@
+"""What callers may do with basic authorization: everybody may work, administrators may also administer."""
+
+from __future__ import annotations
+
+from libs.errors import PermissionDenied
+from services.api.http.credentials import Principal
+
+
+def require_admin(principal: Principal, what: str = "perform this action") -> None:
+    """Raises PermissionDenied unless the caller is an administrator."""
+    if not principal.admin:
+        raise PermissionDenied(f"only admin privileged users can {what}")
+
+
+def require_self_or_admin(principal: Principal, user_id: int, what: str) -> None:
+    """Raises PermissionDenied unless the caller is that user or an administrator."""
+    if principal.user_id != user_id and not principal.admin:
+        raise PermissionDenied(f"only admin privileged users can {what}")
+
+
+def require_owner_or_admin(principal: Principal, owner_id: int, what: str) -> None:
+    """Raises PermissionDenied unless the caller owns the object or is an administrator."""
+    if principal.user_id != owner_id and not principal.admin:
+        raise PermissionDenied(f"only its owner or an administrator can {what}")

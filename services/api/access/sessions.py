@@ -1,0 +1,104 @@
+"""From a token to the one who holds it (spec/platform.md 2.2).
+
+Verified tokens are remembered for a few seconds, because training code asks many times a second. Whatever ends a session
+publishes a ``UserChanged`` or ``AllocationChanged`` event, on which every api forgets what it remembered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import select
+
+from libs.clock import Clock
+from libs.db.engine import Database
+from libs.db.tables.users import allocation_sessions, user_sessions, users
+from libs.errors import PermissionDenied, Unauthenticated
+from libs.ids import AllocationId, UserId
+from libs.tokens import digest
+from services.api.http.credentials import Credentials, Principal, TokenKind
+
+REMEMBER_S: Final = 10.0
+MOST_REMEMBERED: Final = 10_000
+
+
+class Sessions:
+    """Looks tokens up, and remembers what it found for a moment."""
+
+    def __init__(self, *, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._known: dict[bytes, tuple[float, Principal]] = {}
+
+    async def authenticate(self, credentials: Credentials) -> Principal:
+        """Who holds the token. Raises Unauthenticated, or PermissionDenied for a deactivated user."""
+        # A token of one kind is worth nothing as the other, so the kind is part of the key.
+        key = credentials.kind.value.encode() + digest(credentials.token)
+        known = self._known.get(key)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        principal = await self._look_up(credentials)
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.clear()
+        self._known[key] = (time.monotonic() + REMEMBER_S, principal)
+        return principal
+
+    def forget(self) -> None:
+        """Forget everything: some session ended, or some user changed."""
+        self._known.clear()
+
+    def forget_allocation(self, token_of_id: str, encode: Any) -> None:
+        """Forget the sessions of one allocation, named the way subjects name it."""
+        self._known = {
+            key: entry
+            for key, entry in self._known.items()
+            if entry[1].allocation_id is None or encode(entry[1].allocation_id) != token_of_id
+        }
+
+    async def _look_up(self, credentials: Credentials) -> Principal:
+        if credentials.kind is TokenKind.ALLOCATION:
+            return await self._allocation(credentials.token)
+        return await self._user(credentials.token)
+
+    async def _user(self, token: str) -> Principal:
+        query = (
+            select(user_sessions, users.c.username, users.c.admin, users.c.active, users.c.remote)
+            .join(users, users.c.id == user_sessions.c.user_id)
+            .where(user_sessions.c.token_hash == digest(token))
+        )
+        async with self._db.read() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        if row is None:
+            raise Unauthenticated("invalid credentials")
+        self._check(row)
+        return Principal(
+            user_id=UserId(row["user_id"]), username=row["username"], admin=row["admin"], session_id=row["id"]
+        )
+
+    def _check(self, session: Mapping[Any, Any]) -> None:
+        if session["revoked_at"] is not None:
+            access = session["token_type"] == "ACCESS"  # noqa: S105
+            raise Unauthenticated("user access token revoked" if access else "invalid credentials")
+        if session["expires_at"] is not None and session["expires_at"] <= self._clock.now():
+            raise Unauthenticated("remote user token expired" if session["remote"] else "invalid credentials")
+        if not session["active"]:
+            raise PermissionDenied("user does not have permission")
+
+    async def _allocation(self, token: str) -> Principal:
+        query = (
+            select(allocation_sessions, users.c.username, users.c.admin)
+            .join(users, users.c.id == allocation_sessions.c.owner_id)
+            .where(allocation_sessions.c.token_hash == digest(token))
+        )
+        async with self._db.read() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        if row is None or row["revoked_at"] is not None:
+            raise Unauthenticated("invalid credentials")
+        return Principal(
+            user_id=UserId(row["owner_id"]),
+            username=row["username"],
+            admin=row["admin"],
+            allocation_id=AllocationId(row["allocation_id"]),
+        )

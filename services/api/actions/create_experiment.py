@@ -1,0 +1,202 @@
+"""Creating an experiment: from what was submitted to the rows that the scheduler takes up.
+
+First everything that only reads and computes, in the order that decides which mistake a user hears of first; then one
+short transaction that stores it all, or nothing. Source: spec/experiments.md 1.7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import TaskContainerDefaults
+from libs.cluster.resolution import resolve_pool
+from libs.config import build_config, merge_task_container_defaults, random_name, submitted_config
+from libs.db.outbox import announce
+from libs.db.retry import in_transaction
+from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.tasks import jobs
+from libs.errors import InvalidRequest, NotFound, Unimplemented
+from libs.events.changes import ExperimentChanged, JobChanged
+from libs.ids import new_uuid
+from services.api.actions.experiment_place import Place, choose_place, lock_place
+from services.api.actions.forking import Parent, load_parent
+from services.api.actions.resource_request import check_resources
+from services.api.actions.ssh_keys import KeyPair, new_key_pair
+from services.api.actions.warm_start import pin_warm_start
+from services.api.app import App
+from services.api.contexts.pack import pack_context
+from services.api.http.credentials import Principal
+from services.api.wire.experiments import CreateExperimentRequest, LaunchWarning
+
+_NO_DEFAULTS: Final[Mapping[str, Any]] = msgspec.to_builtins(TaskContainerDefaults())
+
+
+class NewExperiment(Struct, frozen=True, kw_only=True):
+    """Everything about an experiment that is ready to be stored."""
+
+    config: dict[str, Any]
+    original_config: str
+    place: Place
+    pool: str
+    model_definition: bytes
+    parent_id: int | None
+    activate: bool
+    warnings: tuple[LaunchWarning, ...] = ()
+
+
+async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now: datetime) -> NewExperiment:
+    """Check and complete what was submitted; stores nothing.
+
+    Raises InvalidRequest, NotFound, FailedPrecondition, and Unimplemented for unmanaged experiments.
+    """
+    if request.unmanaged:
+        raise Unimplemented("unmanaged experiments are not available in this release")
+    async with app.db.read() as connection:
+        parent = await load_parent(connection, request.parent_id) if request.parent_id else None
+        asked = await asyncio.to_thread(submitted_config, request.config)
+        if request.template:
+            raise NotFound("template", request.template)  # there are none yet
+        place = await choose_place(connection, request.project_id, asked)
+        pool, warnings = _choose_pool(app, asked, place)
+        config = await asyncio.to_thread(_complete, app, request, place, pool, now)
+        await pin_warm_start(connection, config)
+    return NewExperiment(
+        config=config,
+        original_config=request.config,
+        place=place,
+        pool=pool,
+        model_definition=await _model_definition(request, parent),
+        parent_id=parent.id if parent else None,
+        activate=request.activate,
+        warnings=tuple(warnings),
+    )
+
+
+async def store_experiment(app: App, new: NewExperiment, principal: Principal, *, now: datetime) -> int:
+    """Store what was prepared, and return its id. Raises FailedPrecondition when its project was archived meanwhile."""
+    keys = await asyncio.to_thread(new_key_pair, app.cluster.security.ssh)
+
+    async def store(connection: AsyncConnection) -> int:
+        await lock_place(connection, new.place)
+        return await _insert(connection, new, principal, keys, now)
+
+    return await in_transaction(app.db, store)
+
+
+def _choose_pool(app: App, asked: dict[str, Any], place: Place) -> tuple[str, list[LaunchWarning]]:
+    resources = asked.get("resources") or {}
+    slots = resources.get("slots_per_trial", 1)
+    try:
+        pool = resolve_pool(
+            app.cluster,
+            name=resources.get("resource_pool") or "",
+            slots=slots,
+            workspace_compute=place.default_compute_pool,
+            workspace_aux=place.default_aux_pool,
+        )
+        single = bool(resources.get("is_single_node"))
+        return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"invalid resource configuration: {error}") from error
+
+
+def _complete(app: App, request: CreateExperimentRequest, place: Place, pool: str, now: datetime) -> dict[str, Any]:
+    return build_config(
+        request.config,
+        pool_defaults=_pool_defaults(app, pool),
+        workspace_storage=place.checkpoint_storage,
+        master_storage=app.cluster.checkpoint_storage,
+        resource_pool=pool,
+        priority_default=app.cluster.default_priority(pool),
+        seed=int(now.timestamp()),
+        name=random_name(random.Random()),  # noqa: S311  (a name, not a secret)
+    )
+
+
+def _pool_defaults(app: App, pool: str) -> Mapping[str, Any]:
+    """The defaults of the pool over those of the cluster; what a pool does not say, it leaves to the cluster."""
+    cluster: dict[str, Any] = msgspec.to_builtins(app.cluster.task_container_defaults)
+    configured = app.cluster.pool(pool)
+    if configured is None or configured.task_container_defaults is None:
+        return cluster
+    own = msgspec.to_builtins(configured.task_container_defaults)
+    said = {key: value for key, value in own.items() if value != _NO_DEFAULTS[key]}
+    return merge_task_container_defaults(said, cluster)
+
+
+async def _model_definition(request: CreateExperimentRequest, parent: Parent | None) -> bytes:
+    if parent is not None:
+        return parent.model_definition
+    return await asyncio.to_thread(pack_context, request.model_definition)
+
+
+async def _insert(
+    connection: AsyncConnection, new: NewExperiment, principal: Principal, keys: KeyPair, now: datetime
+) -> int:
+    resources = new.config["resources"]
+    job_id = new_uuid()
+    state = "ACTIVE" if new.activate else "PAUSED"
+    await connection.execute(
+        insert(jobs).values(
+            job_id=job_id,
+            job_type="EXPERIMENT",
+            owner_id=principal.user_id,
+            workspace_id=new.place.workspace_id,
+            pool=new.pool,
+            priority=resources["priority"],
+            weight=resources["weight"],
+            max_slots=resources["max_slots"],
+            submitted_at=now,
+        )
+    )
+    inserted = await connection.execute(
+        insert(experiments)
+        .values(
+            state=state,
+            config=new.config,
+            original_config=new.original_config,
+            owner_id=principal.user_id,
+            project_id=new.place.project_id,
+            parent_id=new.parent_id,
+            job_id=job_id,
+            start_time=now,
+            ssh_private_key=keys.private,
+            ssh_public_key=keys.public,
+        )
+        .returning(experiments.c.id)
+    )
+    experiment_id: int = inserted.scalar_one()
+    await connection.execute(
+        insert(model_definitions).values(
+            experiment_id=experiment_id, tgz=new.model_definition, size_bytes=len(new.model_definition)
+        )
+    )
+    await announce(
+        connection,
+        ExperimentChanged(
+            experiment_id=experiment_id,
+            what="created",
+            state=state,
+            name=new.config["name"],
+            job_id=job_id,
+            owner=principal.username,
+            project_id=new.place.project_id,
+        ),
+        JobChanged(
+            job_id=job_id,
+            what="submitted",
+            pool=new.pool,
+            priority=resources["priority"],
+            weight=resources["weight"],
+        ),
+    )
+    return experiment_id

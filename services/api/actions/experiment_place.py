@@ -1,0 +1,114 @@
+"""Which project a new experiment goes to, and what its workspace decides for it.
+
+Source: spec/experiments.md 1.7 (step 4); spec/platform.md 7.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import Select, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.workspaces import projects, workspaces
+from libs.errors import FailedPrecondition, InvalidRequest, NotFound
+
+DEFAULT_PROJECT: Final = 1
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    project_id: int
+    workspace_id: int
+    owner_id: int
+    """Of the project."""
+    archived: bool
+    """The project, or the workspace it is in."""
+    state: str
+    """``""``, or that of a project or workspace that is being deleted."""
+    default_compute_pool: str
+    default_aux_pool: str
+    checkpoint_storage: dict[str, Any] | None
+
+
+async def choose_place(connection: AsyncConnection, project_id: int, config: Mapping[str, Any]) -> Place:
+    """The place for an experiment: the project of the request, that in its configuration, or the default one.
+
+    project_id  of the request; 0 and 1 leave the choice to the configuration
+    Raises NotFound, FailedPrecondition when nothing may be added there, InvalidRequest.
+    """
+    workspace, project = config.get("workspace") or "", config.get("project") or ""
+    if project_id > DEFAULT_PROJECT:
+        place = await load_place(connection, project_id)
+    elif workspace and project:
+        place = await _named(connection, workspace, project)
+    elif workspace or project:
+        raise InvalidRequest("workspace and project must both be included in config if one is provided")
+    else:
+        place = await load_place(connection, DEFAULT_PROJECT)
+    check_may_grow(place)
+    return place
+
+
+async def load_place(connection: AsyncConnection, project_id: int) -> Place:
+    """The place that a project is. Raises NotFound."""
+    row = (await connection.execute(_select().where(projects.c.id == project_id))).one_or_none()
+    if row is None:
+        raise NotFound("project", project_id)
+    return _place(row)
+
+
+async def lock_place(connection: AsyncConnection, place: Place, *, exclusively: bool = False) -> None:
+    """Keep the project from being archived or deleted until the transaction ends.
+
+    exclusively  keeps others from adding to it, too
+    Raises NotFound, FailedPrecondition when nothing may be added there any more.
+    """
+    lock = select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(read=not exclusively)
+    await connection.execute(lock)
+    check_may_grow(await load_place(connection, place.project_id))
+
+
+def check_may_grow(place: Place) -> None:
+    """Raise FailedPrecondition unless experiments may be added to the project."""
+    if place.archived:
+        raise FailedPrecondition(f"project ({place.project_id}) is archived and cannot add new experiments")
+    if place.state:
+        raise FailedPrecondition(f"project ({place.project_id}) is being deleted and cannot add new experiments")
+
+
+async def _named(connection: AsyncConnection, workspace: str, project: str) -> Place:
+    named = _select().where(func.lower(workspaces.c.name) == workspace.lower(), projects.c.name == project)
+    row = (await connection.execute(named)).one_or_none()
+    if row is None:
+        raise NotFound("workspace/project", f"{workspace}/{project}")
+    return _place(row)
+
+
+def _select() -> Select[Any]:
+    return select(
+        projects.c.id,
+        projects.c.owner_id,
+        projects.c.archived,
+        projects.c.state,
+        workspaces.c.id.label("workspace_id"),
+        workspaces.c.archived.label("workspace_archived"),
+        workspaces.c.state.label("workspace_state"),
+        workspaces.c.default_compute_pool,
+        workspaces.c.default_aux_pool,
+        workspaces.c.checkpoint_storage,
+    ).join(workspaces, workspaces.c.id == projects.c.workspace_id)
+
+
+def _place(row: Any) -> Place:
+    return Place(
+        project_id=row.id,
+        workspace_id=row.workspace_id,
+        owner_id=row.owner_id,
+        archived=row.archived or row.workspace_archived,
+        state=row.state or row.workspace_state,
+        default_compute_pool=row.default_compute_pool,
+        default_aux_pool=row.default_aux_pool,
+        checkpoint_storage=row.checkpoint_storage,
+    )

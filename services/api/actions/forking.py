@@ -1,0 +1,43 @@
+"""Experiments that begin as a copy of another one: they take over its model definition.
+
+Source: spec/experiments.md 1.7 (steps 1 and 12).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from sqlalchemy import or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.workspaces import projects, workspaces
+from libs.errors import FailedPrecondition, NotFound
+
+
+class Parent(Struct, frozen=True):
+    id: int
+    model_definition: bytes
+    """tar.gz"""
+
+
+async def load_parent(connection: AsyncConnection, experiment_id: int) -> Parent:
+    """The experiment to fork. Raises NotFound, and FailedPrecondition when it lies in an archive."""
+    row = (
+        await connection.execute(
+            select(
+                experiments.c.id,
+                model_definitions.c.tgz,
+                or_(projects.c.archived, workspaces.c.archived).label("archived"),
+            )
+            .select_from(experiments)
+            .join(model_definitions, model_definitions.c.experiment_id == experiments.c.id)
+            .join(projects, projects.c.id == experiments.c.project_id)
+            .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+            .where(experiments.c.id == experiment_id)
+        )
+    ).one_or_none()
+    if row is None:
+        raise NotFound("experiment", experiment_id)
+    if row.archived:
+        raise FailedPrecondition("forking an experiment in an archived workspace/project")
+    return Parent(row.id, row.tgz)

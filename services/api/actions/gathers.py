@@ -1,0 +1,145 @@
+"""Joining and leaving an all-gather: each one transaction under the lock of the allocation (harness-protocol 12.1)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Row, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.outbox import announce
+from libs.db.tables.tasks import gather_members
+from libs.db.task_lines import add_task_line
+from libs.errors import FailedPrecondition
+from libs.events.changes import AllocationChanged
+from libs.states.allocation import AllocationState
+from services.api.actions.allocations import lock_allocation, point_proxy_to, set_ready
+from services.api.waits.gathering import Member, abandoned, first_address, is_complete, is_slow
+
+SLOW_LINE = (
+    "some pods of this task have been waiting for the others for more than ten minutes; "
+    "pods that are still missing may not be schedulable, or may not have started"
+)
+
+
+class Peer(Struct, frozen=True, kw_only=True):
+    """One request of one peer; ``holder`` is the request, which no other has."""
+
+    allocation_id: str
+    request_uuid: str
+    holder: str
+    num_peers: int
+    data: Any
+
+
+async def join(connection: AsyncConnection, peer: Peer, now: datetime) -> list[Member]:
+    """Add a peer, or let a later request of it take over; returns all members.
+
+    The one that completes the group makes the allocation ready. Raises InvalidRequest, NotFound, and
+    FailedPrecondition for an allocation that has ended.
+    """
+    allocation = await _lock_live(connection, peer.allocation_id)
+    before = await _without_abandoned(connection, peer.allocation_id, now)
+    own = next((member for member in before if member.request_uuid == peer.request_uuid), None)
+    values = {"num_peers": peer.num_peers, "data": peer.data, "holder": peer.holder, "seen_at": now}
+    key = {"allocation_id": peer.allocation_id, "request_uuid": peer.request_uuid}
+    await connection.execute(
+        insert(gather_members)
+        .values(**key, **values, joined_at=now)
+        .on_conflict_do_update(index_elements=list(key), set_=values)
+    )
+    await connection.execute(
+        update(gather_members)
+        .where(gather_members.c.allocation_id == peer.allocation_id)
+        .values(num_peers=peer.num_peers)
+    )
+    members = await load_members(connection, peer.allocation_id)
+    if is_complete(members):
+        await _complete(connection, allocation, members, now)
+    elif own is not None and own.holder != peer.holder:
+        await announce(connection, _gathered(allocation))  # the request before this one has to give up
+    return members
+
+
+async def leave(connection: AsyncConnection, peer: Peer) -> None:
+    """Take a peer out whose client has gone; nothing changes once the group was complete, or for a taken membership."""
+    await lock_allocation(connection, peer.allocation_id)
+    if is_complete(await load_members(connection, peer.allocation_id)):
+        return
+    await connection.execute(
+        delete(gather_members).where(
+            gather_members.c.allocation_id == peer.allocation_id,
+            gather_members.c.request_uuid == peer.request_uuid,
+            gather_members.c.holder == peer.holder,
+        )
+    )
+
+
+async def refresh(connection: AsyncConnection, peer: Peer, now: datetime) -> list[Member]:
+    """Say that somebody still waits; returns all members, without those for whom nobody does.
+
+    Tells the owner of the task, once, when it takes long. Raises as ``join`` does.
+    """
+    allocation = await _lock_live(connection, peer.allocation_id)
+    await connection.execute(
+        update(gather_members)
+        .where(gather_members.c.allocation_id == peer.allocation_id, gather_members.c.holder == peer.holder)
+        .values(seen_at=now)
+    )
+    members = await _without_abandoned(connection, peer.allocation_id, now)
+    if not is_complete(members) and is_slow(members, now):
+        await connection.execute(
+            update(gather_members).where(gather_members.c.allocation_id == peer.allocation_id).values(noted_at=now)
+        )
+        await add_task_line(connection, task=allocation.task_id, allocation=peer.allocation_id, text=SLOW_LINE, now=now)
+    return members
+
+
+async def load_members(connection: AsyncConnection, allocation_id: str) -> list[Member]:
+    """The members of an allocation's group, in the order in which they joined."""
+    columns = [gather_members.c[name] for name in Member.__struct_fields__]
+    rows = await connection.execute(
+        select(*columns)
+        .where(gather_members.c.allocation_id == allocation_id)
+        .order_by(gather_members.c.joined_at, gather_members.c.request_uuid)
+    )
+    return [Member(**row._mapping) for row in rows]
+
+
+async def _lock_live(connection: AsyncConnection, allocation_id: str) -> Row[Any]:
+    allocation = await lock_allocation(connection, allocation_id)
+    if allocation.state == AllocationState.TERMINATED:
+        raise FailedPrecondition(f"allocation '{allocation_id}' has ended")
+    return allocation
+
+
+async def _without_abandoned(connection: AsyncConnection, allocation_id: str, now: datetime) -> list[Member]:
+    members = await load_members(connection, allocation_id)
+    gone = {member.request_uuid for member in abandoned(members, now)}
+    if gone:
+        await connection.execute(
+            delete(gather_members).where(
+                gather_members.c.allocation_id == allocation_id, gather_members.c.request_uuid.in_(gone)
+            )
+        )
+    return [member for member in members if member.request_uuid not in gone]
+
+
+async def _complete(connection: AsyncConnection, allocation: Row[Any], members: list[Member], now: datetime) -> None:
+    if len(members) > 1 and (address := first_address(members)) is not None and not allocation.is_ready:
+        await point_proxy_to(connection, allocation, address)
+    await set_ready(connection, allocation, now)
+    await announce(connection, _gathered(allocation))
+
+
+def _gathered(allocation: Row[Any]) -> AllocationChanged:
+    return AllocationChanged(
+        allocation_id=allocation.allocation_id,
+        task_id=allocation.task_id,
+        what="gathered",
+        state=allocation.state,
+        pool=allocation.pool,
+    )

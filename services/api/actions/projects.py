@@ -1,0 +1,176 @@
+"""Creating, changing and deleting projects (spec/platform.md 8)."""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UnsetType
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.engine import Database
+from libs.db.outbox import announce
+from libs.db.tables.workspaces import projects
+from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
+from libs.events.changes import WorkspaceChanged
+from services.api.queries.workspaces import Row, project_row, workspace_row
+from services.api.wire.workspaces import Note, PatchProject, PostProjectRequest
+
+KEY_PATTERN: Final = re.compile(r"[A-Za-z0-9]{1,5}")
+LONGEST_KEY: Final = 5
+KEY_STEM: Final = 3
+_TRIES: Final = 20
+_LETTERS: Final = string.ascii_uppercase + string.digits
+
+
+async def create_project(
+    db: Database, workspace_id: int, request: PostProjectRequest, *, user_id: int, now: datetime
+) -> Row:
+    """Raises NotFound, FailedPrecondition, InvalidRequest, AlreadyExists."""
+    _check_name(request.name)
+    async with db.transaction() as connection:
+        workspace = await workspace_row(connection, workspace_id, lock=True)
+        if workspace["archived"] or workspace["immutable"] or workspace["state"]:
+            raise FailedPrecondition(
+                f"workspace ({workspace_id}) is archived, immutable or being deleted, and cannot add new projects"
+            )
+        await _check_name_free(connection, workspace_id, request.name)
+        key = await _new_key(connection, request.name, request.key)
+        project_id = (
+            await connection.execute(
+                insert(projects)
+                .values(
+                    workspace_id=workspace_id,
+                    name=request.name,
+                    description=request.description,
+                    key=key,
+                    owner_id=user_id,
+                    created_at=now,
+                )
+                .returning(projects.c.id)
+            )
+        ).scalar_one()
+        await _announce(connection, workspace_id, project_id, request.name)
+        return await project_row(connection, project_id)
+
+
+async def patch_project(db: Database, project_id: int, patch: PatchProject) -> Row:
+    """Raises NotFound, FailedPrecondition, InvalidRequest, AlreadyExists."""
+    async with db.transaction() as connection:
+        before = await _changeable(connection, project_id)
+        values: dict[str, Any] = {}
+        if isinstance(patch.name, str) and patch.name != before["name"]:
+            _check_name(patch.name)
+            await _check_name_free(connection, before["workspace_id"], patch.name)
+            values["name"] = patch.name
+        if isinstance(patch.description, str):
+            values["description"] = patch.description
+        if isinstance(patch.key, str) and patch.key.upper() != before["key"]:
+            values["key"] = await _new_key(connection, before["name"], patch.key)
+        if values:
+            await connection.execute(update(projects).where(projects.c.id == project_id).values(**values))
+            await _announce(connection, before["workspace_id"], project_id, before["name"])
+        return await project_row(connection, project_id)
+
+
+async def archive_project(db: Database, project_id: int, *, archived: bool) -> None:
+    async with db.transaction() as connection:
+        before = await project_row(connection, project_id, lock=True)
+        if before["immutable"]:
+            raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be archived")
+        if before["workspace_archived"]:
+            raise FailedPrecondition(
+                "This project belongs to an archived workspace. To make changes, first unarchive the workspace."
+            )
+        await connection.execute(update(projects).where(projects.c.id == project_id).values(archived=archived))
+        await _announce(connection, before["workspace_id"], project_id, before["name"])
+
+
+async def move_project(db: Database, project_id: int, *, destination: int) -> None:
+    """To another workspace, with its experiments."""
+    async with db.transaction() as connection:
+        before = await _changeable(connection, project_id)
+        target = await workspace_row(connection, destination, lock=True)
+        if target["archived"] or target["immutable"]:
+            raise FailedPrecondition(f"workspace ({destination}) is archived or immutable and cannot add projects")
+        await _check_name_free(connection, destination, before["name"])
+        await connection.execute(update(projects).where(projects.c.id == project_id).values(workspace_id=destination))
+        await _announce(connection, destination, project_id, before["name"])
+
+
+async def set_notes(db: Database, project_id: int, notes: list[Note], *, append: bool) -> list[Note]:
+    """The notes afterwards: ``notes`` alone, or behind those that are there."""
+    async with db.transaction() as connection:
+        before = await project_row(connection, project_id, lock=True)
+        kept = [Note(name=note["name"], contents=note["contents"]) for note in before["notes"]] if append else []
+        after = [*kept, *notes]
+        stored = [{"name": note.name, "contents": note.contents} for note in after]
+        await connection.execute(update(projects).where(projects.c.id == project_id).values(notes=stored))
+        return after
+
+
+async def delete_project(db: Database, project_id: int) -> bool:
+    """True when it is gone; False when its experiments go first, and the scheduler deletes it after them."""
+    async with db.transaction() as connection:
+        before = await project_row(connection, project_id, lock=True)
+        if before["immutable"]:
+            raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be deleted")
+        await _announce(connection, before["workspace_id"], project_id, before["name"])
+        if not before["num_experiments"]:
+            await connection.execute(delete(projects).where(projects.c.id == project_id))
+            return True
+        await connection.execute(
+            update(projects).where(projects.c.id == project_id).values(state="DELETING", error_message="")
+        )
+        return False
+
+
+async def _changeable(connection: AsyncConnection, project_id: int) -> Row:
+    row = await project_row(connection, project_id, lock=True)
+    if row["immutable"]:
+        raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be changed")
+    if row["archived"] or row["workspace_archived"]:
+        raise FailedPrecondition(f"project ({project_id}) is archived and cannot be changed")
+    return row
+
+
+async def _announce(connection: AsyncConnection, workspace_id: int, project_id: int, name: str) -> None:
+    await announce(
+        connection, WorkspaceChanged(workspace_id=workspace_id, what="project", project_id=project_id, name=name)
+    )
+
+
+def _check_name(name: str) -> None:
+    if not name.strip():
+        raise InvalidRequest("name: must be more than white space")
+
+
+async def _check_name_free(connection: AsyncConnection, workspace_id: int, name: str) -> None:
+    taken = select(projects.c.id).where(projects.c.workspace_id == workspace_id, projects.c.name == name)
+    if (await connection.execute(taken)).first() is not None:
+        raise AlreadyExists(f"project name {name} is already in use")
+
+
+async def _new_key(connection: AsyncConnection, name: str, wanted: str | UnsetType) -> str:
+    """The wanted key, or one made of the name. Keys are unique over all projects, and upper case."""
+    if isinstance(wanted, str) and wanted:
+        if not KEY_PATTERN.fullmatch(wanted):
+            raise InvalidRequest("key: must be 1 to 5 letters and digits")
+        if await _is_taken(connection, wanted.upper()):
+            raise AlreadyExists(f"project key {wanted.upper()} is already in use")
+        return wanted.upper()
+    stem = "".join(char for char in name.upper() if char in _LETTERS)[:KEY_STEM]
+    for _ in range(_TRIES):
+        # A clash is harmless and found below, so no better randomness is needed.
+        key = stem + "".join(random.choices(_LETTERS, k=LONGEST_KEY - len(stem)))  # noqa: S311
+        if not await _is_taken(connection, key):
+            return key
+    raise AlreadyExists("no free project key was found; give one with the project")
+
+
+async def _is_taken(connection: AsyncConnection, key: str) -> bool:
+    return (await connection.execute(select(projects.c.id).where(projects.c.key == key))).first() is not None

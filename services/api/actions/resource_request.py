@@ -1,0 +1,42 @@
+"""Whether what a task asks for can ever run in its pool, as far as anybody knows when it is submitted.
+
+Source: spec/experiments.md 1.7 (step 5); spec/scheduling.md 3. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.cluster.config import ClusterConfig
+from libs.cluster.resolution import PodSplit, split_slots
+from libs.errors import InvalidRequest
+from libs.events.capacity import PoolCapacity
+from services.api.wire.experiments import LaunchWarning
+
+EXCEEDS: Final = "slots requested exceeds cluster capacity"
+
+
+def check_resources(
+    cluster: ClusterConfig, capacity: PoolCapacity | None, *, pool: str, slots: int, single_pod: bool = False
+) -> list[LaunchWarning]:
+    """Warnings about a request that may have to wait for ever; raises InvalidRequest when it certainly would.
+
+    capacity  of the pool, None while its launcher was not seen; nodes that are disabled count, they may come back
+    Pools on Kubernetes may grow, so there only the shape of the request is checked.
+    """
+    if slots == 0:
+        return []
+    split = split_slots(slots, cluster.max_slots_per_pod(pool), single_pod=single_pod)
+    if capacity is None or capacity.backend == "kubernetes" or _could_fit(split, capacity):
+        return []
+    if cluster.launch_error:
+        raise InvalidRequest(EXCEEDS)
+    return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
+
+
+def _could_fit(split: PodSplit, capacity: PoolCapacity) -> bool:
+    """Whether the pods would all find a place if nothing else ran."""
+    if split.slots_per_pod == 0:
+        return True
+    places = sum(node.slots // split.slots_per_pod for node in capacity.nodes)
+    return places >= split.num_pods

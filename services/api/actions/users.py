@@ -1,0 +1,171 @@
+"""Creating and changing users (spec/platform.md 3)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.engine import Database
+from libs.db.outbox import announce
+from libs.db.tables.users import user_sessions, users
+from libs.errors import AlreadyExists, InvalidRequest
+from libs.events.changes import UserChanged
+from services.api.access import passwords
+from services.api.queries.users import Row, user_by_id, user_by_name
+from services.api.wire.users import AgentUserGroup, NewUser, PatchUser
+
+SHORTEST_NAME: Final = 2
+RESERVED: Final = "determined"
+
+
+async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: bool, now: datetime) -> Row:
+    """The row of the new user. Raises InvalidRequest, or AlreadyExists for a name that is taken."""
+    username = new.username.strip()
+    _check_username(username)
+    display_name = new.display_name.strip()
+    _check_reserved(username, admin=new.admin, own_name="")
+    if display_name:
+        _check_printable(display_name)
+        _check_reserved(display_name, admin=new.admin, own_name="")
+    if new.remote and password:
+        raise InvalidRequest("cannot set password for remote user")
+    secret = passwords.NO_PASSWORD if new.remote else await _kept(password, is_hashed=is_hashed)
+    async with db.transaction() as connection:
+        if await user_by_name(connection, username) is not None:
+            raise AlreadyExists("user already exists")
+        await _check_display_name(connection, display_name, user_id=None)
+        inserted = await connection.execute(
+            insert(users)
+            .values(
+                username=username,
+                display_name=display_name,
+                admin=new.admin,
+                active=new.active,
+                remote=new.remote,
+                password_hash=secret,
+                modified_at=now,
+                **_link(new.agent_user_group),
+            )
+            .returning(users.c.id)
+        )
+        user_id = inserted.scalar_one()
+        await announce(connection, UserChanged(user_id=user_id, what="created", username=username))
+        return await user_by_id(connection, user_id)
+
+
+async def patch_user(db: Database, user_id: int, patch: PatchUser, *, now: datetime) -> Row:
+    """The row after the change. Fields that are unset stay. Raises NotFound, InvalidRequest, AlreadyExists."""
+    secret: str | UnsetType | None = UNSET
+    if isinstance(patch.password, str):
+        secret = await _kept(patch.password, is_hashed=patch.is_hashed)
+    async with db.transaction() as connection:
+        before = await user_by_id(connection, user_id, lock=True)
+        values = await _changes(connection, before, patch)
+        if not isinstance(secret, UnsetType):
+            if before["remote"] and values.get("remote", True):
+                raise InvalidRequest("cannot set password for remote user")
+            values["password_hash"] = secret
+        if values:
+            await connection.execute(update(users).where(users.c.id == user_id).values(modified_at=now, **values))
+        await _end_sessions(connection, user_id, values, now)
+        after = await user_by_id(connection, user_id)
+        await announce(connection, UserChanged(user_id=user_id, what="changed", username=after["username"]))
+        return after
+
+
+async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    admin = patch.admin if isinstance(patch.admin, bool) else before["admin"]
+    for name in ("admin", "active"):
+        if isinstance(wanted := getattr(patch, name), bool):
+            values[name] = wanted
+    if isinstance(patch.remote, bool) and patch.remote != before["remote"]:
+        values["remote"] = patch.remote
+        values["password_hash"] = passwords.NO_PASSWORD if patch.remote else None
+    if isinstance(patch.username, str) and patch.username.strip() != before["username"]:
+        username = patch.username.strip()
+        if before["remote"]:
+            raise InvalidRequest("cannot change username of a remote user")
+        _check_username(username)
+        _check_reserved(username, admin=admin, own_name=before["username"])
+        if await user_by_name(connection, username) is not None:
+            raise AlreadyExists("user already exists")
+        values["username"] = username
+    if isinstance(patch.display_name, str):
+        display_name = patch.display_name.strip()
+        if display_name:
+            _check_printable(display_name)
+            _check_reserved(display_name, admin=admin, own_name=before["username"])
+            await _check_display_name(connection, display_name, user_id=before["id"])
+        values["display_name"] = display_name
+    if isinstance(patch.agent_user_group, AgentUserGroup):
+        values |= _link(patch.agent_user_group)
+    return values
+
+
+async def _end_sessions(connection: AsyncConnection, user_id: int, values: dict[str, Any], now: datetime) -> None:
+    """A new password ends logins; deactivation revokes access tokens for good. Running tasks go on."""
+    mine = user_sessions.c.user_id == user_id
+    if "password_hash" in values:
+        await connection.execute(delete(user_sessions).where(mine, user_sessions.c.token_type == "LOGIN"))  # noqa: S105
+    if values.get("active") is False:
+        await connection.execute(
+            update(user_sessions)
+            .where(mine, user_sessions.c.token_type == "ACCESS", user_sessions.c.revoked_at.is_(None))  # noqa: S105
+            .values(revoked_at=now)
+        )
+
+
+async def _kept(password: str, *, is_hashed: bool) -> str | None:
+    return await passwords.hashed(password if is_hashed else passwords.salted(password))
+
+
+def _check_username(name: str) -> None:
+    _check_printable(name)
+    if len(name) < SHORTEST_NAME:
+        raise InvalidRequest("Display name or username value has minimum length.")
+
+
+def _check_printable(name: str) -> None:
+    if not name.isascii() or not name.isprintable():
+        raise InvalidRequest("Display name and username cannot contain non-ASCII characters.")
+
+
+def _check_reserved(name: str, *, admin: bool, own_name: str) -> None:
+    if name.lower() == "admin" and not admin:
+        raise InvalidRequest("Non-admin user cannot be renamed 'admin'")
+    if name.lower() == RESERVED and own_name != RESERVED:
+        raise InvalidRequest("User cannot be renamed 'determined'")
+
+
+async def _check_display_name(connection: AsyncConnection, display_name: str, *, user_id: int | None) -> None:
+    if not display_name:
+        return
+    name = display_name.lower()
+    taken = select(users.c.id).where(
+        users.c.id != (user_id or 0), or_(func.lower(users.c.username) == name, func.lower(users.c.display_name) == name)
+    )
+    if (await connection.execute(taken.limit(1))).first() is not None:
+        raise AlreadyExists(f"display name or username '{display_name}' is already in use")
+
+
+def _link(group: AgentUserGroup | UnsetType) -> dict[str, Any]:
+    """Columns of a link with a POSIX identity: all four or none; an empty group removes it."""
+    if isinstance(group, UnsetType):
+        return {}
+    values = {
+        "agent_uid": group.agent_uid,
+        "agent_user": group.agent_user,
+        "agent_gid": group.agent_gid,
+        "agent_group": group.agent_group,
+    }
+    given = [value not in (UNSET, "") for value in values.values()]
+    if not any(given):
+        return dict.fromkeys(values)
+    if not all(given):
+        raise InvalidRequest("agentUid, agentGid, agentUser and agentGroup cannot be empty")
+    return values

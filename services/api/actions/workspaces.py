@@ -1,0 +1,172 @@
+"""Creating, changing and deleting workspaces (spec/platform.md 7)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.config import check_storage
+from libs.db.engine import Database
+from libs.db.outbox import announce
+from libs.db.tables.workspaces import projects, workspace_pins, workspaces
+from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
+from libs.events.changes import WorkspaceChanged
+from services.api.queries.workspaces import Row, unmasked, workspace_row
+from services.api.wire.users import AgentUserGroup
+from services.api.wire.workspaces import PatchWorkspace, PostWorkspaceRequest
+
+LONGEST_NAME: Final = 80
+
+
+async def create_workspace(
+    db: Database, request: PostWorkspaceRequest, *, cluster: ClusterConfig, user_id: int, now: datetime
+) -> Row:
+    """The new workspace, pinned for its creator. Raises InvalidRequest, AlreadyExists."""
+    if request.cluster_namespace_meta or request.cluster_quota_pairs:
+        raise InvalidRequest("clusterNamespaceMeta: namespaces need resource pools on Kubernetes, and there are none")
+    name = _checked_name(request.name)
+    values = _pools(request.default_compute_pool, request.default_aux_pool, cluster) | _identity(
+        request.agent_user_group
+    )
+    if isinstance(request.checkpoint_storage_config, dict) and request.checkpoint_storage_config:
+        values["checkpoint_storage"] = check_storage(request.checkpoint_storage_config)
+    async with db.transaction() as connection:
+        await _check_free(connection, name, own_id=0)
+        workspace_id = (
+            await connection.execute(
+                insert(workspaces)
+                .values(name=name, owner_id=user_id, created_at=now, **values)
+                .returning(workspaces.c.id)
+            )
+        ).scalar_one()
+        await connection.execute(insert(workspace_pins).values(workspace_id=workspace_id, user_id=user_id))
+        await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="created", name=name))
+        return await workspace_row(connection, workspace_id, user_id=user_id)
+
+
+async def patch_workspace(
+    db: Database, workspace_id: int, patch: PatchWorkspace, *, cluster: ClusterConfig, user_id: int
+) -> Row:
+    """Raises NotFound, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists."""
+    async with db.transaction() as connection:
+        before = await workspace_row(connection, workspace_id, lock=True)
+        _check_mutable(before)
+        values: dict[str, Any] = {}
+        if isinstance(patch.name, str) and patch.name != before["name"]:
+            values["name"] = _checked_name(patch.name)
+            await _check_free(connection, values["name"], own_id=workspace_id)
+        compute = _first(patch.default_compute_pool, patch.default_compute_resource_pool)
+        aux = _first(patch.default_aux_pool, patch.default_aux_resource_pool)
+        values |= {
+            column: pool
+            for column, pool in _pools(compute or "", aux or "", cluster).items()
+            if (compute if column == "default_compute_pool" else aux) is not None
+        }
+        values |= _identity(patch.agent_user_group)
+        if isinstance(patch.checkpoint_storage_config, dict):
+            storage = unmasked(patch.checkpoint_storage_config, before["checkpoint_storage"])
+            values["checkpoint_storage"] = check_storage(storage) if storage else None
+        if values:
+            await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+            await announce(
+                connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"])
+            )
+        return await workspace_row(connection, workspace_id, user_id=user_id)
+
+
+async def archive_workspace(db: Database, workspace_id: int, *, archived: bool) -> None:
+    async with db.transaction() as connection:
+        before = await workspace_row(connection, workspace_id, lock=True)
+        if before["immutable"]:
+            raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be archived")
+        await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(archived=archived))
+        await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"]))
+
+
+async def pin_workspace(db: Database, workspace_id: int, *, user_id: int, pinned: bool) -> None:
+    """For this user only. Pinning twice changes nothing."""
+    async with db.transaction() as connection:
+        await workspace_row(connection, workspace_id)
+        if pinned:
+            row = upsert(workspace_pins).values(workspace_id=workspace_id, user_id=user_id)
+            await connection.execute(row.on_conflict_do_nothing())
+        else:
+            await connection.execute(
+                delete(workspace_pins).where(
+                    workspace_pins.c.workspace_id == workspace_id, workspace_pins.c.user_id == user_id
+                )
+            )
+
+
+async def delete_workspace(db: Database, workspace_id: int) -> bool:
+    """True when it is gone; False when its projects go first, and the scheduler deletes it after them."""
+    async with db.transaction() as connection:
+        before = await workspace_row(connection, workspace_id, lock=True)
+        if before["immutable"]:
+            raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")
+        empty = not before["num_projects"]
+        await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="deleted", name=before["name"]))
+        if empty:
+            await connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
+            return True
+        deleting = {"state": "DELETING", "error_message": ""}
+        await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**deleting))
+        await connection.execute(update(projects).where(projects.c.workspace_id == workspace_id).values(**deleting))
+        return False
+
+
+def _first(*values: str | UnsetType) -> str | None:
+    return next((value for value in values if isinstance(value, str)), None)
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip():
+        raise InvalidRequest("name: must be more than white space")
+    if len(name) > LONGEST_NAME:
+        raise InvalidRequest(f"name: must not be longer than {LONGEST_NAME} characters")
+    return name
+
+
+async def _check_free(connection: AsyncConnection, name: str, *, own_id: int) -> None:
+    taken = select(workspaces.c.id).where(func.lower(workspaces.c.name) == name.lower(), workspaces.c.id != own_id)
+    if (await connection.execute(taken)).first() is not None:
+        raise AlreadyExists("avoid names equal to other workspaces (case-insensitive)")
+
+
+def _check_mutable(workspace: Row) -> None:
+    if workspace["immutable"]:
+        raise FailedPrecondition(f"workspace ({workspace['id']}) is immutable and cannot be changed")
+    if workspace["archived"]:
+        raise FailedPrecondition(f"workspace ({workspace['id']}) is archived and cannot be changed")
+
+
+def _pools(compute: str, aux: str, cluster: ClusterConfig) -> dict[str, Any]:
+    for pool in (compute, aux):
+        if pool and cluster.pool(pool) is None:
+            raise FailedPrecondition(
+                "unable to bind a resource pool that does not exist or is not available to the workspace"
+            )
+    return {"default_compute_pool": compute, "default_aux_pool": aux}
+
+
+def _identity(group: AgentUserGroup | UnsetType) -> dict[str, Any]:
+    """Columns of the POSIX identity: user with uid, group with gid, each pair whole or absent."""
+    if isinstance(group, UnsetType):
+        return {}
+    values = {
+        "agent_uid": group.agent_uid,
+        "agent_user": group.agent_user,
+        "agent_gid": group.agent_gid,
+        "agent_group": group.agent_group,
+    }
+    columns = {name: None if value in (UNSET, "") else value for name, value in values.items()}
+    for number, name in (("agent_uid", "agent_user"), ("agent_gid", "agent_group")):
+        if (columns[number] is None) != (columns[name] is None):
+            raise InvalidRequest(f"{number} and {name} must both be set or both be absent")
+    return columns

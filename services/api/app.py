@@ -1,0 +1,36 @@
+"""What every handler may use: the collaborators of the api, wired once at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from libs.bus import Bus
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Database
+from libs.ids import new_uuid
+from services.api.capacity import CapacityView
+from services.api.master_log import MasterLog
+
+if TYPE_CHECKING:
+    from services.api.access.sessions import Sessions
+    from services.api.metrics.writer import MetricsWriter
+    from services.api.waits.hub import Hub
+
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    db: Database
+    bus: Bus
+    clock: Clock
+    cluster: ClusterConfig
+    cluster_id: str
+    """Of the installation; stays the same for the life of the database."""
+    sessions: Sessions
+    capacity: CapacityView
+    hub: Hub
+    metrics_writer: MetricsWriter
+    master_log: MasterLog
+    master_id: str = field(default_factory=new_uuid)
+    """Of this process; new at every start."""

@@ -1,0 +1,294 @@
+"""The routes of the table, served: find the route, authenticate, decode, call the handler, encode or explain.
+
+FastAPI carries the lifespan, CORS and whatever else is mounted beside the table (websockets, static files); requests to
+the table itself go through one plain ASGI function per route, with everything that can be prepared prepared at start.
+Source: spec/platform.md 1 and 15, spec/tasks-and-cli.md 1.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeAlias
+
+import structlog
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import Message as AsgiMessage
+from starlette.types import Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from libs.errors import InvalidRequest
+from services.api.http.call import Call, ClientGone, while_connected
+from services.api.http.credentials import Credentials, Principal, find_credentials
+from services.api.http.decode import BodyDecoder
+from services.api.http.errors import UNKNOWN_API_PATH, Failure, classify, unknown_path
+from services.api.http.health import Health, health_route
+from services.api.http.metrics import HttpMetrics
+from services.api.http.openapi import description_routes
+from services.api.http.query import QueryDecoder
+from services.api.http.replies import (
+    JSON_TYPE,
+    SECURITY_HEADERS,
+    Headers,
+    RawResponse,
+    Reply,
+    as_headers,
+    encode_message,
+    send_bytes,
+    send_json,
+    send_raw,
+)
+from services.api.http.routing import Auth, HandlerResult, Route, RouteTable
+from services.api.http.streams import StreamResult, send_stream
+
+Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
+Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+API_PREFIX: Final = "/api/v1/"
+_CLIENT_GONE_STATUS: Final = 499
+_MAX_REQUEST_ID: Final = 64
+
+log = structlog.get_logger(__name__)
+
+
+def build_application(
+    routes: Sequence[Route],
+    app_state: object,
+    authenticate: Authenticate,
+    lifespan: Lifespan | None = None,
+    *,
+    health: Health | None = None,
+    registry: CollectorRegistry | None = None,
+    enable_cors: bool = False,
+) -> FastAPI:
+    """The ASGI application that serves ``routes``, ``/metrics``, the API description and, if given, ``/health``.
+
+    app_state     what handlers find as ``call.app``
+    authenticate  raises Unauthenticated or PermissionDenied; called before anything of the body is read
+    registry      where the HTTP metrics are registered, and what ``/metrics`` shows; None makes a new one
+    enable_cors   allow browsers of any origin, with credentials
+    Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
+    Whatever is added to the returned application with ``add_route`` or ``mount`` is tried before the table.
+    """
+    metrics = HttpMetrics(CollectorRegistry() if registry is None else registry)
+    table: RouteTable[_Endpoint] = RouteTable()
+    extra = [metrics.route(), *description_routes(routes)]
+    if health is not None:
+        extra.append(health_route(health))
+    for route in [*routes, *extra]:
+        table.add(route.method, route.path, _Endpoint(route, app_state, authenticate))
+
+    application = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    application.router.default = _Dispatcher(table, metrics)
+    if enable_cors:
+        application.add_middleware(
+            CORSMiddleware,
+            allow_origin_regex=".*",
+            allow_credentials=True,
+            allow_methods=["*"],
+            allow_headers=["*"],
+        )
+    return application
+
+
+class _Dispatcher:
+    """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
+
+    def __init__(self, table: RouteTable[_Endpoint], metrics: HttpMetrics) -> None:
+        self._table = table
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        if scope["type"] != "http":
+            return
+        method: str = scope["method"]
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        exchange = _Exchange(scope, receive, send, headers)
+        found = self._table.find(method, scope.get("raw_path") or scope["path"].encode())
+        # What clients make up stays out of the labels: every new value is a new time series.
+        labels = ("unknown", "unknown") if found is None else (method, found[1].route.path)
+        started_s = time.perf_counter()
+        self._metrics.started()
+        status = 500
+        with bound_contextvars(request_id=exchange.request_id):
+            try:
+                if found is None:
+                    await _refuse_unknown(exchange, method, scope["path"])
+                else:
+                    await self._serve(exchange, *found)
+                status = exchange.status
+            except ClientGone:
+                status = _CLIENT_GONE_STATUS
+            finally:
+                self._metrics.finished(*labels, status, time.perf_counter() - started_s)
+
+    async def _serve(self, exchange: _Exchange, path: dict[str, str], endpoint: _Endpoint) -> None:
+        route = endpoint.route
+
+        def explain(error: Exception) -> Failure:
+            failure = classify(error, request_id=exchange.request_id)
+            if failure.unexpected:
+                log.error("http.unexpected", method=route.method, route=route.path, exc_info=error)
+                self._metrics.unexpected(route.method, route.path)
+            return failure
+
+        try:
+            await endpoint.serve(exchange, path, explain)
+        except ClientGone:
+            raise
+        except Exception as error:  # the rim: every exception gets an answer, and the unforeseen ones a log entry
+            failure = explain(error)
+            if exchange.status:
+                raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
+            await _send_failure(exchange, failure, stream=route.stream, raw=route.raw)
+
+
+class _Exchange:
+    """One request and the answer to it; remembers the status once it is sent."""
+
+    __slots__ = ("_send", "headers", "receive", "request_id", "scope", "status")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.headers = headers
+        self.request_id = _request_id(headers)
+        self.status = 0
+        self._send = send
+
+    async def send(self, message: AsgiMessage) -> None:
+        """Raises ClientGone when nobody is there to receive the message."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        try:
+            await self._send(message)
+        except OSError as error:
+            raise ClientGone from error
+
+    async def send_with_defaults(self, message: AsgiMessage) -> None:
+        """Like ``send``, for answers that do not know ``reply_headers``: adds those that are missing."""
+        if message["type"] == "http.response.start":
+            own = list(message.get("headers", []))
+            names = {name.lower() for name, _ in own}
+            missing = [header for header in self.reply_headers() if header[0] not in names]
+            message = {**message, "headers": [*own, *missing]}
+        await self.send(message)
+
+    def reply_headers(self) -> Headers:
+        """What every answer carries."""
+        return [*SECURITY_HEADERS, (b"x-request-id", self.request_id.encode("latin-1"))]
+
+
+class _Endpoint:
+    """One route with its decoders, ready to serve."""
+
+    def __init__(self, route: Route, app_state: object, authenticate: Authenticate) -> None:
+        self.route = route
+        self._app_state = app_state
+        self._authenticate = authenticate
+        self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
+        self._decode_body = None if route.body is None else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
+
+    async def serve(self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], Failure]) -> None:
+        route = self.route
+        principal = None
+        if route.auth is Auth.USER:
+            credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
+            principal = await self._authenticate(credentials)
+        query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
+        body = None if self._decode_body is None else self._decode_body(await read_body(exchange, route.body_limit))
+        call = Call(
+            app=self._app_state,
+            request_id=exchange.request_id,
+            query=query,
+            body=body,
+            path=path,
+            principal=principal,
+            headers=exchange.headers,
+            scope=exchange.scope,
+            receive=exchange.receive,
+        )
+        await _send_result(exchange, await route.handler(call), explain)
+
+
+async def _send_result(exchange: _Exchange, result: HandlerResult, explain: Callable[[Exception], Failure]) -> None:
+    headers = exchange.reply_headers()
+    match result:
+        case StreamResult():
+            sending = send_stream(exchange.send, result, headers=headers, classify=explain)
+            await while_connected(exchange.receive, sending)
+        case RawResponse():
+            sending = send_raw(exchange.send, result, headers=headers)
+            await (sending if isinstance(result.content, bytes) else while_connected(exchange.receive, sending))
+        case Response():
+            await result(exchange.scope, exchange.receive, exchange.send_with_defaults)
+        case Reply(message=message, headers=own):
+            await _send_message(exchange, message, [*as_headers(own), *headers])
+        case _:
+            await _send_message(exchange, result, headers)
+
+
+async def _send_message(exchange: _Exchange, message: object, headers: Headers) -> None:
+    pretty = b"pretty" in exchange.scope["query_string"]
+    await send_json(
+        exchange.send,
+        encode_message(message, pretty=pretty),
+        accept_encoding=exchange.headers.get("accept-encoding", ""),
+        headers=headers,
+    )
+
+
+async def _send_failure(exchange: _Exchange, failure: Failure, *, stream: bool, raw: bool) -> None:
+    body = failure.stream_body() if stream else failure.plain_body() if raw else failure.api_body()
+    headers: Headers = [JSON_TYPE, *exchange.reply_headers(), *failure.headers]
+    await send_bytes(exchange.send, body, status=failure.status, headers=headers)
+
+
+async def _refuse_unknown(exchange: _Exchange, method: str, path: str) -> None:
+    if path.startswith(API_PREFIX):
+        await _send_failure(exchange, UNKNOWN_API_PATH, stream=False, raw=False)
+    else:
+        await _send_failure(exchange, unknown_path(method, path), stream=False, raw=True)
+
+
+async def read_body(exchange: _Exchange, limit: int) -> bytes:
+    """The whole body of a request, which is never held beyond ``limit`` bytes.
+
+    Raises InvalidRequest for a longer one (at once, when its length is announced), ClientGone for one that breaks off.
+    """
+    announced = exchange.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced[:20]) > limit:
+        raise _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await exchange.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _too_large(limit: int) -> InvalidRequest:
+    return InvalidRequest(f"the request body is larger than {limit} bytes")
+
+
+def _request_id(headers: dict[str, str]) -> str:
+    """The id a proxy in front gave the request, if it is a decent one, or a new one."""
+    given = headers.get("x-request-id", "")
+    if 0 < len(given) <= _MAX_REQUEST_ID and given.isascii() and given.replace("-", "").isalnum():
+        return given
+    return uuid.uuid4().hex

@@ -1,0 +1,343 @@
+"""One batch of reports in one transaction: read what they meet, decide each, write everything at once.
+
+A batch holds at most one report per trial (profiling apart), so no report depends on another of its batch, and each is
+accepted or refused by itself. Locks are taken in the order experiments, trials, each in the order of their ids.
+Source: spec/experiments.md 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from libs.errors import InvalidRequest, NotFound, ResoluteError
+from libs.events.changes import ExperimentChanged, PublicEvent, TrialChanged
+from libs.states import experiment as experiment_states
+from services.api.metrics import statements as sql
+from services.api.metrics.groups import Kind, group_of_summary, summary_key
+from services.api.metrics.merge import Merged, from_document, merge, to_document
+from services.api.metrics.report import Report, encode
+from services.api.metrics.rollback import Place, Row, find_place
+from services.api.metrics.summary import GroupSummary, TrialSummary, decode_summary, fold, fold_more
+from services.api.metrics.validations import (
+    Score,
+    SearchGoal,
+    Standing,
+    Validation,
+    advance,
+    is_better,
+    standing,
+)
+
+
+class ExperimentsNeeded(Exception):  # noqa: N818  (a request to start over, not an error)
+    """The batch turned out to change experiments, whose locks come before those of trials."""
+
+
+@dataclass(slots=True)
+class Experiment:
+    id: int
+    state: str
+    is_searching: bool
+    goal: SearchGoal
+    best_signed: float | None
+
+
+@dataclass(slots=True)
+class Trial:
+    """A locked trial, and what this batch makes of it."""
+
+    id: int
+    experiment_id: int
+    state: str
+    run: int
+    total_batches: int
+    summary: TrialSummary
+    standing: Standing
+
+
+@dataclass(slots=True)
+class Write:
+    """What one accepted report writes."""
+
+    report: Report
+    trial: Trial
+    place: Place
+    merged: Merged | None = None
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """All metrics of the row after it."""
+        return self.report.measured.avg if self.merged is None else self.merged.whole.avg
+
+    @property
+    def moves_standing(self) -> bool:
+        return self.report.kind is Kind.VALIDATION or any(row.kind is Kind.VALIDATION for row in self.place.back)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """errors  by position in the batch, None for a report that is stored; events  to announce with the batch."""
+
+    errors: list[ResoluteError | None]
+    events: list[PublicEvent] = field(default_factory=list)
+
+
+async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiments: bool) -> Outcome:
+    """Store a batch with the asyncpg connection ``driver``, in a transaction that the caller has begun and will commit.
+
+    with_experiments  lock the experiments as well, without which nothing about validations can change
+
+    Raises ExperimentsNeeded, and what the database raises; nothing may be committed then.
+    """
+    trial_ids = list({report.trial_id for report in reports})
+    experiments = await _lock_experiments(driver, trial_ids) if with_experiments else {}
+    trials = await _lock_trials(driver, trial_ids)
+
+    outcome = Outcome([_refusal(report, trials.get(report.trial_id)) for report in reports])
+    accepted = [n for n, error in enumerate(outcome.errors) if error is None]
+    profiling = [reports[n] for n in accepted if reports[n].kind is Kind.PROFILING]
+    ordinary = {n: reports[n] for n in accepted if reports[n].kind is not Kind.PROFILING}
+
+    writes: list[Write] = []
+    places = await _find_places(driver, ordinary, trials)
+    for n, report in ordinary.items():
+        place, old = places.get(n, (Place(), None))
+        write = Write(report, trials[report.trial_id], place)
+        if old is not None:
+            try:
+                write.merged = merge(from_document(old), report.measured)
+            except InvalidRequest as error:
+                outcome.errors[n] = error
+                continue
+            if not write.merged.changed and not place.back:
+                continue  # a request that was repeated
+        writes.append(write)
+    if not with_experiments and any(write.moves_standing for write in writes):
+        raise ExperimentsNeeded
+
+    await _write(driver, writes, profiling, experiments, trials)
+    outcome.events = [*_trial_events(writes, profiling, trials), *await _tell_searchers(driver, writes, experiments)]
+    return outcome
+
+
+def _refusal(report: Report, trial: Trial | None) -> ResoluteError | None:
+    if trial is None:
+        return NotFound("trial", report.trial_id)
+    if report.run != trial.run:
+        return InvalidRequest(f"invalid run id, {report.run} (reported) != {trial.run} (expected): invalid arguments")
+    return None
+
+
+async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Experiment]:
+    return {
+        row["id"]: Experiment(
+            id=row["id"],
+            state=row["state"],
+            is_searching=not row["unmanaged"] and row["state"] in experiment_states.LIVE,
+            goal=SearchGoal(row["metric"], row["smaller_is_better"]),
+            best_signed=row["best_signed"],
+        )
+        for row in await driver.fetch(sql.LOCK_EXPERIMENTS, trial_ids)
+    }
+
+
+async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, Trial]:
+    trials = {}
+    for row in await driver.fetch(sql.LOCK_TRIALS, trial_ids):
+        ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id = row
+        best = None if signed is None else Score(value, signed)
+        trials[ident] = Trial(
+            ident, experiment_id, state, run, total, decode_summary(summary), Standing(best, best_id, latest_id)
+        )
+    return trials
+
+
+async def _find_places(
+    driver: Any, reports: Mapping[int, Report], trials: Mapping[int, Trial]
+) -> dict[int, tuple[Place, Mapping[str, Any] | None]]:
+    """The place of each report that is not simply the newest of its trial, and the row it meets there."""
+    probes: list[tuple[int, int, int, int, str, str]] = []
+    met = []
+    for n, report in reports.items():
+        trial = trials[report.trial_id]
+        assert report.step is not None
+        if report.step > trial.total_batches:
+            continue  # nothing of the trial is at its step or later
+        met.append(n)
+        probes.extend(
+            (n, trial.id, report.run, report.step, report.group, group_of_summary(key)) for key in trial.summary
+        )
+    rows: dict[int, list[Row]] = {n: [] for n in met}
+    documents: dict[int, str] = {}
+    if probes:
+        for row in await driver.fetch(sql.NEIGHBOURS, *_columns(probes)):
+            n, ident, run, group, kind, step, document = row
+            rows[n].append(Row(id=ident, run=run, group=group, kind=Kind(kind), step=step))
+            if document is not None:
+                documents[ident] = document
+    places: dict[int, tuple[Place, Mapping[str, Any] | None]] = {}
+    for n in met:
+        report = reports[n]
+        assert report.step is not None
+        place = find_place(rows[n], group=report.group, kind=report.kind, run=report.run, step=report.step)
+        old = None if place.existing is None else msgspec.json.decode(documents[place.existing.id])
+        places[n] = (place, old)
+    return places
+
+
+async def _write(
+    driver: Any,
+    writes: Sequence[Write],
+    profiling: Sequence[Report],
+    experiments: Mapping[int, Experiment],
+    trials: Mapping[int, Trial],
+) -> None:
+    if archived := [(write.trial.id, row.id) for write in writes for row in write.place.back]:
+        await driver.execute(sql.ARCHIVE, *_columns(archived))
+    row_ids = await _insert(driver, [write for write in writes if write.merged is None])
+    if replaced := [_replacement(write) for write in writes if write.merged is not None]:
+        await driver.execute(sql.REPLACE_METRICS, *_columns(replaced))
+    if profiling:
+        rows = [(r.trial_id, r.run, r.group, r.end_time, r.document) for r in profiling]
+        await driver.execute(sql.INSERT_PROFILING, *_columns(rows))
+    if not writes:
+        return
+    for write in writes:
+        await _count(driver, write)
+    await driver.execute(
+        sql.UPDATE_TRIALS,
+        *_columns((w.trial.id, w.trial.total_batches, msgspec.json.encode(w.trial.summary).decode()) for w in writes),
+    )
+    await _update_standings(driver, writes, row_ids, experiments)
+
+
+async def _insert(driver: Any, writes: Sequence[Write]) -> dict[int, int]:
+    """Insert the rows of ``writes``; returns their ids by trial."""
+    if not writes:
+        return {}
+    reports = [write.report for write in writes]
+    rows = [(r.trial_id, r.run, r.group, r.kind.value, r.step, r.end_time, r.document) for r in reports]
+    return dict(await driver.fetch(sql.INSERT_ROWS, *_columns(rows)))
+
+
+def _replacement(write: Write) -> tuple[int, int, str]:
+    assert write.merged is not None
+    assert write.place.existing is not None
+    document = to_document(write.report.kind, write.merged.whole)
+    return write.trial.id, write.place.existing.id, encode(document)
+
+
+async def _count(driver: Any, write: Write) -> None:
+    """Bring summary and total of the trial up to date, in memory; its rows are written already."""
+    report, trial = write.report, write.trial
+    assert report.step is not None
+    key = summary_key(report.group)
+    if write.place.back:
+        for touched in {report.group, *(row.group for row in write.place.back)}:
+            trial.summary[summary_key(touched)] = await _summarise(driver, trial.id, touched)
+        trial.total_batches = await driver.fetchval(sql.SURVIVING_STEPS, trial.id)
+        return
+    group = trial.summary.setdefault(key, {})
+    if write.merged is not None:
+        fold_more(group, write.merged.added, newest=write.place.newest)
+    else:
+        fold(group, report.measured.avg, newest=write.place.newest)
+    trial.total_batches = max(trial.total_batches, report.step)
+
+
+async def _summarise(driver: Any, trial_id: int, group: str) -> GroupSummary:
+    summary: GroupSummary = {}
+    async for row in driver.cursor(sql.SURVIVING_METRICS, trial_id, group, prefetch=1000):
+        fold(summary, msgspec.json.decode(row["metrics"]), newest=True)
+    return summary
+
+
+async def _update_standings(
+    driver: Any, writes: Sequence[Write], row_ids: Mapping[int, int], experiments: Mapping[int, Experiment]
+) -> None:
+    changed: list[Trial] = []
+    overtaken: set[int] = set()
+    for write in writes:
+        if not write.moves_standing:
+            continue
+        trial, before = write.trial, write.trial.standing
+        experiment = experiments[trial.experiment_id]
+        trial.standing = await _new_standing(driver, write, row_ids, experiment.goal)
+        if trial.standing == before:
+            continue
+        changed.append(trial)
+        reached = trial.standing.score
+        if before.best_id != trial.standing.best_id and (
+            write.place.back or (reached is not None and is_better(reached.signed, experiment.best_signed))
+        ):
+            overtaken.add(experiment.id)
+    if changed:
+        await driver.execute(sql.UPDATE_STANDINGS, *_columns(_standing_row(trial) for trial in changed))
+    if overtaken:
+        await driver.execute(sql.UPDATE_BEST_TRIALS, sorted(overtaken))
+
+
+async def _new_standing(driver: Any, write: Write, row_ids: Mapping[int, int], goal: SearchGoal) -> Standing:
+    if write.merged is None and write.place.newest and not write.place.back:
+        validation = Validation(row_ids[write.trial.id], write.report.measured.avg)
+        return advance(write.trial.standing, validation, goal)
+    rows = await driver.fetch(sql.SURVIVING_VALIDATIONS, write.trial.id)
+    return standing((Validation(row["id"], msgspec.json.decode(row["metrics"])) for row in rows), goal)
+
+
+def _standing_row(trial: Trial) -> tuple[int, float | None, float | None, int | None, int | None]:
+    best = trial.standing.score
+    value, signed = (None, None) if best is None else (best.value, best.signed)
+    return trial.id, value, signed, trial.standing.best_id, trial.standing.latest_id
+
+
+async def _tell_searchers(
+    driver: Any, writes: Sequence[Write], experiments: Mapping[int, Experiment]
+) -> list[PublicEvent]:
+    told = []
+    for write in writes:
+        if write.report.kind is not Kind.VALIDATION:
+            continue
+        experiment = experiments[write.trial.experiment_id]
+        # A step that is reported in parts is news to the search when the part with its metric comes.
+        is_news = write.merged is None or experiment.goal.metric in write.merged.added
+        if experiment.is_searching and is_news:
+            told.append((experiment.id, write.trial.id, encode({"metrics": write.metrics})))
+    if told:
+        await driver.execute(sql.TELL_SEARCHERS, *_columns(told))
+    return [
+        ExperimentChanged(experiment_id=ident, what="searcher", state=experiments[ident].state)
+        for ident in sorted({ident for ident, _, _ in told})
+    ]
+
+
+def _trial_events(
+    writes: Sequence[Write], profiling: Sequence[Report], trials: Mapping[int, Trial]
+) -> Iterator[TrialChanged]:
+    written = {write.trial.id for write in writes}
+    for write in writes:
+        is_validation = write.report.kind is Kind.VALIDATION
+        yield TrialChanged(
+            trial_id=write.trial.id,
+            experiment_id=write.trial.experiment_id,
+            what="metrics",
+            state=write.trial.state,
+            group=write.report.group,
+            steps_completed=write.report.step,
+            metrics=dict(write.metrics) if is_validation else None,
+        )
+    for trial_id, group in {report.trial_id: report.group for report in profiling}.items():
+        if trial_id not in written:
+            trial = trials[trial_id]
+            yield TrialChanged(
+                trial_id=trial_id, experiment_id=trial.experiment_id, what="metrics", state=trial.state, group=group
+            )
+
+
+def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Rows, of which there is at least one, as the array parameters of a statement."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,194 @@
+"""Group commit: reports that arrive while a transaction runs share the next one.
+
+Nobody waits for company: a report that finds its lane idle is written at once. Under load the batches grow by
+themselves, and with them the number of reports per commit. A report that cannot be stored fails alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import asyncpg
+import structlog
+from asyncpg.exceptions import _base as asyncpg_base
+from msgspec import Meta, Struct
+
+from libs.db.engine import Database, driver_connection
+from libs.errors import InvalidRequest, ResoluteError, Unavailable
+from libs.telemetry import counter
+from services.api.metrics.announcements import Announcements, enqueue_events
+from services.api.metrics.batch import ExperimentsNeeded, store_batch
+from services.api.metrics.groups import Kind
+from services.api.metrics.report import Report
+
+log = structlog.get_logger()
+
+STORED: Final = counter("resolute_api_metric_reports_stored_total", "Metric reports that were stored")
+BATCHES: Final = counter("resolute_api_metric_batches_total", "Transactions that stored metric reports")
+
+# asyncpg tells values that do not fit in two ways: what the server refused, and what could not even be encoded.
+_BAD_VALUE: Final = (asyncpg.DataError, asyncpg_base.DataError, OverflowError)
+_LOST_RACE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_TRIES: Final = 5
+
+
+class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lanes: Annotated[int, Meta(ge=1)] = 2
+    """Transactions at a time; a trial always takes the same lane. Each uses a connection while it is busy."""
+    max_batch: Annotated[int, Meta(ge=1)] = 500
+    """Reports that share a transaction at most."""
+    max_waiting: Annotated[int, Meta(ge=1)] = 20_000
+    """Reports that wait at most; beyond it clients are asked to come again."""
+    announce_interval_s: Annotated[float, Meta(ge=0)] = 1.0
+    """Events about other reports than validations are published at most this often per trial."""
+
+
+class _Waiting:
+    __slots__ = ("done", "report")
+
+    def __init__(self, report: Report, done: asyncio.Future[None]) -> None:
+        self.report = report
+        self.done = done
+
+
+class MetricsWriter:
+    """The one way reports get into the database. ``run`` must be running for ``store`` to return."""
+
+    def __init__(self, *, db: Database, settings: MetricsSettings | None = None) -> None:
+        self._settings = settings or MetricsSettings()
+        self._lanes = [_Lane(db, self._settings) for _ in range(self._settings.lanes)]
+
+    async def store(self, report: Report) -> None:
+        """Return when the report is committed, or was before (clients repeat requests).
+
+        Raises InvalidRequest, NotFound; Unavailable when too many wait; and what the database raises.
+        """
+        await self._lanes[report.trial_id % len(self._lanes)].store(report)
+
+    async def run(self) -> None:
+        """Write until cancelled; whoever waits then gets Unavailable."""
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes:
+                tasks.create_task(lane.run(), name="metrics lane")
+
+
+class _Lane:
+    def __init__(self, db: Database, settings: MetricsSettings) -> None:
+        self._db = db
+        self._settings = settings
+        self._waiting: list[_Waiting] = []
+        self._arrived = asyncio.Event()
+        self._closed = False
+        self._announcements = Announcements(settings.announce_interval_s)
+
+    async def store(self, report: Report) -> None:
+        if self._closed:
+            raise Unavailable("the service is stopping, try again")
+        if len(self._waiting) >= self._settings.max_waiting:
+            raise Unavailable("too many metric reports are waiting, try again")
+        waiting = _Waiting(report, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._arrived.set()
+        await waiting.done
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._wait_for_work()
+                await self._work()
+        finally:
+            self._closed = True
+            _refuse(self._waiting, Unavailable("the service is stopping, try again"))
+
+    async def _wait_for_work(self) -> None:
+        """Return when a report has arrived, or an event is due that was held back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._announcements.due_in_s(_now_s())):
+                await self._arrived.wait()
+
+    async def _work(self) -> None:
+        """Write everything that waits. When there is no connection, those who wait hear of it; the lane goes on."""
+        try:
+            async with self._db.read() as connection:
+                driver = await driver_connection(connection)
+                while batch := self._take():
+                    await self._write(driver, batch)
+                await enqueue_events(driver, self._announcements.take_due(_now_s()))
+        except Exception as error:  # the rim: whoever waits is answered, and the next report may find things better
+            log.warning("metrics.lane_interrupted", waiting=len(self._waiting), exc_info=True)
+            _refuse(self._waiting, error)
+            self._waiting = []
+            self._arrived.clear()
+            self._announcements.take_due(_now_s())  # hints, which may be lost
+
+    def _take(self) -> list[_Waiting]:
+        """The reports of the next batch: the oldest of each trial (profiling apart), the others stay in line."""
+        batch: list[_Waiting] = []
+        left: list[_Waiting] = []
+        trials: set[int] = set()
+        for waiting in self._waiting:
+            report = waiting.report
+            if len(batch) == self._settings.max_batch or report.trial_id in trials:
+                left.append(waiting)
+                continue
+            if report.kind is not Kind.PROFILING:
+                trials.add(report.trial_id)
+            batch.append(waiting)
+        self._waiting = left
+        if not left:
+            self._arrived.clear()
+        return batch
+
+    async def _write(self, driver: Any, batch: Sequence[_Waiting]) -> None:
+        try:
+            errors = await self._commit(driver, [waiting.report for waiting in batch])
+        except _BAD_VALUE:
+            if len(batch) == 1:
+                _refuse(batch, InvalidRequest("a value is out of range"))
+            for waiting in batch if len(batch) > 1 else ():
+                await self._write(driver, [waiting])  # finds the one that it is
+        except asyncio.CancelledError:
+            _refuse(batch, Unavailable("the service is stopping, try again"))
+            raise
+        except Exception as error:
+            _refuse(batch, error)
+            raise
+        else:
+            for waiting, refusal in zip(batch, errors, strict=True):
+                if refusal is not None:
+                    _refuse([waiting], refusal)
+                elif not waiting.done.done():
+                    waiting.done.set_result(None)
+
+    async def _commit(self, driver: Any, reports: Sequence[Report]) -> list[ResoluteError | None]:
+        with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with driver.transaction():
+                    outcome = await store_batch(driver, reports, with_experiments=with_experiments)
+                    await enqueue_events(driver, self._announcements.admit(outcome.events, _now_s()))
+            except ExperimentsNeeded:
+                with_experiments = True
+                continue
+            except _LOST_RACE as error:
+                if not tries_left:
+                    raise
+                log.info("metrics.race_lost", error=str(error), reports=len(reports))
+                continue
+            BATCHES.inc()
+            STORED.inc(len(reports) - sum(error is not None for error in outcome.errors))
+            return outcome.errors
+        raise Unavailable("the reports met too many others, try again")
+
+
+def _refuse(batch: Sequence[_Waiting], error: Exception) -> None:
+    for waiting in batch:
+        if not waiting.done.done():
+            waiting.done.set_exception(error)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

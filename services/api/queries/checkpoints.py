@@ -1,0 +1,157 @@
+"""Checkpoints as the REST interface shows them, with the training they come from.
+
+Source: spec/experiments.md 10.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.config import mask_secrets
+from libs.db.tables.checkpoints import checkpoints
+from libs.db.tables.experiments import experiments
+from libs.db.tables.metrics import metrics
+from libs.db.tables.trials import trials
+from libs.errors import NotFound
+from libs.searchers.reports import read_number
+from services.api.http.pagination import list_bounds
+from services.api.queries.metric_values import (
+    number_in,
+    report_at_step,
+    searcher_metric_of,
+    sign_of_searcher_metric,
+)
+from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.checkpoints import (
+    Checkpoint,
+    CheckpointSortBy,
+    CheckpointState,
+    CheckpointTraining,
+    GetCheckpointsQuery,
+    Metrics,
+)
+from services.api.wire.ordering import OrderBy
+
+_validation = metrics.alias("validation")
+_training = metrics.alias("training")
+_searcher_metric = searcher_metric_of(_validation, experiments)
+
+_SORT_COLUMNS: Final[dict[CheckpointSortBy, ColumnElement[Any]]] = {
+    CheckpointSortBy.UNSPECIFIED: checkpoints.c.trial_id,
+    CheckpointSortBy.UUID: checkpoints.c.uuid,
+    CheckpointSortBy.TRIAL_ID: checkpoints.c.trial_id,
+    CheckpointSortBy.BATCH_NUMBER: checkpoints.c.steps_completed,
+    CheckpointSortBy.END_TIME: checkpoints.c.report_time,
+    CheckpointSortBy.STATE: checkpoints.c.state,
+}
+
+
+async def load_checkpoint(connection: AsyncConnection, uuid: str) -> Checkpoint:
+    """One checkpoint. Raises NotFound."""
+    row = (await connection.execute(_select_all().where(checkpoints.c.uuid == uuid))).one_or_none()
+    if row is None:
+        raise NotFound("checkpoint", uuid)
+    return _as_checkpoint(row)
+
+
+async def list_checkpoints(
+    connection: AsyncConnection,
+    query: GetCheckpointsQuery,
+    *,
+    experiment_id: int | None = None,
+    trial_id: int | None = None,
+) -> tuple[list[Checkpoint], Pagination]:
+    """A page of the checkpoints of an experiment, or of a trial, that is known to exist.
+
+    Raises InvalidRequest for an offset that is out of bounds.
+    """
+    owner = checkpoints.c.trial_id == trial_id if trial_id is not None else checkpoints.c.experiment_id == experiment_id
+    conditions = [owner, *_in_states(query.states)]
+    counting = select(func.count()).select_from(checkpoints).where(*conditions)
+    total = (await connection.execute(counting)).scalar_one()
+    page = list_bounds(total, offset=query.offset, limit=query.limit)
+    if page.start_index == page.end_index:
+        return [], page
+    ordered = _select_all().where(*conditions).order_by(*_order(query))
+    rows = await connection.execute(ordered.offset(page.start_index).limit(page.end_index - page.start_index))
+    return [_as_checkpoint(row) for row in rows], page
+
+
+def _select_all() -> Select[Any]:
+    return select(
+        *checkpoints.c,
+        experiments.c.config.label("config"),
+        trials.c.hparams.label("hparams"),
+        _validation.c.metrics.label("validation"),
+        _training.c.metrics.label("training"),
+        _searcher_metric.label("searcher_metric"),
+    ).select_from(
+        checkpoints.outerjoin(trials, trials.c.id == checkpoints.c.trial_id)
+        .outerjoin(experiments, experiments.c.id == checkpoints.c.experiment_id)
+        .outerjoin(_validation, report_at_step(_validation, checkpoints, "validation"))
+        .outerjoin(_training, report_at_step(_training, checkpoints, "training"))
+    )
+
+
+def _as_checkpoint(row: Any) -> Checkpoint:
+    return Checkpoint(
+        task_id=row.task_id,
+        allocation_id=UNSET if row.allocation_id is None else row.allocation_id,
+        uuid=row.uuid,
+        report_time=timestamp(row.report_time),
+        resources={path: int64(int(size)) for path, size in row.resources.items()},
+        metadata=struct_value(row.metadata),
+        state=CheckpointState(f"STATE_{row.state}"),
+        training=_training_of(row),
+        storage_id=UNSET if row.storage_id is None else row.storage_id,
+    )
+
+
+def _training_of(row: Any) -> CheckpointTraining:
+    if row.trial_id is None or row.config is None:
+        return CheckpointTraining()
+    value = read_number(row.searcher_metric)
+    return CheckpointTraining(
+        trial_id=row.trial_id,
+        experiment_id=row.experiment_id,
+        experiment_config=struct_value(mask_secrets(row.config)),
+        hparams=struct_value(row.hparams or {}),
+        training_metrics=_metrics(row.training, "avg_metrics"),
+        validation_metrics=_metrics(row.validation, "validation_metrics"),
+        searcher_metric=None if value is None else double(value),
+    )
+
+
+def _metrics(report: dict[str, Any] | None, key: str) -> Metrics:
+    report = report or {}
+    return Metrics(
+        avg_metrics=struct_value(report.get(key) or {}), batch_metrics=struct_value(report.get("batch_metrics") or [])
+    )
+
+
+def _in_states(states: Sequence[CheckpointState]) -> list[ColumnElement[bool]]:
+    named = {state.value.removeprefix("STATE_") for state in states if state is not CheckpointState.UNSPECIFIED}
+    return [checkpoints.c.state.in_(sorted(named))] if named else []
+
+
+def _order(query: GetCheckpointsQuery) -> list[ColumnElement[Any]]:
+    """By the searcher metric, the best come first unless a direction is given, in both lists.
+
+    The reference begins the list of a trial with its unvalidated checkpoints, and clients download the first as the best.
+    """
+    ties = [checkpoints.c.report_time, checkpoints.c.uuid]
+    descending = query.order_by is OrderBy.DESC
+    if query.sort_by_metric:
+        value = number_in(_validation.c.metrics["validation_metrics"][query.sort_by_metric])
+    elif query.sort_by_attr is CheckpointSortBy.SEARCHER_METRIC:
+        value = number_in(_searcher_metric)
+        if query.order_by is OrderBy.UNSPECIFIED:
+            value = value * sign_of_searcher_metric(experiments)
+    else:
+        value = _SORT_COLUMNS[query.sort_by_attr]
+    return [(value.desc() if descending else value.asc()).nulls_last(), *ties]

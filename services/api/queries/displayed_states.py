@@ -1,0 +1,57 @@
+"""What state users see: that of the row, with ACTIVE refined to what the allocations are doing.
+
+Source: spec/experiments.md 5.1 (displayed state).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.tasks import allocations
+from libs.states.allocation import AllocationState, shown_as
+
+ACTIVE = "ACTIVE"
+
+
+async def live_states_by_job(
+    connection: AsyncConnection, job_ids: Sequence[str]
+) -> Mapping[str, tuple[AllocationState, ...]]:
+    """Job id -> states of those of its allocations that hold or want slots; jobs without any are absent."""
+    if not job_ids:
+        return {}
+    rows = await connection.execute(
+        select(allocations.c.job_id, allocations.c.state).where(
+            allocations.c.job_id.in_(job_ids), allocations.c.released_at.is_(None)
+        )
+    )
+    return _grouped((row.job_id, row.state) for row in rows)
+
+
+async def live_states_by_task(
+    connection: AsyncConnection, task_ids: Sequence[str]
+) -> Mapping[str, tuple[AllocationState, ...]]:
+    """Task id -> states of its live allocations; tasks without any are absent."""
+    if not task_ids:
+        return {}
+    rows = await connection.execute(
+        select(allocations.c.task_id, allocations.c.state).where(
+            allocations.c.task_id.in_(task_ids), allocations.c.released_at.is_(None)
+        )
+    )
+    return _grouped((row.task_id, row.state) for row in rows)
+
+
+def displayed(state: str, live: Iterable[AllocationState]) -> str:
+    """The wire name of a state: ``STATE_`` and the state, or what the live allocations make of ACTIVE."""
+    return f"STATE_{shown_as(live) if state == ACTIVE else state}"
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[AllocationState, ...]]:
+    states: dict[str, list[AllocationState]] = defaultdict(list)
+    for key, state in pairs:
+        states[key].append(AllocationState(state))
+    return {key: tuple(values) for key, values in states.items()}

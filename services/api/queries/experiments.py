@@ -1,0 +1,241 @@
+"""Experiments as the REST interface shows them: one by one, and in lists that are filtered and sorted by the database.
+
+Source: spec/experiments.md 13.2 and 13.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+from sqlalchemy import ColumnElement, FromClause, Select, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.config import mask_secrets
+from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.trials import trials
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
+from libs.errors import NotFound
+from services.api.http.pagination import sql_page
+from services.api.queries.displayed_states import displayed, live_states_by_job
+from services.api.queries.original_config import mask_original_config
+from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
+from services.api.wire.ordering import OrderBy
+
+NOTES_LEFT_OUT: Final = "omitted"
+"""Stands in lists for notes, which may be long."""
+
+best_trials = trials.alias("best_trial")
+num_trials = (
+    select(func.count())
+    .select_from(trials)
+    .where(trials.c.experiment_id == experiments.c.id)
+    .correlate(experiments)
+    .scalar_subquery()
+)
+model_definition_size = (
+    select(model_definitions.c.size_bytes)
+    .where(model_definitions.c.experiment_id == experiments.c.id)
+    .correlate(experiments)
+    .scalar_subquery()
+)
+_shown_name = func.coalesce(func.nullif(users.c.display_name, ""), users.c.username)
+_SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
+    ExperimentSortBy.UNSPECIFIED: experiments.c.id,
+    ExperimentSortBy.ID: experiments.c.id,
+    ExperimentSortBy.DESCRIPTION: func.coalesce(experiments.c.config["description"].astext, ""),
+    ExperimentSortBy.NAME: experiments.c.config["name"].astext,
+    ExperimentSortBy.START_TIME: experiments.c.start_time,
+    ExperimentSortBy.END_TIME: experiments.c.end_time,
+    ExperimentSortBy.STATE: experiments.c.state,
+    ExperimentSortBy.NUM_TRIALS: num_trials,
+    ExperimentSortBy.PROGRESS: func.coalesce(experiments.c.progress, 0.0),
+    ExperimentSortBy.USER: _shown_name,
+    ExperimentSortBy.FORKED_FROM: experiments.c.parent_id,
+    ExperimentSortBy.RESOURCE_POOL: experiments.c.config["resources"]["resource_pool"].astext,
+    ExperimentSortBy.PROJECT_ID: experiments.c.project_id,
+    ExperimentSortBy.CHECKPOINT_SIZE: experiments.c.checkpoint_size,
+    ExperimentSortBy.CHECKPOINT_COUNT: experiments.c.checkpoint_count,
+    ExperimentSortBy.SEARCHER_METRIC_VAL: best_trials.c.searcher_metric_value,
+}
+
+
+async def load_experiment(connection: AsyncConnection, experiment_id: int) -> Experiment:
+    """One experiment with its notes and the ids of its trials. Raises NotFound."""
+    row = (await connection.execute(_select_all().where(experiments.c.id == experiment_id))).one_or_none()
+    if row is None:
+        raise NotFound("experiment", experiment_id)
+    trial_ids = await connection.scalars(
+        select(trials.c.id).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
+    )
+    (experiment,) = await _as_experiments(connection, [row])
+    experiment.notes = row.notes
+    experiment.trial_ids = list(trial_ids)
+    return experiment
+
+
+async def list_experiments(
+    connection: AsyncConnection, query: GetExperimentsQuery
+) -> tuple[list[Experiment], Pagination]:
+    """A page of the experiments that fulfil ``query``. Raises NotFound for an unknown project, InvalidRequest."""
+    if query.project_id and not await _project_exists(connection, query.project_id):
+        raise NotFound("project", query.project_id)
+    conditions = list(_conditions(query))
+    counting = select(func.count()).select_from(_joined()).where(*conditions)
+    total = (await connection.execute(counting)).scalar_one()
+    page = sql_page(total, offset=query.offset, limit=query.limit)
+    if page.limit == 0:
+        return [], page.pagination
+    rows = await connection.execute(
+        _select_all().where(*conditions).order_by(*_order(query)).offset(page.start).limit(page.limit)
+    )
+    shown = await _as_experiments(connection, rows.all())
+    for experiment in shown:
+        if not query.show_trial_data:
+            experiment.best_trial_searcher_metric = UNSET
+        if experiment.notes:
+            experiment.notes = NOTES_LEFT_OUT
+    return shown, page.pagination
+
+
+def _joined() -> FromClause:
+    return (
+        experiments.join(users, users.c.id == experiments.c.owner_id)
+        .join(projects, projects.c.id == experiments.c.project_id)
+        .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+        .outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial_id)
+    )
+
+
+def _select_all() -> Select[Any]:
+    columns = [column for column in experiments.c if not column.name.startswith("ssh_")]
+    return select(
+        *columns,
+        users.c.username,
+        users.c.display_name,
+        projects.c.name.label("project_name"),
+        projects.c.owner_id.label("project_owner_id"),
+        workspaces.c.id.label("workspace_id"),
+        workspaces.c.name.label("workspace_name"),
+        or_(projects.c.archived, workspaces.c.archived).label("parent_archived"),
+        best_trials.c.searcher_metric_value.label("best_value"),
+        num_trials.label("num_trials"),
+        model_definition_size.label("model_definition_size"),
+    ).select_from(_joined())
+
+
+async def _as_experiments(connection: AsyncConnection, rows: Sequence[Any]) -> list[Experiment]:
+    active_jobs = [row.job_id for row in rows if row.state == "ACTIVE"]
+    live = await live_states_by_job(connection, active_jobs)
+    return [_as_experiment(row, displayed(row.state, live.get(row.job_id, ()))) for row in rows]
+
+
+def _as_experiment(row: Any, state: str) -> Experiment:
+    config: dict[str, Any] = row.config
+    searcher = config.get("searcher") or {}
+    return Experiment(
+        id=row.id,
+        name=config.get("name") or "",
+        description=config.get("description") or "",
+        labels=config.get("labels") or [],
+        state=ExperimentState(state),
+        start_time=timestamp(row.start_time),
+        end_time=timestamp(row.end_time),
+        archived=row.archived,
+        num_trials=row.num_trials,
+        user_id=row.owner_id,
+        username=row.username,
+        display_name=row.display_name,
+        resource_pool=(config.get("resources") or {}).get("resource_pool") or "",
+        searcher_type=searcher.get("name") or "",
+        searcher_metric=searcher.get("metric") or "",
+        notes=row.notes,
+        job_id=row.job_id,
+        forked_from=row.parent_id,
+        progress=None if row.progress is None else double(row.progress),
+        project_id=row.project_id,
+        project_name=row.project_name,
+        project_owner_id=row.project_owner_id,
+        workspace_id=row.workspace_id,
+        workspace_name=row.workspace_name,
+        parent_archived=row.parent_archived,
+        config=struct_value(mask_secrets(config)),
+        original_config=mask_original_config(row.original_config),
+        checkpoint_size=int64(row.checkpoint_size),
+        checkpoint_count=row.checkpoint_count,
+        best_trial_id=UNSET if row.best_trial_id is None else row.best_trial_id,
+        best_trial_searcher_metric=UNSET if row.best_value is None else double(row.best_value),
+        external_experiment_id=UNSET if row.external_id is None else row.external_id,
+        unmanaged=row.unmanaged,
+        model_definition_size=UNSET if row.model_definition_size is None else row.model_definition_size,
+    )
+
+
+def _conditions(query: GetExperimentsQuery) -> Sequence[ColumnElement[bool]]:
+    conditions = [
+        *matching_text(name=query.name, description=query.description, labels=query.labels),
+        *in_states(query.states),
+        *_in_range(query),
+    ]
+    if query.archived is not UNSET:
+        conditions.append(experiments.c.archived == query.archived)
+        if not query.archived and not query.project_id:
+            conditions += [~projects.c.archived, ~workspaces.c.archived]
+    if query.users:
+        conditions.append(users.c.username.in_(query.users))
+    if query.user_ids:
+        conditions.append(users.c.id.in_(query.user_ids))
+    if query.project_id:
+        conditions.append(experiments.c.project_id == query.project_id)
+    return conditions
+
+
+def matching_text(*, name: str, description: str, labels: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Conditions on the texts in the configuration: parts of name and description in any case, and all labels."""
+    conditions: list[ColumnElement[bool]] = []
+    if name:
+        conditions.append(experiments.c.config["name"].astext.icontains(name, autoescape=True))
+    if description:
+        conditions.append(experiments.c.config["description"].astext.icontains(description, autoescape=True))
+    if labels:
+        conditions.append(experiments.c.config["labels"].contains(list(labels)))
+    return conditions
+
+
+def in_states(states: Sequence[ExperimentState]) -> list[ColumnElement[bool]]:
+    """Conditions on the state in the row, not the displayed one; none for no states."""
+    named = {state.value.removeprefix("STATE_") for state in states if state is not ExperimentState.UNSPECIFIED}
+    return [experiments.c.state.in_(sorted(named))] if named else []
+
+
+def _in_range(query: GetExperimentsQuery) -> list[ColumnElement[bool]]:
+    wanted, column = query.experiment_id_filter, experiments.c.id
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.lt is not UNSET:
+        conditions.append(column < wanted.lt)
+    if wanted.lte is not UNSET:
+        conditions.append(column <= wanted.lte)
+    if wanted.gt is not UNSET:
+        conditions.append(column > wanted.gt)
+    if wanted.gte is not UNSET:
+        conditions.append(column >= wanted.gte)
+    if wanted.incl:
+        conditions.append(column.in_(wanted.incl))
+    if wanted.not_in:
+        conditions.append(column.not_in(wanted.not_in))
+    return conditions
+
+
+def _order(query: GetExperimentsQuery) -> list[ColumnElement[Any]]:
+    column = _SORT_COLUMNS[query.sort_by]
+    if query.order_by is OrderBy.DESC:
+        return [column.desc().nulls_last(), experiments.c.id.desc()]
+    return [column.asc(), experiments.c.id.asc()]
+
+
+async def _project_exists(connection: AsyncConnection, project_id: int) -> bool:
+    found = await connection.execute(select(projects.c.id).where(projects.c.id == project_id))
+    return found.one_or_none() is not None

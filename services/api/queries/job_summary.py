@@ -1,0 +1,68 @@
+"""Where the job of an experiment stands in the queue of its pool.
+
+Source: spec/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only jobs that users see count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.db.tables.tasks import allocations, jobs
+from services.api.wire.experiments import JobState, JobSummary
+
+NO_LINE = -1
+"""Jobs ahead, in a pool that shares its slots out instead of lining jobs up."""
+
+
+class QueuedJob(Struct, frozen=True):
+    """A job that holds or wants slots; ``place`` sorts ascending, the first in line first."""
+
+    job_id: str
+    place: tuple[int, float, str]
+    scheduled: bool
+
+
+async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_id: str) -> JobSummary | None:
+    """The state of a job and how many others come before it; None when it is not in the queue (as when paused)."""
+    pool_of_job = select(allocations.c.pool).where(allocations.c.job_id == job_id, allocations.c.released_at.is_(None))
+    rows = await connection.execute(
+        select(
+            jobs.c.job_id,
+            jobs.c.priority,
+            jobs.c.submitted_at,
+            allocations.c.pool,
+            func.bool_or(allocations.c.assigned_at.is_not(None)).label("scheduled"),
+        )
+        .join(jobs, jobs.c.job_id == allocations.c.job_id)
+        .where(
+            allocations.c.released_at.is_(None),
+            allocations.c.pool.in_(pool_of_job),
+            jobs.c.job_type != "CHECKPOINT_GC",
+        )
+        .group_by(jobs.c.job_id, allocations.c.pool)
+    )
+    larger_first = cluster.resource_manager.type == "kubernetes"
+    queue: list[QueuedJob] = []
+    lines_up = True
+    for row in rows:
+        pool = cluster.pool(row.pool)
+        lines_up = lines_up and not (pool and cluster.scheduler_of(pool).type == "fair_share")
+        priority = cluster.default_priority(row.pool) if row.priority is None else row.priority
+        place = (-priority if larger_first else priority, row.submitted_at.timestamp(), row.job_id)
+        queue.append(QueuedJob(row.job_id, place, row.scheduled))
+    return summarise(queue, job_id, lines_up=lines_up)
+
+
+def summarise(queue: Iterable[QueuedJob], job_id: str, *, lines_up: bool = True) -> JobSummary | None:
+    """The summary of one job among all jobs of its pool; None when it is not among them."""
+    by_id = {job.job_id: job for job in queue}
+    own = by_id.get(job_id)
+    if own is None:
+        return None
+    ahead = sum(other.place < own.place for other in by_id.values()) if lines_up else NO_LINE
+    return JobSummary(state=JobState.SCHEDULED if own.scheduled else JobState.QUEUED, jobs_ahead=ahead)

@@ -1,0 +1,207 @@
+"""Trials as the REST interface shows them.
+
+A page of trials costs the same few statements, however many trials it holds. Source: spec/experiments.md 9.4 and 13.4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import UNSET, Struct
+from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.metrics import metrics
+from libs.db.tables.tasks import allocations
+from libs.db.tables.trials import trial_tasks, trials
+from libs.errors import NotFound
+from libs.states.allocation import AllocationState
+from services.api.http.pagination import sql_page
+from services.api.queries.best_checkpoints import best_checkpoints
+from services.api.queries.displayed_states import ACTIVE, displayed, live_states_by_task
+from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
+from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
+from services.api.wire.experiments import ExperimentState
+from services.api.wire.ordering import OrderBy
+from services.api.wire.trials import GetExperimentTrialsQuery, Trial, TrialSortBy, TrialState
+
+_latest = metrics.alias("latest_validation")
+_latest_value = (
+    select(number_in(searcher_metric_of(_latest, experiments)) * sign_of_searcher_metric(experiments))
+    .where(_latest.c.id == trials.c.latest_validation_id, _latest.c.trial_id == trials.c.id)
+    .correlate(trials, experiments)
+    .scalar_subquery()
+)
+
+
+async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetime) -> Trial:
+    """One trial. Raises NotFound.
+
+    now  up to when allocations that still run count for the wall clock time
+    """
+    row = (await connection.execute(_select_all().where(trials.c.id == trial_id))).one_or_none()
+    if row is None:
+        raise NotFound("trial", trial_id)
+    (trial,) = await _as_trials(connection, [row], now=now)
+    return trial
+
+
+async def list_trials(
+    connection: AsyncConnection, experiment_id: int, query: GetExperimentTrialsQuery, *, now: datetime
+) -> tuple[list[Trial], Pagination]:
+    """A page of the trials of an experiment that is known to exist."""
+    conditions = [trials.c.experiment_id == experiment_id, *_in_states(query.states)]
+    counting = select(func.count()).select_from(trials).where(*conditions)
+    total = (await connection.execute(counting)).scalar_one()
+    page = sql_page(total, offset=query.offset, limit=query.limit)
+    if page.limit == 0:
+        return [], page.pagination
+    ordered = _select_all().where(*conditions).order_by(*_order(query, now))
+    rows = await connection.execute(ordered.offset(page.start).limit(page.limit))
+    return await _as_trials(connection, rows.all(), now=now), page.pagination
+
+
+class Surroundings(Struct, frozen=True):
+    """What belongs to the trials of a page but is stored elsewhere; mappings by trial id, metrics by row id."""
+
+    tasks: Mapping[int, Sequence[str]]
+    live: Mapping[str, tuple[AllocationState, ...]]
+    seconds: Mapping[int, float]
+    validations: Mapping[int, MetricsWorkload]
+    checkpoints: Mapping[int, CheckpointWorkload]
+
+
+def _select_all() -> Select[Any]:
+    return select(
+        *trials.c,
+        experiments.c.config["max_restarts"].as_integer().label("max_restarts"),
+    ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
+
+
+async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: datetime) -> list[Trial]:
+    ids = [row.id for row in rows]
+    tasks = await _tasks_of(connection, ids)
+    # What an ACTIVE trial does now is what its newest task does.
+    newest = [tasks[row.id][-1] for row in rows if row.state == ACTIVE and tasks.get(row.id)]
+    metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
+    around = Surroundings(
+        tasks=tasks,
+        live=await live_states_by_task(connection, newest),
+        seconds=await _wall_clock(connection, ids, now),
+        validations=await _validations(connection, ids, metric_ids),
+        checkpoints=await best_checkpoints(connection, ids),
+    )
+    return [_as_trial(row, around) for row in rows]
+
+
+def _as_trial(row: Any, around: Surroundings) -> Trial:
+    task_ids = list(around.tasks.get(row.id, ()))
+    live = around.live.get(task_ids[-1], ()) if task_ids else ()
+    return Trial(
+        id=row.id,
+        experiment_id=row.experiment_id,
+        start_time=timestamp(row.start_time),
+        end_time=timestamp(row.end_time),
+        state=TrialState(displayed(row.state, live)),
+        restarts=row.restarts if row.max_restarts is None else min(row.restarts, row.max_restarts),
+        hparams=struct_value(row.hparams),
+        total_batches_processed=row.total_batches,
+        best_validation=around.validations.get(row.best_validation_id),
+        latest_validation=around.validations.get(row.latest_validation_id),
+        best_checkpoint=around.checkpoints.get(row.id),
+        runner_state=row.runner_state,
+        wall_clock_time=around.seconds.get(row.id, 0.0),
+        warm_start_checkpoint_uuid=row.warm_start_checkpoint_uuid or "",
+        task_id=task_ids[0] if task_ids else "",
+        total_checkpoint_size=int64(row.checkpoint_size),
+        checkpoint_count=row.checkpoint_count,
+        summary_metrics=struct_value(row.summary_metrics),
+        task_ids=task_ids,
+        searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
+        log_retention_days=UNSET if row.log_retention_days is None else row.log_retention_days,
+        metadata=UNSET if row.metadata is None else struct_value(row.metadata),
+        log_policy_matched=UNSET if row.log_policy_matched is None else row.log_policy_matched,
+    )
+
+
+async def _tasks_of(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, list[str]]:
+    rows = await connection.execute(
+        select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
+        .where(trial_tasks.c.trial_id.in_(trial_ids))
+        .order_by(trial_tasks.c.trial_id, trial_tasks.c.position)
+    )
+    tasks: dict[int, list[str]] = defaultdict(list)
+    for row in rows:
+        tasks[row.trial_id].append(row.task_id)
+    return dict(tasks)
+
+
+def _seconds(now: datetime) -> ColumnElement[Any]:
+    span = func.coalesce(allocations.c.end_time, literal(now)) - allocations.c.start_time
+    return func.sum(func.greatest(func.extract("epoch", span), 0))
+
+
+async def _wall_clock(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, float]:
+    rows = await connection.execute(
+        select(trial_tasks.c.trial_id, _seconds(now).label("seconds"))
+        .join(allocations, allocations.c.task_id == trial_tasks.c.task_id)
+        .where(trial_tasks.c.trial_id.in_(trial_ids), allocations.c.start_time.is_not(None))
+        .group_by(trial_tasks.c.trial_id)
+    )
+    return {row.trial_id: float(row.seconds) for row in rows}
+
+
+async def _validations(
+    connection: AsyncConnection, trial_ids: Sequence[int], metric_ids: set[int]
+) -> dict[int, MetricsWorkload]:
+    if not metric_ids:
+        return {}
+    # The trial ids are there for the partitions of the table.
+    rows = await connection.execute(
+        select(metrics.c.id, metrics.c.total_batches, metrics.c.end_time, metrics.c.metrics).where(
+            metrics.c.id.in_(metric_ids), metrics.c.trial_id.in_(trial_ids)
+        )
+    )
+    return {
+        row.id: MetricsWorkload(
+            end_time=timestamp(row.end_time),
+            metrics=Metrics(avg_metrics=struct_value(row.metrics.get("validation_metrics") or {})),
+            total_batches=row.total_batches or 0,
+        )
+        for row in rows
+    }
+
+
+def _in_states(states: Sequence[ExperimentState]) -> list[ColumnElement[bool]]:
+    named = {state.value.removeprefix("STATE_") for state in states if state is not ExperimentState.UNSPECIFIED}
+    return [trials.c.state.in_(sorted(named))] if named else []
+
+
+_SORT_COLUMNS: Final[dict[TrialSortBy, ColumnElement[Any]]] = {
+    TrialSortBy.UNSPECIFIED: trials.c.id,
+    TrialSortBy.ID: trials.c.id,
+    TrialSortBy.START_TIME: trials.c.start_time,
+    TrialSortBy.END_TIME: trials.c.end_time,
+    TrialSortBy.STATE: trials.c.state,
+    TrialSortBy.BEST_VALIDATION_METRIC: trials.c.searcher_metric_signed,
+    TrialSortBy.LATEST_VALIDATION_METRIC: _latest_value,
+    TrialSortBy.BATCHES_PROCESSED: trials.c.total_batches,
+    TrialSortBy.RESTARTS: trials.c.restarts,
+    TrialSortBy.CHECKPOINT_SIZE: trials.c.checkpoint_size,
+    TrialSortBy.LOG_RETENTION_DAYS: trials.c.log_retention_days,
+}
+
+
+def _order(query: GetExperimentTrialsQuery, now: datetime) -> list[ColumnElement[Any]]:
+    if query.sort_by is TrialSortBy.DURATION:
+        column: ColumnElement[Any] = func.coalesce(trials.c.end_time, literal(now)) - trials.c.start_time
+    else:
+        column = _SORT_COLUMNS[query.sort_by]
+    if query.order_by is OrderBy.DESC:
+        return [column.desc().nulls_last(), trials.c.id.desc()]
+    return [column.asc(), trials.c.id.asc()]

@@ -1,0 +1,226 @@
+"""Reading workspaces and projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import trials
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspace_pins, workspaces
+from libs.errors import NotFound
+from services.api.wire.base import timestamp
+from services.api.wire.users import AgentUserGroup, OrderBy
+from services.api.wire.workspaces import (
+    GetProjectsQuery,
+    GetWorkspacesQuery,
+    Note,
+    Project,
+    SortProjects,
+    SortWorkspaces,
+    Workspace,
+    WorkspaceState,
+)
+
+Row = Mapping[Any, Any]
+
+MASK: Final = "********"
+_SECRETS: Final = ("access_key", "secret_key", "connection_string", "credential")
+_STATE: Final = {
+    "": WorkspaceState.UNSPECIFIED,
+    "DELETING": WorkspaceState.DELETING,
+    "DELETE_FAILED": WorkspaceState.DELETE_FAILED,
+}
+
+
+def workspaces_seen_by(user_id: int) -> Select[Any]:
+    """Every workspace with what a caller sees of it; rows have the columns of ``workspaces`` and the counts."""
+    num_projects = select(func.count()).where(projects.c.workspace_id == workspaces.c.id).scalar_subquery()
+    num_experiments = (
+        select(func.count())
+        .select_from(experiments.join(projects, projects.c.id == experiments.c.project_id))
+        .where(projects.c.workspace_id == workspaces.c.id)
+        .scalar_subquery()
+    )
+    pin = and_(workspace_pins.c.workspace_id == workspaces.c.id, workspace_pins.c.user_id == user_id)
+    return select(
+        workspaces,
+        users.c.username,
+        workspace_pins.c.pinned_at,
+        num_projects.label("num_projects"),
+        num_experiments.label("num_experiments"),
+    ).select_from(workspaces.join(users, users.c.id == workspaces.c.owner_id).outerjoin(workspace_pins, pin))
+
+
+def wire_workspace(row: Row) -> Workspace:
+    storage = row["checkpoint_storage"]
+    return Workspace(
+        id=row["id"],
+        name=row["name"],
+        archived=row["archived"],
+        username=row["username"],
+        immutable=row["immutable"],
+        num_projects=row["num_projects"],
+        pinned=row["pinned_at"] is not None,
+        pinned_at=timestamp(row["pinned_at"]),
+        user_id=row["owner_id"],
+        num_experiments=row["num_experiments"],
+        state=_STATE[row["state"]],
+        error_message=row["error_message"],
+        agent_user_group=_identity(row),
+        checkpoint_storage_config=UNSET if storage is None else masked(storage),
+        default_compute_pool=row["default_compute_pool"],
+        default_aux_pool=row["default_aux_pool"],
+    )
+
+
+def masked(storage: dict[str, Any]) -> dict[str, Any]:
+    """A storage configuration whose secrets cannot be read."""
+    return {key: MASK if key in _SECRETS and value else value for key, value in storage.items()}
+
+
+def unmasked(storage: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """A storage configuration in which secrets that came back masked are again what they were."""
+    return {
+        key: (before or {}).get(key) if key in _SECRETS and value == MASK else value for key, value in storage.items()
+    }
+
+
+def _identity(row: Row) -> AgentUserGroup | Any:
+    given = {name: row[name] for name in ("agent_uid", "agent_gid", "agent_user", "agent_group")}
+    if all(value is None for value in given.values()):
+        return UNSET
+    return AgentUserGroup(**{name: UNSET if value is None else value for name, value in given.items()})
+
+
+async def workspace_row(connection: AsyncConnection, workspace_id: int, *, user_id: int = 0, lock: bool = False) -> Row:
+    """Raises NotFound."""
+    if lock:
+        await connection.execute(select(workspaces.c.id).where(workspaces.c.id == workspace_id).with_for_update())
+    query = workspaces_seen_by(user_id).where(workspaces.c.id == workspace_id)
+    row = (await connection.execute(query)).mappings().one_or_none()
+    if row is None:
+        raise NotFound("workspace", workspace_id)
+    return row
+
+
+async def list_workspaces(connection: AsyncConnection, query: GetWorkspacesQuery, *, user_id: int) -> list[Workspace]:
+    """Every workspace that matches; the caller's pinned ones first among equals."""
+    statement = workspaces_seen_by(user_id)
+    if query.name:
+        # Exact but for case: clients take the first hit for the workspace they named.
+        statement = statement.where(func.lower(workspaces.c.name) == query.name.lower())
+    if query.name_case_sensitive:
+        statement = statement.where(workspaces.c.name == query.name_case_sensitive)
+    if isinstance(query.archived, bool):
+        statement = statement.where(workspaces.c.archived.is_(query.archived))
+    if isinstance(query.pinned, bool):
+        pinned = workspace_pins.c.pinned_at
+        statement = statement.where(pinned.is_not(None) if query.pinned else pinned.is_(None))
+    statement = _of_users(statement, query.users, query.user_ids, owner=workspaces.c.owner_id)
+    column = workspaces.c.name if query.sort_by is SortWorkspaces.NAME else workspaces.c.id
+    descending = query.order_by is OrderBy.DESC
+    statement = statement.order_by(
+        column.desc() if descending else column.asc(), workspace_pins.c.pinned_at.desc().nulls_last()
+    )
+    return [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
+
+
+def _of_users(statement: Select[Any], names: list[str], ids: list[int], *, owner: ColumnElement[int]) -> Select[Any]:
+    if names or ids:
+        return statement.where(or_(users.c.username.in_(names), owner.in_(ids)))
+    return statement
+
+
+def _projects() -> Select[Any]:
+    mine = experiments.c.project_id == projects.c.id
+    count = select(func.count()).where(mine)
+    return select(
+        projects,
+        users.c.username,
+        workspaces.c.name.label("workspace_name"),
+        workspaces.c.archived.label("workspace_archived"),
+        count.scalar_subquery().label("num_experiments"),
+        count.where(experiments.c.state.in_(("ACTIVE", "RUNNING"))).scalar_subquery().label("num_active_experiments"),
+        select(func.count()).where(trials.c.project_id == projects.c.id).scalar_subquery().label("num_runs"),
+        select(func.max(experiments.c.start_time)).where(mine).scalar_subquery().label("last_started_at"),
+    ).select_from(
+        projects.join(users, users.c.id == projects.c.owner_id).join(
+            workspaces, workspaces.c.id == projects.c.workspace_id
+        )
+    )
+
+
+def wire_project(row: Row) -> Project:
+    return Project(
+        id=row["id"],
+        name=row["name"],
+        workspace_id=row["workspace_id"],
+        description=row["description"],
+        last_experiment_started_at=timestamp(row["last_started_at"]),
+        notes=[Note(name=note["name"], contents=note["contents"]) for note in row["notes"]],
+        num_experiments=row["num_experiments"],
+        num_active_experiments=row["num_active_experiments"],
+        archived=row["archived"] or row["workspace_archived"],
+        username=row["username"],
+        immutable=row["immutable"],
+        user_id=row["owner_id"],
+        workspace_name=row["workspace_name"],
+        state=_STATE[row["state"]],
+        error_message=row["error_message"],
+        key=row["key"],
+        num_runs=row["num_runs"],
+    )
+
+
+async def project_row(connection: AsyncConnection, project_id: int, *, lock: bool = False) -> Row:
+    """Raises NotFound."""
+    if lock:
+        await connection.execute(select(projects.c.id).where(projects.c.id == project_id).with_for_update())
+    row = (await connection.execute(_projects().where(projects.c.id == project_id))).mappings().one_or_none()
+    if row is None:
+        raise NotFound("project", project_id)
+    return row
+
+
+async def project_by_key(connection: AsyncConnection, key: str) -> Row:
+    """Keys are compared without case. Raises NotFound."""
+    row = (await connection.execute(_projects().where(projects.c.key == key.upper()))).mappings().one_or_none()
+    if row is None:
+        raise NotFound("project", key)
+    return row
+
+
+_PROJECT_SORT: Final = {
+    SortProjects.UNSPECIFIED: "id",
+    SortProjects.CREATION_TIME: "created_at",
+    SortProjects.LAST_EXPERIMENT_START_TIME: "last_started_at",
+    SortProjects.NAME: "name",
+    SortProjects.DESCRIPTION: "description",
+    SortProjects.ID: "id",
+}
+
+
+async def list_projects(connection: AsyncConnection, workspace_id: int, query: GetProjectsQuery) -> list[Project]:
+    """The projects of a workspace, or of all when ``workspace_id`` is 0."""
+    statement = _projects()
+    if workspace_id:
+        statement = statement.where(projects.c.workspace_id == workspace_id)
+    if query.name:
+        statement = statement.where(func.lower(projects.c.name) == query.name.lower())
+    if isinstance(query.archived, bool):
+        archived = or_(projects.c.archived, workspaces.c.archived)
+        statement = statement.where(archived if query.archived else ~archived)
+    statement = _of_users(statement, query.users, query.user_ids, owner=projects.c.owner_id)
+    found = statement.subquery()
+    column = found.c[_PROJECT_SORT[query.sort_by]]
+    descending = query.order_by is OrderBy.DESC
+    order = column.desc().nulls_last() if descending else column.asc()
+    return [
+        wire_project(row) for row in (await connection.execute(select(found).order_by(order, found.c.id))).mappings()
+    ]

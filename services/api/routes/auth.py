@@ -1,0 +1,49 @@
+"""Logging in, logging out, and who am I."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any, Final
+
+from services.api.access import passwords
+from services.api.actions import sessions
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.credentials import AUTH_COOKIE
+from services.api.http.replies import Reply
+from services.api.http.routing import Auth, Route
+from services.api.queries.users import user_by_id, wire_user
+from services.api.wire.base import Empty
+from services.api.wire.users import LoginRequest, LoginResponse, UserResponse
+
+
+async def login(call: Call[App, None, LoginRequest]) -> Reply:
+    body, now = call.body, call.app.clock.now()
+    salted = body.password if body.is_hashed else passwords.salted(body.password)
+    token, user = await sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now)
+    expires = format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
+    cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; SameSite=Lax"
+    return Reply(LoginResponse(token=token, user=wire_user(user)), {"Set-Cookie": cookie})
+
+
+async def logout(call: Call[App, None, None]) -> Reply:
+    await sessions.log_out(call.app.db, call.principal)
+    call.app.sessions.forget()
+    past = format_datetime(call.app.clock.now() - timedelta(days=365), usegmt=True)
+    return Reply(Empty(), {"Set-Cookie": f"{AUTH_COOKIE}=; Path=/; Expires={past}"})
+
+
+async def current_user(call: Call[App, None, None]) -> UserResponse:
+    async with call.app.db.read() as connection:
+        return UserResponse(user=wire_user(await user_by_id(connection, call.principal.user_id)))
+
+
+_BODY: Final[dict[str, Any]] = {"body": LoginRequest, "response": LoginResponse}
+
+ROUTES: Final = (
+    Route(method="POST", path="/api/v1/auth/login", handler=login, auth=Auth.NONE, **_BODY, summary="Log in"),
+    Route(method="POST", path="/api/v1/auth/logout", handler=logout, response=Empty, summary="Log out"),
+    Route(method="GET", path="/api/v1/auth/user", handler=current_user, response=UserResponse, summary="Who am I"),
+    Route(method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Who am I"),
+)

@@ -1,0 +1,162 @@
+"""Users: who there is, creating and changing them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from libs.db.tables.users import user_settings
+from libs.errors import InvalidRequest, ResoluteError
+from services.api.access.rules import require_admin, require_self_or_admin
+from services.api.actions import users as actions
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.pagination import list_page
+from services.api.http.routing import Route
+from services.api.queries.users import UserNotFound, list_users, user_by_id, user_by_name, wire_user
+from services.api.wire.base import Empty
+from services.api.wire.users import (
+    GetUsersQuery,
+    GetUsersResponse,
+    PatchUser,
+    PatchUsersRequest,
+    PatchUsersResponse,
+    PostUserRequest,
+    UserActionResult,
+    UserResponse,
+    UserSetting,
+    UserSettings,
+)
+
+
+async def get_users(call: Call[App, GetUsersQuery, None]) -> GetUsersResponse:
+    if call.query.role_id_assigned_directly_to_user:
+        raise InvalidRequest("roleIdAssignedDirectlyToUser: cannot filter by role, roles are not enabled")
+    async with call.app.db.read() as connection:
+        found = await list_users(connection, call.query)
+    page, pagination = list_page(found, offset=call.query.offset, limit=call.query.limit)
+    return GetUsersResponse(users=page, pagination=pagination)
+
+
+async def get_user(call: Call[App, None, None]) -> UserResponse:
+    async with call.app.db.read() as connection:
+        return UserResponse(user=wire_user(await user_by_id(connection, call.path_int("userId"))))
+
+
+async def get_user_by_username(call: Call[App, None, None]) -> UserResponse:
+    async with call.app.db.read() as connection:
+        row = await user_by_name(connection, call.path_str("username"))
+    if row is None:
+        raise UserNotFound
+    return UserResponse(user=wire_user(row))
+
+
+async def post_user(call: Call[App, None, PostUserRequest]) -> UserResponse:
+    require_admin(call.principal, "create other users")
+    body = call.body
+    row = await actions.create_user(
+        call.app.db, body.user, password=body.password, is_hashed=body.is_hashed, now=call.app.clock.now()
+    )
+    return UserResponse(user=wire_user(row))
+
+
+async def patch_user(call: Call[App, None, PatchUser]) -> UserResponse:
+    user_id = call.path_int("userId")
+    require_self_or_admin(call.principal, user_id, "modify other users")
+    if any(value is not UNSET for value in (call.body.admin, call.body.active, call.body.remote)) or (
+        call.body.agent_user_group is not UNSET or call.body.username is not UNSET
+    ):
+        require_admin(call.principal, "modify privileges, names and identities of users")
+    row = await actions.patch_user(call.app.db, user_id, call.body, now=call.app.clock.now())
+    call.app.sessions.forget()
+    return UserResponse(user=wire_user(row))
+
+
+async def patch_users(call: Call[App, None, PatchUsersRequest]) -> PatchUsersResponse:
+    require_admin(call.principal, "activate and deactivate users")
+    results = []
+    for user_id in call.body.user_ids:
+        try:
+            change = PatchUser(active=call.body.activate)
+            await actions.patch_user(call.app.db, user_id, change, now=call.app.clock.now())
+            results.append(UserActionResult(id=user_id))
+        except ResoluteError as error:
+            results.append(UserActionResult(id=user_id, error=str(error)))
+    call.app.sessions.forget()
+    return PatchUsersResponse(results=results)
+
+
+async def set_user_password(call: Call[App, None, str]) -> UserResponse:
+    """The body is the plain password, as a bare JSON string; no body is a blank password."""
+    user_id = call.path_int("userId")
+    require_self_or_admin(call.principal, user_id, "change passwords of other users")
+    change = PatchUser(password=call.body if isinstance(call.body, str) else "", is_hashed=False)
+    row = await actions.patch_user(call.app.db, user_id, change, now=call.app.clock.now())
+    call.app.sessions.forget()
+    return UserResponse(user=wire_user(row))
+
+
+async def get_settings(call: Call[App, None, None]) -> UserSettings:
+    query = select(user_settings).where(user_settings.c.user_id == call.principal.user_id)
+    async with call.app.db.read() as connection:
+        rows = (await connection.execute(query.order_by(user_settings.c.storage_path, user_settings.c.key))).mappings()
+        return UserSettings(
+            settings=[
+                UserSetting(key=row["key"], storage_path=row["storage_path"], value=row["value"]) for row in rows
+            ]
+        )
+
+
+async def post_settings(call: Call[App, None, UserSettings]) -> Empty:
+    """Each setting replaces the one of its name; an empty value removes it."""
+    async with call.app.db.transaction() as connection:
+        for setting in call.body.settings:
+            key = {
+                "user_id": call.principal.user_id,
+                "storage_path": setting.storage_path,
+                "key": setting.key,
+            }
+            if setting.value:
+                upsert = insert(user_settings).values(**key, value=setting.value)
+                await connection.execute(
+                    upsert.on_conflict_do_update(index_elements=list(key), set_={"value": setting.value})
+                )
+            else:
+                await connection.execute(delete(user_settings).filter_by(**key))
+    return Empty()
+
+
+async def reset_settings(call: Call[App, None, None]) -> Empty:
+    async with call.app.db.transaction() as connection:
+        await connection.execute(delete(user_settings).where(user_settings.c.user_id == call.principal.user_id))
+    return Empty()
+
+
+ROUTES: Final = (
+    Route(method="GET", path="/api/v1/users", handler=get_users, query=GetUsersQuery, response=GetUsersResponse),
+    Route(method="POST", path="/api/v1/users", handler=post_user, body=PostUserRequest, response=UserResponse),
+    Route(
+        method="PATCH", path="/api/v1/users", handler=patch_users, body=PatchUsersRequest, response=PatchUsersResponse
+    ),
+    Route(method="GET", path="/api/v1/users/setting", handler=get_settings, response=UserSettings),
+    Route(method="POST", path="/api/v1/users/setting", handler=post_settings, body=UserSettings, response=Empty),
+    Route(method="POST", path="/api/v1/users/setting/reset", handler=reset_settings, response=Empty),
+    Route(method="GET", path="/api/v1/users/{userId}", handler=get_user, response=UserResponse),
+    Route(method="PATCH", path="/api/v1/users/{userId}", handler=patch_user, body=PatchUser, response=UserResponse),
+    Route(
+        method="POST",
+        path="/api/v1/users/{userId}/password",
+        handler=set_user_password,
+        body=str,
+        response=UserResponse,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/users/{username}/by-username",
+        handler=get_user_by_username,
+        response=UserResponse,
+    ),
+)

@@ -1,0 +1,33 @@
+"""Settings of the api."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from libs.bus.settings import BusSettings
+from libs.db.engine import DatabaseSettings
+from libs.telemetry import TelemetrySettings
+
+
+class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: str = "0.0.0.0"  # noqa: S104  # a gateway is there to be reached
+    """Address to listen on."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
+    """Port to listen on; 0 picks a free one."""
+    enable_cors: bool = False
+    """Allow browsers of any origin, with credentials."""
+    keep_alive_s: Annotated[int, Meta(gt=0)] = 75
+    """How long an idle connection stays open; longer than any proxy in front keeps it."""
+    shutdown_grace_s: Annotated[int, Meta(ge=0)] = 5
+    """How long requests may go on when the service ends; long polls are cut then, and clients repeat them."""
+
+
+class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    http: HttpSettings = HttpSettings()
+    database: DatabaseSettings = DatabaseSettings(pool_size=20)
+    bus: BusSettings = BusSettings(name="api")
+    telemetry: TelemetrySettings = TelemetrySettings()
+    cluster_config: str | None = None
+    """Path of the cluster configuration file; without it there is one pool, named default."""

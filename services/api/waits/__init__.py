@@ -1,0 +1,1 @@
+"""Long polls: look at the row, then wait for news of it and look again."""

@@ -1,0 +1,62 @@
+"""Peers of an allocation wait until all of them are there, and get what each has brought (harness-protocol 12.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from libs.clock import Clock
+from libs.db.engine import Database
+from libs.db.retry import in_transaction
+from libs.errors import FailedPrecondition, ResoluteError
+from services.api.actions.gathers import Peer, join, leave, load_members, refresh
+from services.api.waits.gathering import Member, is_complete
+from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
+
+log = structlog.get_logger(__name__)
+
+
+async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer, *, look_again_s: float = LOOK_AGAIN_S) -> list[Any]:
+    """What all peers have brought, in the order in which they came; waits as long as it takes.
+
+    Cancel it when the client goes away: the peer leaves then, unless the group was complete.
+    Raises FailedPrecondition when another request takes the membership over or the allocation ends; and InvalidRequest,
+    NotFound.
+    """
+    try:
+        with hub.watch(allocation_topic(peer.allocation_id)) as news:
+            news.clear()
+            members = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
+            while not is_complete(members):
+                await news_or_timeout(news, look_again_s)
+                news.clear()
+                members = await _look(db, clock, peer)
+            return [member.data for member in members]
+    except asyncio.CancelledError:
+        await _leave(db, peer)
+        raise
+
+
+async def _look(db: Database, clock: Clock, peer: Peer) -> list[Member]:
+    async with db.read() as connection:
+        members = await load_members(connection, peer.allocation_id)
+    if not is_complete(members):
+        members = await in_transaction(db, lambda connection: refresh(connection, peer, clock.now()))
+    own = next((member for member in members if member.request_uuid == peer.request_uuid), None)
+    if own is not None and own.holder != peer.holder:
+        raise FailedPrecondition("another watcher with the same ID connected")
+    if own is None:
+        # Taken for abandoned, as after a long silence of the database.
+        members = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
+    return members
+
+
+async def _leave(db: Database, peer: Peer) -> None:
+    try:
+        await in_transaction(db, lambda connection: leave(connection, peer))
+    except (ResoluteError, SQLAlchemyError, OSError) as error:
+        # Its membership goes stale by itself.
+        log.warning("all_gather.leave_failed", allocation=peer.allocation_id, error=str(error))

@@ -1,0 +1,57 @@
+"""What is done to experiments, one by one or many at once (spec/experiments.md 6)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from services.api.wire.base import Message
+from services.api.wire.experiments import ExperimentState
+
+
+class MoveExperimentRequest(Message):
+    destination_project_id: int = 0
+
+
+class RetainLogsRequest(Message):
+    """-1 keeps logs for ever."""
+
+    num_days: int = 0
+
+
+class BulkExperimentFilters(Message):
+    """Experiments that fulfil all conditions; those left empty do not count."""
+
+    description: str = ""
+    name: str = ""
+    labels: list[str] = []
+    archived: bool | UnsetType = UNSET
+    states: list[ExperimentState] = []
+    user_ids: list[int] = []
+    project_id: int = 0
+    excluded_experiment_ids: list[int] = []
+
+
+class BulkRequest(Message):
+    """Ids do not count when there are filters."""
+
+    experiment_ids: list[int] = []
+    filters: BulkExperimentFilters | UnsetType = UNSET
+
+
+class BulkMoveRequest(BulkRequest):
+    destination_project_id: int = 0
+
+
+class BulkRetainLogsRequest(BulkRequest):
+    num_days: int = 0
+
+
+class ActionResult(Message, kw_only=True):
+    """``error`` is empty on success."""
+
+    id: int
+    error: str = ""
+
+
+class BulkResponse(Message, kw_only=True):
+    results: list[ActionResult]

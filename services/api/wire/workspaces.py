@@ -1,0 +1,172 @@
+"""REST shapes of workspaces and projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.users import AgentUserGroup, OrderBy
+
+
+class WorkspaceState(WireEnum):
+    UNSPECIFIED = "WORKSPACE_STATE_UNSPECIFIED", 0
+    DELETING = "WORKSPACE_STATE_DELETING", 1
+    DELETE_FAILED = "WORKSPACE_STATE_DELETE_FAILED", 2
+    DELETED = "WORKSPACE_STATE_DELETED", 3
+
+
+class Workspace(Message):
+    id: int = 0
+    name: str = ""
+    archived: bool = False
+    username: str = ""
+    immutable: bool = False
+    num_projects: int = 0
+    pinned: bool = False
+    user_id: int = 0
+    num_experiments: int = 0
+    state: WorkspaceState = WorkspaceState.UNSPECIFIED
+    error_message: str = ""
+    agent_user_group: AgentUserGroup | UnsetType = UNSET
+    checkpoint_storage_config: dict[str, Any] | UnsetType = UNSET
+    pinned_at: str | None = None
+    default_compute_pool: str = ""
+    default_aux_pool: str = ""
+
+
+class WorkspaceResponse(Message):
+    workspace: Workspace | None = None
+
+
+class SortWorkspaces(WireEnum):
+    UNSPECIFIED = "SORT_BY_UNSPECIFIED", 0
+    ID = "SORT_BY_ID", 1
+    NAME = "SORT_BY_NAME", 2
+
+
+class GetWorkspacesQuery(Message):
+    sort_by: SortWorkspaces = SortWorkspaces.UNSPECIFIED
+    order_by: OrderBy = OrderBy.UNSPECIFIED
+    offset: int = 0
+    limit: int = 0
+    name: str = ""
+    name_case_sensitive: str = ""
+    archived: bool | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    users: list[str] = []
+    user_ids: list[int] = []
+
+
+class GetWorkspacesResponse(Message):
+    workspaces: list[Workspace] = []
+    pagination: Pagination = Pagination()
+
+
+class PostWorkspaceRequest(Message):
+    name: str = ""
+    agent_user_group: AgentUserGroup | UnsetType = UNSET
+    checkpoint_storage_config: dict[str, Any] | UnsetType = UNSET
+    default_compute_pool: str = ""
+    default_aux_pool: str = ""
+    cluster_namespace_meta: dict[str, Any] = {}
+    cluster_quota_pairs: dict[str, int] = {}
+
+
+class PostWorkspaceResponse(Message):
+    workspace: Workspace | None = None
+    namespace_bindings: dict[str, Any] = {}
+
+
+class PatchWorkspace(Message):
+    name: str | UnsetType = UNSET
+    agent_user_group: AgentUserGroup | UnsetType = UNSET
+    checkpoint_storage_config: dict[str, Any] | UnsetType = UNSET
+    default_compute_pool: str | UnsetType = UNSET
+    default_compute_resource_pool: str | UnsetType = UNSET
+    default_aux_pool: str | UnsetType = UNSET
+    default_aux_resource_pool: str | UnsetType = UNSET
+
+
+class DeleteResponse(Message):
+    completed: bool = False
+
+
+class Note(Message):
+    name: str = ""
+    contents: str = ""
+
+
+class Project(Message):
+    id: int = 0
+    name: str = ""
+    workspace_id: int = 0
+    description: str = ""
+    last_experiment_started_at: str | None = None
+    notes: list[Note] = []
+    num_experiments: int = 0
+    num_active_experiments: int = 0
+    archived: bool = False
+    username: str = ""
+    immutable: bool = False
+    user_id: int = 0
+    workspace_name: str = ""
+    state: WorkspaceState = WorkspaceState.UNSPECIFIED
+    error_message: str = ""
+    key: str = ""
+    num_runs: int = 0
+
+
+class ProjectResponse(Message):
+    project: Project | None = None
+
+
+class SortProjects(WireEnum):
+    UNSPECIFIED = "SORT_BY_UNSPECIFIED", 0
+    CREATION_TIME = "SORT_BY_CREATION_TIME", 1
+    LAST_EXPERIMENT_START_TIME = "SORT_BY_LAST_EXPERIMENT_START_TIME", 2
+    NAME = "SORT_BY_NAME", 3
+    DESCRIPTION = "SORT_BY_DESCRIPTION", 4
+    ID = "SORT_BY_ID", 5
+
+
+class GetProjectsQuery(Message):
+    sort_by: SortProjects = SortProjects.UNSPECIFIED
+    order_by: OrderBy = OrderBy.UNSPECIFIED
+    offset: int = 0
+    limit: int = 0
+    name: str = ""
+    archived: bool | UnsetType = UNSET
+    users: list[str] = []
+    user_ids: list[int] = []
+
+
+class GetProjectsResponse(Message):
+    projects: list[Project] = []
+    pagination: Pagination = Pagination()
+
+
+class PostProjectRequest(Message):
+    name: str = ""
+    description: str = ""
+    key: str | UnsetType = UNSET
+
+
+class PatchProject(Message):
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+
+
+class MoveProjectRequest(Message):
+    destination_workspace_id: int = 0
+
+
+class Notes(Message):
+    notes: list[Note] = []
+
+
+class AvailablePools(Message):
+    resource_pools: list[str] = []
+    pagination: Pagination = Pagination()

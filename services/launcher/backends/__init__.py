@@ -1,0 +1,1 @@
+"""Places where task containers can run, behind one small protocol."""

@@ -1,0 +1,164 @@
+"""Puts the files of an allocation in place, and makes the plan its supervisor runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from libs.errors import InvalidRequest
+from libs.events.orders import TaskSpec
+from services.launcher.backends.process.records import (
+    AllocationFiles,
+    Assignment,
+    Plan,
+    PodFiles,
+    PodPlan,
+)
+from services.launcher.backends.process.settings import ProcessSettings
+from services.launcher.backends.process.view import image_environment, pod_mounts
+from services.launcher.container.command import container_argv
+from services.launcher.container.environment import PodIdentity, oversized_variables, task_environment
+from services.launcher.container.files import Placed, container_files
+from services.launcher.container.paths import RUN_DIR, work_dir
+from services.launcher.container.settings import TaskSettings
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What every task of this launcher has in common; found out once, when the launcher starts."""
+
+    settings: ProcessSettings
+    tasks: TaskSettings
+    state_dir: str
+    node: str
+    python: str
+    """Interpreter of the tasks."""
+    with_user_namespace: bool
+    may_change_user: bool
+    """Whether tasks can run as the user of their order; otherwise they run as the launcher's."""
+    changes: str
+    environ: dict[str, str]
+    scripts: dict[str, bytes]
+    master_cert: bytes | None = None
+
+
+def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) -> Plan:
+    """Write everything the pods of an allocation need below its directory; what is there already is replaced.
+
+    Raises InvalidRequest for what can never run, and OSError when the machine is at fault.
+    """
+    spec = assignment.order.spec
+    if spec is None:
+        raise InvalidRequest("the order says run, but not what")
+    if spec.shared_fs_host_path is not None:
+        Path(spec.shared_fs_host_path).mkdir(parents=True, exist_ok=True)
+    pods = tuple(
+        _pod_plan(machine, files.pod(rank), spec, assignment, name) for rank, name in enumerate(assignment.pods)
+    )
+    return Plan(with_user_namespace=machine.with_user_namespace, changes=machine.changes, pods=pods)
+
+
+def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Assignment, name: str) -> PodPlan:
+    uid, gid = (spec.owner.uid, spec.owner.gid) if machine.may_change_user else (None, None)
+    for directory in (files.run, files.opt, files.tmp, files.work, files.files, files.scratch, files.ship):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.opt.chmod(0o755)
+    files.tmp.chmod(0o1777)
+    placed = _place(container_files(spec, scripts=machine.scripts, master_cert=machine.master_cert), files, uid, gid)
+    if not (files.logs / "wake").exists():
+        os.mkfifo(files.logs / "wake", 0o600)
+    if uid is not None and gid is not None:
+        for path in (files.logs / "wake", files.work):
+            os.chown(path, uid, gid)
+    (files.ship / "token").write_text(spec.session_token)
+    (files.ship / "token").chmod(0o600)
+
+    environment = task_environment(
+        spec,
+        allocation=assignment.order.allocation,
+        pool=assignment.order.pool,
+        slot_type="cpu",
+        settings=machine.tasks,
+        pod=PodIdentity(name=name, node=machine.node, address=machine.settings.address),
+        image=image_environment(machine.environ, python=machine.python, passed=machine.settings.pass_environment),
+    )
+    if too_long := oversized_variables(environment):
+        raise InvalidRequest(f"environment variable {too_long[0]} is longer than the 128 KiB that Linux allows")
+    cwd = work_dir(spec)
+    is_missing = not cwd.startswith(RUN_DIR) and not os.path.isdir(cwd)
+    return PodPlan(
+        name=name,
+        run_dir=str(files.run),
+        scratch=str(files.scratch),
+        wrapper_log=str(files.wrapper_log),
+        argv=container_argv(
+            spec,
+            python=os.path.realpath(sys.executable),
+            when_full="block",
+            cap_bytes=machine.settings.max_unshipped_bytes,
+        ),
+        environment=environment,
+        cwd=cwd,
+        mounts=pod_mounts(
+            spec,
+            files=files,
+            state_dir=machine.state_dir,
+            wheels_dir=machine.settings.wheels_dir,
+            visible=(
+                *installation_roots(machine.python),
+                *installation_roots(sys.executable),
+                *machine.settings.visible_paths,
+            ),
+            placed=placed,
+            missing_work_dir=cwd if is_missing else None,
+        ),
+        uid=uid,
+        gid=gid,
+    )
+
+
+def _place(items: Iterable[Placed], files: PodFiles, uid: int | None, gid: int | None) -> Mapping[str, str]:
+    """Write files and directories; returns where those outside ``/run/determined`` are, by path in the container."""
+    elsewhere: dict[str, str] = {}
+    for item in items:
+        if item.path == RUN_DIR or item.path.startswith(f"{RUN_DIR}/"):
+            target = files.root / "run" / item.path.removeprefix(RUN_DIR).lstrip("/")
+        elif os.path.isdir(os.path.dirname(item.path)):
+            target = files.files / str(len(elsewhere))
+            elsewhere[item.path] = str(target)
+        else:
+            continue  # a configuration for a program that this machine does not have
+        if item.content is None:
+            target.mkdir(exist_ok=True)
+        else:
+            target.unlink(missing_ok=True)
+            target.write_bytes(item.content)
+        target.chmod(item.mode)
+        if uid is not None and gid is not None and item.owner == "user":
+            os.chown(target, uid, gid)
+    return elsewhere
+
+
+def installation_roots(python: str) -> list[str]:
+    """Directories an interpreter needs to be seen: its environment, and those its links lead through."""
+    roots = []
+    path = os.path.abspath(python)
+    for _ in range(10):
+        roots.append(os.path.dirname(os.path.dirname(path)))
+        if not os.path.islink(path):
+            break
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    roots.append(os.path.dirname(os.path.dirname(os.path.realpath(python))))
+    return sorted({os.path.normpath(root) for root in roots} - {"/"})
+
+
+def find_python(setting: str | None) -> str:
+    """The interpreter of tasks, as an absolute path. Raises InvalidRequest when there is none."""
+    found = shutil.which(setting or "python3")
+    if found is None:
+        raise InvalidRequest(f"no Python for tasks: '{setting or 'python3'}' cannot be executed; set process.python")
+    return os.path.abspath(found)

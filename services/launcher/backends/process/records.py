@@ -1,0 +1,199 @@
+"""What is written down about an allocation, so that a restarted launcher knows what its predecessor knew.
+
+One directory per allocation, one file per writer; every file is replaced as a whole. ``plan.json`` and ``status.json``
+are also spoken by the supervisor, which has no msgspec: ``supervise.py`` names the same fields.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from libs.events.observations import FailureKind, PodState
+from libs.events.orders import Order
+from libs.events.subjects import token
+
+_S = TypeVar("_S", bound=Struct)
+
+
+class Assignment(Struct, frozen=True, kw_only=True):
+    """``assignment.json``: what the launcher decided when it took the order. Written once."""
+
+    order: Order
+    pods: tuple[str, ...]
+    """Names, in rank order."""
+    devices: tuple[tuple[str, ...], ...]
+    """Slots each pod holds."""
+    refusal: str = ""
+    """Why nothing of it was started; empty when something was."""
+
+
+class MountPlan(Struct, frozen=True, kw_only=True):
+    """Fields of ``mounts.Mount``."""
+
+    target: str
+    source: str | None
+    read_only: bool = False
+    is_private: bool = False
+    size_bytes: int | None = None
+
+
+class PodPlan(Struct, frozen=True, kw_only=True):
+    name: str
+    run_dir: str
+    scratch: str
+    wrapper_log: str
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    cwd: str
+    mounts: tuple[MountPlan, ...]
+    uid: int | None
+    """None leaves the pod the launcher's own user and groups."""
+    gid: int | None
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """``plan.json``: what the supervisor runs."""
+
+    with_user_namespace: bool
+    changes: str
+    """Named pipe into which the supervisor writes the directory's name when something changed."""
+    pods: tuple[PodPlan, ...]
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    """``stop.json``: end everything, and kill what remains at ``deadline`` (Unix time, seconds)."""
+
+    deadline: float
+    ordered: bool
+
+
+class PodStatus(Struct, frozen=True, kw_only=True):
+    state: PodState
+    exit_code: int | None = None
+    failure: FailureKind = ""
+    message: str = ""
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """``status.json``: how it stands, by the supervisor, or by the launcher when there is none any more."""
+
+    pods: tuple[PodStatus, ...]
+    stopped: bool
+    ended: bool
+
+
+class PodFiles:
+    """Paths of one pod."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.run = root / "run"
+        """``/run/determined`` of the pod."""
+        self.logs = root / "run" / "logs"
+        self.opt = root / "opt"
+        self.tmp = root / "tmp"
+        self.work = root / "work"
+        self.files = root / "files"
+        self.scratch = root / "scratch"
+        self.ship = root / "ship"
+        self.wrapper_log = root / "wrapper.log"
+
+
+class AllocationFiles:
+    """The directory of one allocation."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = root / "supervisor.lock"
+        self.supervisor_log = root / "supervisor.log"
+
+    def pod(self, rank: int) -> PodFiles:
+        return PodFiles(self.root / "pods" / str(rank))
+
+    def read(self, kind: type[_S]) -> _S | None:
+        """The file of this kind, or None when it was not written yet."""
+        try:
+            return msgspec.json.decode(self._path(kind).read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+
+    def write(self, record: Struct) -> None:
+        """Replace the file of this kind of record; it is on the disk when this returns."""
+        path = self._path(type(record))
+        new = path.with_suffix(".new")
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(msgspec.json.encode(record))
+            file.flush()
+            os.fsync(fd)
+        new.replace(path)
+
+    def written_at(self, kind: type[Struct]) -> float | None:
+        """When the file of this kind was written last (Unix time, seconds), or None."""
+        try:
+            return self._path(kind).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
+    def _path(self, kind: type[Struct]) -> Path:
+        return self.root / f"{kind.__name__.lower()}.json"
+
+
+class StateFiles:
+    """The state directory of a launcher."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.allocations = root / "allocations"
+        self.trash = root / "trash"
+        """Directories that have been given up, until they are deleted."""
+        self.changes = root / "changes"
+        self.lock = root / "launcher.lock"
+
+    def allocation(self, allocation: str) -> AllocationFiles:
+        return AllocationFiles(self.allocations / token(allocation))
+
+    def found(self) -> list[AllocationFiles]:
+        """Directories of all allocations, sorted."""
+        return [AllocationFiles(path) for path in sorted(self.allocations.iterdir())]
+
+    def make(self) -> None:
+        for directory in (self.root, self.allocations, self.trash):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.changes.is_fifo():
+            os.mkfifo(self.changes, 0o600)
+
+
+def try_lock(path: Path) -> int | None:
+    """Take the lock file ``path``; returns a descriptor that holds it until closed, None when another process does."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def holder(path: Path) -> int | None:
+    """Pid of the process that holds the lock file ``path``; 0 when it has not written it yet, None when none does."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # Shared, so that two who only look do not take each other for the holder.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(fd, 32, 0).strip()
+        return int(text) if text.isdigit() else 0
+    else:
+        return None
+    finally:
+        os.close(fd)

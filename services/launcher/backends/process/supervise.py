@@ -1,0 +1,318 @@
+"""The supervisor of one allocation: starts its pods, ends them, and writes down how they ended.
+
+Detached from the launcher, so that tasks live through its restarts, and the true exit codes with them. It knows the
+allocation's directory only:
+
+    plan.json        what to run; written by the launcher before it starts us
+    stop.json        ``{"deadline": <unix time>, "ordered": bool}``: end everything, and kill at the deadline
+    status.json      what we say about the pods; the first one is written before the first pod starts
+    supervisor.lock  held while we live; contains our pid
+
+SIGTERM means that stop.json may have changed; without a stop.json, that the machine is being shut down. The pods of a
+gang end together: the first that fails takes the others with it. Only the standard library, for it waits beside every
+task. Run with ``python -m``, with the directory as argument.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from services.launcher.backends.process.mounts import Mount, enter
+from services.launcher.backends.process.trees import kill_pod, send
+
+PR_SET_CHILD_SUBREAPER: Final = 36
+GANG_GRACE_S: Final = 15.0
+SHUTDOWN_GRACE_S: Final = 15.0
+LAST_WORDS_S: Final = 3.0
+"""How long the capture wrapper may write down the end after everything below it was killed."""
+
+
+class Pod:
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        self.plan = plan
+        self.pid: int | None = None
+        self.state = "STARTING"
+        self.exit_code: int | None = None
+        self.failure = ""
+        self.message = ""
+
+    @property
+    def run_dir(self) -> str:
+        return str(self.plan["run_dir"])
+
+    @property
+    def name(self) -> str:
+        return str(self.plan["name"])
+
+    def end(self, *, exit_code: int | None = None, failure: str = "", message: str = "") -> None:
+        self.pid = None
+        self.state = "TERMINATED"
+        self.exit_code, self.failure, self.message = exit_code, failure, message
+
+    def seen(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "exit_code": self.exit_code,
+            "failure": self.failure,
+            "message": self.message,
+        }
+
+
+class Supervisor:
+    def __init__(self, directory: str, plan: Mapping[str, Any], wake: int) -> None:
+        self.directory = directory
+        self.with_user_namespace = bool(plan["with_user_namespace"])
+        self.changes = str(plan["changes"])
+        self.pods = [Pod(pod) for pod in plan["pods"]]
+        self.wake = wake
+        self.asked_to_stop = False
+        """A signal came; what it means is in stop.json."""
+        self.stopped = False
+        """An order ended it, before any pod had ended by itself."""
+        self.reason = ""
+        """Why the remaining pods are being ended; empty while they are not."""
+        self.deadline: float | None = None
+        self.killed = False
+
+    def run(self) -> None:
+        self.write_status()
+        # After the first status: whoever writes stop.json either sees it and signals us, or is seen here.
+        self.look_for_stop()
+        for pod in self.pods:
+            if self.reason:
+                pod.end(failure="DELETED" if self.stopped else "ABORTED", message=self.reason)
+            else:
+                self.start(pod)
+        self.write_status()
+        while self.live():
+            self.wait()
+            changed = self.reap()
+            if self.asked_to_stop:
+                self.look_for_stop()
+            self.enforce_deadline()
+            if changed and self.live():
+                self.write_status()
+        self.end_strays()
+        self.write_status(ended=True)
+
+    def live(self) -> list[Pod]:
+        return [pod for pod in self.pods if pod.pid is not None]
+
+    def start(self, pod: Pod) -> None:
+        told, tell = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            become(pod.plan, with_user_namespace=self.with_user_namespace, tell=tell)
+        os.close(tell)
+        problem = b"".join(iter(lambda: os.read(told, 4096), b"")).decode(errors="replace")
+        os.close(told)
+        if problem:
+            os.waitpid(pid, 0)
+            pod.end(failure="ABORTED", message=problem)
+            self.end_all(f"pod {pod.name} could not be started", GANG_GRACE_S)
+        else:
+            pod.pid = pid
+            pod.state = "RUNNING"
+
+    def wait(self) -> None:
+        timeout = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        ready, _, _ = select.select([self.wake], [], [], timeout)
+        if ready:
+            os.read(self.wake, 4096)
+
+    def reap(self) -> bool:
+        """Collect what has ended; True when a pod did."""
+        ended = [(pid, status) for pid, status in reap_children() if any(pod.pid == pid for pod in self.pods)]
+        for pid, status in ended:
+            pod = next(pod for pod in self.pods if pod.pid == pid)
+            kill_pod(pod.run_dir)
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+            if self.reason:
+                pod.end(exit_code=code, failure="DELETED" if code else "", message=self.reason if code else "")
+            elif code:
+                pod.end(exit_code=code, failure="FAILED", message=describe(code))
+                self.end_all(f"ended because pod {pod.name} failed", GANG_GRACE_S)
+            else:
+                pod.end(exit_code=0)
+        return bool(ended)
+
+    def look_for_stop(self) -> None:
+        """Do what stop.json says; a signal without one comes from the machine."""
+        asked, self.asked_to_stop = self.asked_to_stop, False
+        try:
+            with open(os.path.join(self.directory, "stop.json")) as file:
+                stop = json.load(file)
+        except FileNotFoundError:
+            if asked:
+                self.end_all("the machine is being shut down", SHUTDOWN_GRACE_S)
+            return
+        if not self.reason:
+            self.stopped = all(pod.state != "TERMINATED" for pod in self.pods)
+        self.end_all("stopped by order" if stop["ordered"] else "order withdrawn", stop["deadline"] - time.time())
+
+    def end_all(self, reason: str, grace_s: float) -> None:
+        """Ask the pods to end, and have them killed after ``grace_s``, unless that is to happen sooner already."""
+        deadline = time.monotonic() + grace_s
+        if not self.reason:
+            self.reason = reason
+            for pod in self.live():
+                assert pod.pid is not None
+                send(pod.pid, signal.SIGTERM)
+        if not self.killed and (self.deadline is None or deadline < self.deadline):
+            self.deadline = deadline
+
+    def enforce_deadline(self) -> None:
+        if self.deadline is None or time.monotonic() < self.deadline:
+            return
+        for pod in self.live():
+            assert pod.pid is not None
+            # The wrapper is spared at first: it writes down what was printed last, and that this was the end.
+            kill_pod(pod.run_dir, spare=() if self.killed else (pod.pid,))
+        self.deadline = time.monotonic() + LAST_WORDS_S
+        self.killed = True
+
+    def end_strays(self) -> None:
+        """Kill what was started in a pod, but left its view of the file system. Orphans become our children."""
+        deadline = time.monotonic() + LAST_WORDS_S
+        while time.monotonic() < deadline:
+            for pid in children():
+                send(pid, signal.SIGKILL)
+            list(reap_children())
+            if not children():
+                return
+            time.sleep(0.01)
+
+    def write_status(self, *, ended: bool = False) -> None:
+        status = {"pods": [pod.seen() for pod in self.pods], "stopped": self.stopped, "ended": ended}
+        path = os.path.join(self.directory, "status.json")
+        with open(path + ".new", "w") as file:
+            json.dump(status, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
+        self.hint()
+
+    def hint(self) -> None:
+        """Tell the launcher to look; when it is away, it looks when it comes back."""
+        try:
+            fd = os.open(self.changes, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            os.write(fd, os.fsencode(os.path.basename(self.directory)) + b"\n")
+        except (BlockingIOError, BrokenPipeError):
+            return
+        finally:
+            os.close(fd)
+
+
+def become(plan: Mapping[str, Any], *, with_user_namespace: bool, tell: int) -> None:
+    """Turn this forked process into the first of a pod. Does not return; tells what went wrong, if it did."""
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        os.umask(0o022)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        os.dup2(os.open(plan["wrapper_log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+        mounts = [Mount(**mount) for mount in plan["mounts"]]
+        enter(plan["scratch"], mounts, with_user_namespace=with_user_namespace)
+        if plan["uid"] is not None:
+            os.setgroups([])
+            os.setgid(plan["gid"])
+            os.setuid(plan["uid"])
+        os.chdir(plan["cwd"])
+        os.execve(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  the task is what the user wrote
+    except Exception as error:  # noqa: BLE001  whatever it was, it is told to whoever ordered the task
+        os.write(tell, f"cannot start: {error}".encode())
+    finally:
+        os._exit(127)
+
+
+def describe(code: int) -> str:
+    """An exit code in words."""
+    if code > 128:
+        try:
+            return f"ended by signal {code - 128} ({signal.Signals(code - 128).name})"
+        except ValueError:
+            pass  # a code of the program's own
+    return f"exited with code {code}"
+
+
+def reap_children() -> Iterator[tuple[int, int]]:
+    """Pid and wait status of every child that has ended, orphans that were given to us included."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield pid, status
+
+
+def children() -> list[int]:
+    me = os.getpid()
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue  # it is over
+            if parent == me:
+                found.append(int(name))
+    return found
+
+
+def lock(directory: str) -> bool:
+    """Become the only supervisor of the allocation; False when its directory has been given up meanwhile."""
+    path = os.path.join(directory, "supervisor.lock")
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return False
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        is_current = os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    return is_current
+
+
+def main(directory: str) -> None:
+    if not lock(directory) or os.path.exists(os.path.join(directory, "status.json")):
+        return  # given up, or done by a supervisor before us
+    with open(os.path.join(directory, "plan.json")) as file:
+        plan = json.load(file)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    supervisor = Supervisor(directory, plan, woken)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "asked_to_stop", True))
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError("cannot adopt orphans: prctl failed")
+    os.chdir("/")
+    supervisor.run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,101 @@
+"""What a pod sees of this machine, and of the launcher's environment (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from libs.events.orders import TaskSpec
+from services.launcher.backends.process.records import MountPlan, PodFiles
+from services.launcher.container.paths import RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
+
+_PASSED: Final = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+    }
+)
+_DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def pod_name(allocation: str, rank: int, description: str) -> str:
+    """Name of a pod, the same whenever it is asked for; its first eight characters tell it from others in logs."""
+    digest = hashlib.sha256(f"{allocation}/{rank}".encode()).hexdigest()
+    return f"{digest[:8]}-{description}-{rank}"
+
+
+def image_environment(environ: Mapping[str, str], *, python: str, passed: Sequence[str]) -> dict[str, str]:
+    """What takes the place of an image's variables: the task's Python first on the PATH, and little of the launcher's.
+
+    environ  the launcher's environment
+    passed   names that tasks get besides the usual ones
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name.upper() in _PASSED or name.startswith("LC_") or name in passed
+    }
+    return {
+        **kept,
+        "PATH": f"{posixpath.dirname(python)}:{environ.get('PATH') or _DEFAULT_PATH}",
+        "DET_PYTHON_EXECUTABLE": python,
+        "DET_SKIP_PIP_INSTALL": "1",
+    }
+
+
+def pod_mounts(
+    spec: TaskSpec,
+    *,
+    files: PodFiles,
+    state_dir: str,
+    wheels_dir: str | None,
+    visible: Iterable[str],
+    placed: Mapping[str, str],
+    missing_work_dir: str | None,
+) -> tuple[MountPlan, ...]:
+    """Everything that is mounted in a pod, in order.
+
+    visible           directories that stay visible where something is hidden
+    placed            path in the container -> file that is placed there, outside ``/run/determined``
+    missing_work_dir  working directory that this machine does not have, which the task gets empty
+    """
+    hidden = ["/tmp"]  # noqa: S108  each pod has its own; gangs put sockets with the same name there
+    mounts = [
+        MountPlan(target=RUN_DIR, source=str(files.run), is_private=True),
+        MountPlan(target="/opt/determined", source=str(files.opt), is_private=True),
+        MountPlan(target="/tmp", source=str(files.tmp), is_private=True),  # noqa: S108
+        MountPlan(target="/dev/shm", source=None, size_bytes=spec.shm_size_bytes),  # noqa: S108
+    ]
+    if not _is_below(state_dir, hidden):
+        # Orders hold tokens, and tasks may run as the launcher's user.
+        mounts.append(MountPlan(target=state_dir, source=None, size_bytes=1 << 20))
+        hidden.append(state_dir)
+    mounts += [MountPlan(target=path, source=path) for path in visible if _is_below(path, hidden)]
+    if wheels_dir is not None:
+        mounts.append(MountPlan(target=WHEELS_DIR, source=wheels_dir, read_only=True))
+    mounts += [MountPlan(target=target, source=source, read_only=True) for target, source in placed.items()]
+    if missing_work_dir is not None:
+        mounts.append(MountPlan(target=missing_work_dir, source=str(files.work), is_private=True))
+    if spec.shared_fs_host_path is not None:
+        mounts.append(MountPlan(target=SHARED_FS, source=spec.shared_fs_host_path))
+    mounts += [
+        MountPlan(target=mount_path(spec, bind.container_path), source=bind.host_path, read_only=bind.read_only)
+        for bind in spec.bind_mounts
+    ]
+    return tuple(mounts)
+
+
+def _is_below(path: str, directories: Iterable[str]) -> bool:
+    return any(path == directory or path.startswith(f"{directory}/") for directory in directories)

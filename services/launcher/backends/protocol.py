@@ -1,0 +1,51 @@
+"""What a place that runs task containers has to offer; everything above it is the same code for all of them.
+
+A backend keeps what it needs to know across restarts in the place itself, so that a launcher that was killed finds
+everything again. All calls are idempotent: the launcher repeats them when it does not know whether they succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from libs.events.capacity import PoolCapacity
+from libs.events.observations import AllocationObserved
+from libs.events.orders import Order
+from services.launcher.reconcile import Existence
+
+
+class Backend(Protocol):
+    async def existing(self) -> Mapping[str, Existence]:
+        """Every allocation of which something exists, or whose end is still known."""
+        ...
+
+    async def start(self, order: Order) -> None:
+        """Begin to run an order of kind ``run``. What cannot run ends at once, and ``observe`` says why."""
+        ...
+
+    async def stop(self, allocation: str, *, grace_s: float, ordered: bool) -> None:
+        """Ask all pods to end, and kill what remains ``grace_s`` later; returns without waiting for that.
+
+        A second call with a shorter grace shortens it. What has not started yet never will.
+        """
+        ...
+
+    async def remove(self, allocation: str) -> None:
+        """Leave nothing of an allocation that has ended; returns when it is done.
+
+        May wait, within bounds, until what the allocation printed has been delivered.
+        """
+        ...
+
+    async def observe(self, allocation: str) -> AllocationObserved | None:
+        """All pods as they are now, with revision 0; None when nothing is known of the allocation."""
+        ...
+
+    async def capacity(self) -> PoolCapacity:
+        """Nodes and devices of the pool, and who holds them now."""
+        ...
+
+    def changes(self) -> AsyncIterator[str]:
+        """Ids of allocations that may have changed, as hints: at least one after the last change of each."""
+        ...

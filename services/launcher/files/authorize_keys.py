@@ -1,0 +1,38 @@
+"""Writes ``authorized_keys`` of a shell: every key of the user, with the environment of the container as options.
+
+Source: spec/harness-protocol.md 6.4. Standard library of Python 3.8 only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+LEFT_OUT = ("_", "HOME", "TERM", "LANG")
+
+
+def options(environment: Mapping[str, str]) -> str:
+    """``environment="K=V"`` options, separated by commas; names that sshd or a shell could not carry are left out."""
+    return ",".join(
+        f'environment="{name}={escape(value)}"'
+        for name, value in environment.items()
+        if name not in LEFT_OUT and not name.startswith("LC_") and "%%" not in name and "()" not in name
+    )
+
+
+def escape(value: str) -> str:
+    return value.replace('"', '\\"').replace("\n", "\\n")
+
+
+def main(source: str, target: str) -> None:
+    prefix = options(os.environ)
+    with open(source) as file:
+        keys = [line.strip() for line in file if line.strip()]
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(fd, "w") as file:
+        file.writelines(f"{prefix} {key}\n" for key in keys)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,68 @@
+"""Reads what a service prints, and tells the master when a line says that it is ready, or that it waits for data.
+
+Source: spec/harness-protocol.md 8.1. Needs ``determined`` in the Python it runs with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+RETRY_S = 5.0
+
+
+def watch(lines: Iterable[str], ready: re.Pattern[str], waiting: re.Pattern[str] | None, post: Post) -> None:
+    """Post ``waiting`` at its first line, and ``ready`` at its first, which is the end."""
+    for line in lines:
+        if ready.match(line):
+            post("ready")
+            return
+        if waiting is not None and waiting.match(line):
+            post("waiting")
+            waiting = None
+
+
+Post = Callable[[str], None]
+
+
+def make_post() -> Post:
+    """What posts to this allocation; tries for ever while the master cannot answer, raises on what it refuses."""
+    from determined.common import api  # noqa: PLC0415  the rest of this file is tested without the package
+    from determined.common.api import authentication, certs  # noqa: PLC0415
+    from requests import exceptions  # noqa: PLC0415
+
+    master = os.environ["DET_MASTER"]
+    allocation = os.environ["DET_ALLOCATION_ID"]
+    session = authentication.login_from_task(master, cert=certs.default_load(master))
+
+    def post(what: str) -> None:
+        while True:
+            try:
+                session.post(f"/api/v1/allocations/{allocation}/{what}")
+                return
+            except (api.errors.MasterNotFoundException, exceptions.ConnectionError, exceptions.Timeout) as error:
+                problem = str(error)
+            except api.errors.APIException as error:
+                if error.status_code < 500:
+                    raise
+                problem = str(error)
+            sys.stderr.write(f"WARNING: cannot report {what}, trying again in {RETRY_S:.0f} s: {problem}\n")
+            time.sleep(RETRY_S)
+
+    return post
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ready-regex", type=re.compile, required=True)
+    parser.add_argument("--waiting-regex", type=re.compile)
+    args = parser.parse_args()
+    watch(sys.stdin, args.ready_regex, args.waiting_regex, make_post())
+
+
+if __name__ == "__main__":
+    main()

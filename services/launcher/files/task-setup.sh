@@ -1,0 +1,44 @@
+# Sourced first by every entrypoint, before `set -e`: output by name, a Python that works, and a home.
+# Contract: spec/harness-protocol.md 6.1.
+
+# Launchers open the container's output by these names, so that workers started over ssh or MPI log here and not through
+# the chief. This shell later becomes the task by `exec`, so its pid stays valid.
+mkdir -p /run/determined/train/logs
+ln -sf "/proc/$$/fd/1" /run/determined/train/logs/stdout.log
+ln -sf "/proc/$$/fd/2" /run/determined/train/logs/stderr.log
+
+export PATH="/run/determined/pythonuserbase/bin:$PATH"
+export DET_PYTHON_EXECUTABLE="${DET_PYTHON_EXECUTABLE:-python3}"
+
+if ! "$DET_PYTHON_EXECUTABLE" --version >/dev/null 2>&1; then
+    echo "ERROR: cannot run '$DET_PYTHON_EXECUTABLE --version'; the image of a task needs Python 3.8 or newer" \
+        "(its path can be set with DET_PYTHON_EXECUTABLE)" >&2
+    exit 1
+fi
+
+if [ -z "$DET_SKIP_PIP_INSTALL" ]; then
+    # A failure shows up at the first use of the package; images that bring it along need no index.
+    "$DET_PYTHON_EXECUTABLE" -m pip install -q --user /opt/determined/wheels/determined*.whl
+elif ! "$DET_PYTHON_EXECUTABLE" -c 'import determined' >/dev/null 2>&1; then
+    echo "ERROR: DET_SKIP_PIP_INSTALL is set, but '$DET_PYTHON_EXECUTABLE' cannot import determined" >&2
+    exit 1
+fi
+
+if [ "$HOME" = / ]; then
+    HOME="$(getent passwd "$UID" | cut -d: -f6)"
+    export HOME="${HOME:-$PWD}"
+fi
+
+TCD_STARTUP_HOOK="${DET_RUN_DIR:-/run/determined}/dynamic-tcd-startup-hook.sh"
+
+# Sources the hook of the cluster and the one of the user's context; after `set -e` a failing command ends the task.
+run_startup_hooks() {
+    set -x
+    if [ -f "$TCD_STARTUP_HOOK" ]; then
+        . "$TCD_STARTUP_HOOK"
+    fi
+    if [ -f ./startup-hook.sh ]; then
+        . ./startup-hook.sh
+    fi
+    { set +x; } 2>/dev/null
+}

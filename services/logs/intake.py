@@ -1,0 +1,168 @@
+"""Where fluent-bit delivers: ``POST /ingest/v1/logs``.
+
+The answer decides about the lines. 200 says that the bus has them on disk, and fluent-bit forgets them. 429 and 503
+make it try again for ever. Any other 4xx makes it throw the lines away, so that is only said of what no later attempt
+could make good (spec/logs.md 13.8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Final
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Header, Request, Response
+from starlette.requests import ClientDisconnect
+
+from libs.bus import Bus
+from libs.clock import Clock
+from libs.db.engine import is_connection_failure
+from libs.errors import Unavailable
+from libs.events import subjects
+from libs.ids import task_of_allocation
+from libs.loglines.batches import message_id
+from libs.telemetry import counter, exposition
+from services.logs.lines.bodies import records_of
+from services.logs.lines.streams import Origin, batches_of
+from services.logs.reception import MemoryBudget, OverloadedError, TooLargeError, UndecodableError, read_body
+from services.logs.settings import IntakeSettings
+from services.logs.tokens import TokenCache
+
+log = structlog.get_logger()
+
+REQUESTS = counter("resolute_logs_requests_total", "Requests of shippers", "status")
+TAKEN = counter("resolute_logs_bytes_taken_total", "Decompressed bytes that the bus has stored")
+
+DEADLINE_S: Final = 15.0
+"""Longest time for one request; fluent-bit gives up after 20 s, and would not know what became of its lines."""
+_IN_THREAD_BYTES: Final = 128 * 1024
+_MAX_IDENT: Final = 256
+
+
+class Published(msgspec.Struct, frozen=True):
+    subject: str
+    ident: str
+    payload: bytes
+
+
+class Intake:
+    """Takes bodies of task pods to the bus."""
+
+    def __init__(self, *, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> None:
+        self._bus = bus
+        self._tokens = tokens
+        self._clock = clock
+        self._settings = settings
+        self._budget = MemoryBudget(settings.memory_bytes)
+
+    async def receive(self, request: Request, *, token: str, pod: str, node: str, restart: str) -> int:
+        """Status of the answer to one request."""
+        encoding = request.headers.get("content-encoding", "identity").lower()
+        if not token:
+            return 401
+        if encoding not in ("identity", "gzip"):
+            return 503  # a configuration ahead of this release
+        allocation = await self._tokens.allocation_of(token)
+        task = task_of_allocation(allocation) if allocation else None
+        if allocation is None or task is None:
+            return 503  # it may not have been known yet when this was read
+        origin = Origin(
+            task=task,
+            allocation=allocation,
+            pod=_ident(pod) or allocation,
+            node=_ident(node) or None,
+            restart=int(restart) if restart.isascii() and restart.isdigit() and len(restart) < 10 else 0,
+        )
+        with self._budget.reservation() as reservation:
+            body = await read_body(
+                request.stream(),
+                is_gzip=encoding == "gzip",
+                reservation=reservation,
+                max_bytes=self._settings.max_body_bytes,
+            )
+            for message in await self._messages(body, origin):
+                await self._bus.publish(message.subject, message.payload, msg_id=message.ident)
+        TAKEN.inc(len(body))
+        return 200
+
+    async def _messages(self, body: bytes, origin: Origin) -> list[Published]:
+        now_ns = int(self._clock.now().timestamp() * 1e9)
+        if len(body) < _IN_THREAD_BYTES:
+            return _messages(body, origin, now_ns)
+        return await asyncio.to_thread(_messages, body, origin, now_ns)
+
+
+def _messages(body: bytes, origin: Origin, now_ns: int) -> list[Published]:
+    subject = subjects.logs(origin.task)
+    return [
+        Published(subject, message_id(batch), msgspec.msgpack.encode(batch))
+        for batch in batches_of(records_of(body), origin, body=body, now_ns=now_ns)
+    ]
+
+
+def _ident(value: str) -> str:
+    """A header that becomes part of a stream's key: printable ASCII without separators, not endless."""
+    return "".join(char for char in value if char.isascii() and char.isprintable() and char not in " /")[:_MAX_IDENT]
+
+
+def intake_app(*, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> FastAPI:
+    """The HTTP side of the service: the intake, ``/health``, ``/ready`` and ``/metrics``."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    intake = Intake(bus=bus, tokens=tokens, clock=clock, settings=settings)
+
+    @app.post("/ingest/v1/logs")
+    async def ingest(
+        request: Request,
+        authorization: Annotated[str, Header()] = "",
+        x_det_pod: Annotated[str, Header()] = "",
+        x_det_node: Annotated[str, Header()] = "",
+        x_det_restart: Annotated[str, Header()] = "",
+    ) -> Response:
+        scheme, _, token = authorization.partition(" ")
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                status = await intake.receive(
+                    request,
+                    token=token.strip() if scheme.lower() == "bearer" else "",
+                    pod=x_det_pod,
+                    node=x_det_node,
+                    restart=x_det_restart,
+                )
+            reason = ""
+        except Exception as error:  # noqa: BLE001  the rim: every failure becomes an answer, and a log line
+            status, reason = _status_of(error), repr(error)
+        if status >= 400:
+            log.warning("logs.not_taken", status=status, reason=reason, pod=x_det_pod, s=time.monotonic() - began)
+        REQUESTS.labels(str(status)).inc()
+        return Response(status_code=status)
+
+    @app.get("/health")
+    async def health() -> Response:
+        return Response("ok")
+
+    @app.get("/ready")
+    async def ready() -> Response:
+        return Response(status_code=200 if bus.is_connected else 503)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(exposition(), media_type="text/plain; version=0.0.4")
+
+    return app
+
+
+def _status_of(error: Exception) -> int:
+    """The answer to a failure: whatever we do not know better about is worth another attempt."""
+    if isinstance(error, TooLargeError):
+        return 413
+    if isinstance(error, UndecodableError):
+        return 400
+    if isinstance(error, OverloadedError):
+        return 429
+    if isinstance(error, (Unavailable, TimeoutError, ClientDisconnect)) or is_connection_failure(error):
+        return 503
+    log.error("logs.intake_failed", exc_info=error)
+    return 503

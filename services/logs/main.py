@@ -1,0 +1,111 @@
+"""The logs service: ``python -m services.logs.main [settings.yaml]``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from libs.bus import connect_bus
+from libs.clock import SystemClock
+from libs.db.engine import connect_database
+from libs.events import subjects
+from libs.settings import load
+from libs.telemetry import configure_logging
+from services.logs.intake import intake_app
+from services.logs.retention import LogRetention
+from services.logs.settings import IntakeSettings, LogsSettings
+from services.logs.tokens import TokenCache
+from services.logs.writer import LogWriter
+
+log = structlog.get_logger()
+
+SHUTDOWN_S = 20
+
+
+async def main(
+    settings: LogsSettings, *, stop: asyncio.Event, listening: Callable[[int], None] = lambda port: None
+) -> None:
+    """Serve until ``stop`` is set: then refuse new requests, finish those under way, finish the batches in hand.
+
+    ``listening`` is called with the port once requests are taken.
+    """
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        db = await stack.enter_async_context(connect_database(settings.database))
+        bus = await stack.enter_async_context(connect_bus(settings.bus))
+        retention = LogRetention(db=db, clock=clock, settings=settings.retention)
+        await retention.make_partitions()
+        writer = LogWriter(db=db, bus=bus, settings=settings.writer, name=settings.writer.name or socket.gethostname())
+        tokens = TokenCache(
+            db=db, clock=clock, cache_s=settings.intake.token_cache_s, grace_s=settings.intake.token_grace_s
+        )
+        app = intake_app(bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
+        await stack.enter_async_context(
+            bus.serve(subjects.rpc("logs", "cleanup"), retention.serve_cleanup, queue="logs")
+        )
+        async with asyncio.TaskGroup() as tasks:
+            background = (
+                tasks.create_task(writer.run(), name="writer"),
+                tasks.create_task(retention.run(), name="retention"),
+            )
+            await _serve(app, settings.intake, stop, listening)
+            for task in background:
+                task.cancel()
+
+
+async def _serve(
+    app: Callable[..., object], settings: IntakeSettings, stop: asyncio.Event, listening: Callable[[int], None]
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_keep_alive=settings.idle_connection_s,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
+    )
+    listener = socket.create_server((settings.host, settings.port), backlog=1024)
+    port: int = listener.getsockname()[1]
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        log.info("logs.listening", port=port)
+        listening(port)
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals belong to ``run``: uvicorn would raise them again, in the middle of our shutdown."""
+        yield
+
+
+async def run(settings: LogsSettings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    await main(settings, stop=stop)
+
+
+if __name__ == "__main__":
+    loaded = load(LogsSettings, Path(sys.argv[1]) if len(sys.argv) > 1 else None, os.environ)
+    configure_logging(loaded.telemetry, service="logs")
+    asyncio.run(run(loaded))

@@ -1,0 +1,65 @@
+"""Settings of the logs service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from libs.bus.settings import BusSettings
+from libs.db.engine import DatabaseSettings
+from libs.telemetry import TelemetrySettings
+from services.logs.reception import DECODED_FACTOR
+
+MIB = 2**20
+
+
+class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: str = "0.0.0.0"  # noqa: S104  task pods post from everywhere
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8081
+    """0 picks a free one."""
+    max_body_bytes: Annotated[int, Meta(ge=MIB)] = 48 * MIB
+    """Largest request, decompressed. A chunk of fluent-bit has 2 MB, and may become several times that as JSON."""
+    memory_bytes: Annotated[int, Meta(ge=8 * MIB)] = 320 * MIB
+    """What all requests together may occupy while they are taken apart; beyond it fluent-bit is asked to come again."""
+    token_cache_s: Annotated[float, Meta(ge=0)] = 30.0
+    """How long a token counts as known without looking again."""
+    token_grace_s: Annotated[float, Meta(ge=0)] = 3600.0
+    """How long after the end of its allocation a token still brings lines."""
+    idle_connection_s: Annotated[int, Meta(ge=1)] = 75
+    """When an idle connection is closed; fluent-bit should close first (net.keepalive_idle_timeout 30)."""
+
+    def __post_init__(self) -> None:
+        if self.memory_bytes < DECODED_FACTOR * self.max_body_bytes:
+            raise ValueError(f"memory_bytes must be at least {DECODED_FACTOR} times max_body_bytes")
+
+
+class WriterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: str = ""
+    """Tells replicas apart, and should stay over restarts; the host name when empty."""
+    batch_messages: Annotated[int, Meta(ge=1)] = 64
+    """Messages that one transaction stores at most; a message has up to half a megabyte."""
+    linger_s: Annotated[float, Meta(ge=0)] = 0.02
+    """How long a transaction waits for more than its first message."""
+    park_s: Annotated[float, Meta(ge=0)] = 15.0
+    """How long lines wait for those before them; longer than fluent-bit waits between two tries (scheduler.cap)."""
+    heartbeat_s: Annotated[float, Meta(gt=0)] = 3.0
+    """How often a writer says that it lives. After three silent ones the others take its shards."""
+
+
+class RetentionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    default_days: Annotated[int, Meta(ge=-1, le=32767)] | None = None
+    """How long lines of ended tasks are kept, unless their experiment says otherwise; None or -1 is for ever."""
+    interval_s: Annotated[float, Meta(gt=0)] = 3600.0
+    """How often partitions are made and expired lines are deleted."""
+    partitions_ahead: Annotated[int, Meta(ge=1)] = 3
+    """Days for which partitions exist before they begin."""
+
+
+class LogsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    database: DatabaseSettings = DatabaseSettings()
+    bus: BusSettings = BusSettings(name="resolute-logs")
+    telemetry: TelemetrySettings = TelemetrySettings()
+    intake: IntakeSettings = IntakeSettings()
+    writer: WriterSettings = WriterSettings()
+    retention: RetentionSettings = RetentionSettings()

@@ -1,0 +1,112 @@
+"""From the stream to the table: batches of one shard, stored, then acknowledged, then announced to followers.
+
+Whatever dies in between, the batch comes again and the store drops what it has. Source: spec/logs.md 13.9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+import asyncpg
+import msgspec
+import structlog
+from asyncpg.exceptions import _base as asyncpg_base
+
+from libs.bus import Bus, Message
+from libs.db.engine import Database, is_connection_failure
+from libs.events import subjects
+from libs.events.logs import LogBatch
+from libs.telemetry import counter
+from services.logs.settings import WriterSettings
+from services.logs.sharing import ShardSharing
+from services.logs.store import Stored, has_overdue, store
+
+log = structlog.get_logger()
+
+LINES = counter("resolute_logs_lines_stored_total", "Lines that were stored")
+REFUSED = counter("resolute_logs_batches_refused_total", "Batches that can never be stored")
+GIVEN_UP = counter("resolute_logs_gaps_total", "Streams in which lines were missing for too long to wait for them")
+
+_DECODER = msgspec.msgpack.Decoder(LogBatch)
+# asyncpg tells values that do not fit in two ways: what the server refused, and what could not even be encoded.
+_BAD_VALUE = (asyncpg.DataError, asyncpg_base.DataError, OverflowError)
+
+
+class LogWriter:
+    """The writing side of one replica."""
+
+    def __init__(self, *, db: Database, bus: Bus, settings: WriterSettings, name: str) -> None:
+        self._db = db
+        self._bus = bus
+        self._settings = settings
+        self._sharing = ShardSharing(db=db, writer=name, heartbeat_s=settings.heartbeat_s)
+
+    async def run(self) -> None:
+        """Write the shards that fall to this replica until cancelled."""
+        await self._sharing.run(self._write_shard)
+
+    async def _write_shard(self, shard: int) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(
+                self._bus.consume_batches(
+                    stream=subjects.LOGS_STREAM,
+                    durable=f"logs-writer-{shard}",
+                    filter=subjects.logs_of_shard(shard),
+                    handler=partial(self.write, shard),
+                    max_messages=self._settings.batch_messages,
+                    max_wait_s=self._settings.linger_s,
+                )
+            )
+            tasks.create_task(self._sweep(shard))
+
+    async def write(self, shard: int, messages: Sequence[Message]) -> None:
+        """Store the batches in ``messages``. Raises when they could not be stored and should come again."""
+        batches = [batch for message in messages if (batch := _decode(message)) is not None]
+        if batches:
+            await self._store(shard, batches)
+
+    async def _store(self, shard: int, batches: Sequence[LogBatch]) -> None:
+        try:
+            stored = await store(self._db, shard, batches, park_s=self._settings.park_s)
+        except _BAD_VALUE as error:
+            # Coming again would not help, and would hold up the shard for ever: find the one that it is.
+            if len(batches) > 1:
+                for batch in batches:
+                    await self._store(shard, (batch,))
+                return
+            log.error("logs.batch_refused", task=batches[0].task, stream=batches[0].stream, error=str(error))
+            REFUSED.inc()
+            return
+        await self._announce(stored)
+
+    async def _announce(self, stored: Stored) -> None:
+        LINES.inc(sum(stored.lines_by_task.values()))
+        GIVEN_UP.inc(stored.given_up)
+        for task in stored.lines_by_task:
+            await self._bus.publish_core(subjects.log_stored(task), b"")
+
+    async def _sweep(self, shard: int) -> None:
+        """Store what has waited long enough, when nothing arrives that would take it along."""
+        while True:
+            await asyncio.sleep(max(0.1, self._settings.park_s / 4))
+            try:
+                await self._store_overdue(shard)
+            except Exception as error:
+                if not is_connection_failure(error):
+                    raise
+                log.warning("logs.sweep_failed", shard=shard, error=str(error))  # the next round finds it again
+
+    async def _store_overdue(self, shard: int) -> None:
+        if await has_overdue(self._db, shard, park_s=self._settings.park_s):
+            await self._announce(await store(self._db, shard, (), park_s=self._settings.park_s))
+
+
+def _decode(message: Message) -> LogBatch | None:
+    try:
+        return _DECODER.decode(message.data)
+    except msgspec.MsgspecError as error:
+        log.error("logs.message_refused", subject=message.subject, sequence=message.sequence, error=str(error))
+        REFUSED.inc()
+        return None

@@ -1,0 +1,134 @@
+"""Allocations on their own: what launchers see of them, what runs out of time, and the end of tasks that are no trials.
+
+Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial reacts is
+the business of ``experiments.py``; that an allocation waits for the reaction shows in its column ``settled``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import structlog
+from sqlalchemy import select
+
+from libs.bus import Message
+from libs.clock import Clock
+from libs.db.engine import Connection, Database
+from libs.db.tables.tasks import allocations, tasks
+from libs.events.changes import JobChanged, TaskChanged, UserChanged
+from libs.events.observations import AllocationObserved
+from services.scheduler.engine.leaving import is_over, kill
+from services.scheduler.engine.observing import observe
+from services.scheduler.engine.outgoing import Outgoing
+from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
+from services.scheduler.engine.sessions import revoke_ended, revoke_of_job
+from services.scheduler.engine.transactions import in_transaction
+
+log = structlog.get_logger()
+
+
+class AllocationEngine:
+    def __init__(self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None]) -> None:
+        """``ended`` is called after the commit that ended an allocation, to save a way over the bus."""
+        self._db = db
+        self._clock = clock
+        self._ended = ended
+
+    async def hear(self, message: Message) -> None:
+        """Handler of the durable consumer of observations."""
+        try:
+            seen = msgspec.json.decode(message.data, type=AllocationObserved)
+        except msgspec.DecodeError as error:
+            # It would be as unreadable the next time.
+            log.error("observation.unreadable", subject=message.subject, error=str(error))
+            return
+        await self.observe(seen)
+
+    async def observe(self, seen: AllocationObserved) -> None:
+        """Apply an observation; old ones, and those of allocations nobody knows, change nothing."""
+        await self._change(
+            seen.allocation, lambda row, out: observe(row, seen, now=self._clock.now(), out=out), pool=seen.pool
+        )
+
+    async def kill_overdue(self) -> list[str]:
+        """Kill whatever was asked to leave and has not left in time; returns the allocations."""
+        query = select(allocations.c.allocation_id).where(
+            allocations.c.released_at.is_(None),
+            allocations.c.killed_at.is_(None),
+            allocations.c.preempt_deadline <= self._clock.now(),
+        )
+        async with self._db.read() as connection:
+            overdue = list((await connection.execute(query)).scalars())
+        for allocation in overdue:
+            await self._change(allocation, self._kill_if_overdue)
+        return overdue
+
+    def _kill_if_overdue(self, row: AllocationRow, out: Outgoing) -> None:
+        now = self._clock.now()
+        if row.preempt_deadline is not None and row.preempt_deadline <= now:
+            reason = f"allocation did not preempt in {row.preemption_timeout_s}s"
+            kill(row, reason=reason, now=now, out=out)
+
+    async def kill(self, allocation: str, *, reason: str) -> None:
+        await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))
+
+    async def _change(
+        self, allocation: str, change: Callable[[AllocationRow, Outgoing], None], *, pool: str | None = None
+    ) -> None:
+        async def work(connection: Connection) -> AllocationRow | None:
+            locked: Locked[AllocationRow] = Locked()
+            row = await lock_one(connection, AllocationRow, allocation, locked)
+            if row is None or pool not in (None, row.pool) or is_over(row):
+                return None
+            out = Outgoing()
+            change(row, out)
+            await locked.write(connection)
+            await revoke_ended(connection, out.events, now=self._clock.now())
+            await out.flush(connection)
+            return row
+
+        row = await in_transaction(self._db, work)
+        if row is not None and is_over(row):
+            self._ended(row)
+
+    async def settle_task(self, allocation: str) -> int | None:
+        """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to.
+
+        Such tasks run once: whatever ends their allocation ends them. Source: spec/harness-protocol.md 17.3.
+        """
+        return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
+
+    async def _settle(self, connection: Connection, allocation: str) -> int | None:
+        locked_tasks: Locked[TaskRow] = Locked()
+        locked: Locked[AllocationRow] = Locked()
+        row = await lock_one(connection, AllocationRow, allocation, locked)
+        if row is None or row.settled or not is_over(row):
+            return None
+        task = await lock_one(connection, TaskRow, row.task_id, locked_tasks)
+        if task is None or task.task_type == "TRIAL":
+            return None
+        now = self._clock.now()
+        row.settled = True
+        out = Outgoing()
+        if task.end_time is None:
+            task.end_time = now
+            out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))
+            out.announce(JobChanged(job_id=row.job_id, what="ended", pool=row.pool))
+            out.announce(UserChanged(user_id=task.owner_id, what="sessions"))
+            await revoke_of_job(connection, row.job_id, now=now)
+        await locked.write(connection)
+        await locked_tasks.write(connection)
+        await out.flush(connection)
+        return task.experiment_id
+
+
+async def owner_of(connection: Connection, allocation: str) -> tuple[str, int | None] | None:
+    """Task type, and experiment if any, of the task that an allocation belongs to."""
+    query = (
+        select(tasks.c.task_type, tasks.c.experiment_id)
+        .join(allocations, allocations.c.task_id == tasks.c.task_id)
+        .where(allocations.c.allocation_id == allocation)
+    )
+    found = (await connection.execute(query)).first()
+    return None if found is None else (found.task_type, found.experiment_id)

@@ -1,0 +1,179 @@
+"""Deleting an experiment: its files first, then its logs, then its rows; each step may be repeated after a crash.
+
+Source: spec/experiments.md 6 (delete procedure). A deletion that fails says why, and may be asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from sqlalchemy import delete, select, text, union
+from sqlalchemy.exc import DBAPIError
+
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Connection, Database, is_connection_failure
+from libs.db.outbox import announce
+from libs.db.tables.checkpoints import checkpoints, trial_sources
+from libs.db.tables.experiments import experiments
+from libs.db.tables.logs import log_streams
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.users import allocation_sessions, user_sessions
+from libs.db.tables.workspaces import projects, workspaces
+from libs.events.changes import WorkspaceChanged
+from libs.states.experiment import ExperimentState, Trigger, step
+from services.scheduler.engine.gc import candidates_of, create_gc_tasks
+from services.scheduler.engine.run import Run, experiment_changed, lock_run
+from services.scheduler.engine.transactions import in_transaction
+
+log = structlog.get_logger()
+
+ROWS_AT_ONCE: Final = 10_000
+"""Log lines and metrics that one transaction deletes: there may be millions."""
+
+
+class ExperimentDeletion:
+    def __init__(self, *, db: Database, clock: Clock, cluster: ClusterConfig) -> None:
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+
+    async def advance(self, experiment_id: int) -> frozenset[str]:
+        """Carry the deletion as far as it can go now; returns pools that have something new in their queue."""
+        try:
+            pools, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
+            if files_are_gone:
+                await self._delete_rows(experiment_id)
+            return pools
+        except DBAPIError as error:
+            if is_connection_failure(error):
+                raise
+            log.exception("deletion.failed", experiment=experiment_id)
+            reason = f"cannot delete the rows of experiment {experiment_id}: {error.orig}"
+        await in_transaction(self._db, lambda c: self._fail(c, experiment_id, reason))
+        return frozenset()
+
+    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[frozenset[str], bool]:
+        """Start the GC tasks or look how they did; True when all files are gone."""
+        run = await self._lock(connection, experiment_id)
+        if run is None:
+            return frozenset(), False
+        if run.experiment.deletion_tasks is None:
+            doomed = await candidates_of(connection, run.experiment)
+            rows = await create_gc_tasks(run, doomed, delete_tensorboards=True)
+            run.experiment.deletion_tasks = [row.task_id for row in rows]
+            await run.write()
+            return frozenset(row.pool for row in rows), not rows
+        if await self._has_live_allocations(connection, experiment_id):
+            return frozenset(), False
+        failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
+        if failure is None:
+            return frozenset(), True
+        await _mark_failed(run, failure)
+        return frozenset(), False
+
+    async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
+        run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
+        return run if run is not None and run.state == ExperimentState.DELETING else None
+
+    async def _has_live_allocations(self, connection: Connection, experiment_id: int) -> bool:
+        query = (
+            select(allocations.c.allocation_id)
+            .join(tasks, tasks.c.task_id == allocations.c.task_id)
+            .where(tasks.c.experiment_id == experiment_id, allocations.c.released_at.is_(None))
+            .limit(1)
+        )
+        return (await connection.execute(query)).first() is not None
+
+    async def _gc_failure(self, connection: Connection, task_ids: list[str]) -> str | None:
+        query = select(allocations.c.exit_reason, allocations.c.stopped_early).where(
+            allocations.c.task_id.in_(task_ids),
+        )
+        outcomes = list(await connection.execute(query))
+        failed = [row.exit_reason or "" for row in outcomes if not row.stopped_early]
+        return f"checkpoint GC failed: {failed[0]}" if failed else None
+
+    async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
+        run = await self._lock(connection, experiment_id)
+        if run is not None:
+            await _mark_failed(run, reason)
+
+    async def _delete_rows(self, experiment_id: int) -> None:
+        async with self._db.read() as connection:
+            task_ids = await _task_ids(connection, experiment_id)
+            of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
+            trial_ids = list((await connection.execute(of_experiment)).scalars())
+        for task in task_ids:
+            await self._delete_many("task_logs", "task_id, id, ingested_at", "task_id", task)
+        for trial in trial_ids:
+            await self._delete_many("metrics", "trial_id, id", "trial_id", trial)
+        await in_transaction(self._db, lambda c: self._delete_experiment(c, experiment_id))
+
+    async def _delete_many(self, table: str, key: str, column: str, value: str | int) -> None:
+        """Delete the rows whose ``column`` is ``value``, some at a time."""
+        statement = text(
+            f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608  # names from this module
+            f" (SELECT {key} FROM {table} WHERE {column} = :value LIMIT {ROWS_AT_ONCE})"
+        )
+        while True:
+            async with self._db.transaction() as connection:
+                if (await connection.execute(statement, {"value": value})).rowcount < ROWS_AT_ONCE:
+                    return
+
+    async def _delete_experiment(self, connection: Connection, experiment_id: int) -> None:
+        run = await self._lock(connection, experiment_id)
+        if run is None:
+            return
+        task_ids = await _task_ids(connection, experiment_id)
+        of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
+        job_ids = select(tasks.c.job_id).where(tasks.c.task_id.in_(task_ids), tasks.c.job_id.is_not(None))
+        own_jobs = set((await connection.execute(job_ids)).scalars()) | {run.experiment.job_id}
+        own_allocations = select(allocations.c.allocation_id).where(allocations.c.task_id.in_(task_ids))
+        deleted_checkpoints = (checkpoints.c.experiment_id == experiment_id) & (checkpoints.c.state == "DELETED")
+        for statement in (
+            delete(log_streams).where(log_streams.c.task_id.in_(task_ids)),
+            delete(trial_sources).where(trial_sources.c.trial_id.in_(of_experiment)),
+            delete(checkpoints).where(deleted_checkpoints),
+            delete(allocation_sessions).where(allocation_sessions.c.allocation_id.in_(own_allocations)),
+            delete(user_sessions).where(user_sessions.c.job_id.in_(own_jobs)),
+            delete(tasks).where(tasks.c.task_id.in_(task_ids)),
+            delete(jobs).where(jobs.c.job_id.in_(own_jobs)),
+            delete(experiments).where(experiments.c.id == experiment_id),
+        ):
+            await connection.execute(statement)
+        await announce(connection, experiment_changed(run.experiment, "deleted"))
+        log.info("experiment.deleted", experiment=experiment_id)
+
+
+async def _task_ids(connection: Connection, experiment_id: int) -> list[str]:
+    query = union(
+        select(tasks.c.task_id).where(tasks.c.experiment_id == experiment_id),
+        select(trial_tasks.c.task_id)
+        .join(trials, trials.c.id == trial_tasks.c.trial_id)
+        .where(trials.c.experiment_id == experiment_id),
+    )
+    return list((await connection.execute(query)).scalars())
+
+
+async def _mark_failed(run: Run, reason: str) -> None:
+    """The deletion of the experiment has failed, and with it that of the project and workspace that it is part of."""
+    failed = step(run.state, Trigger.DELETE_FAILED)
+    assert failed is not None, "only deletions fail"
+    run.experiment.state = failed
+    run.experiment.error = reason
+    run.experiment.deletion_tasks = None
+    await run.write()
+    deleting = (projects.c.id == run.experiment.project_id) & (projects.c.state == "DELETING")
+    message = {"state": "DELETE_FAILED", "error_message": f"experiment {run.experiment.id}: {reason}"}
+    found = await run.connection.execute(
+        projects.update().where(deleting).values(message).returning(projects.c.id, projects.c.workspace_id)
+    )
+    for project in found:
+        above = (workspaces.c.id == project.workspace_id) & (workspaces.c.state == "DELETING")
+        await run.connection.execute(workspaces.update().where(above).values(message))
+        await announce(
+            run.connection,
+            WorkspaceChanged(workspace_id=project.workspace_id, what="project", project_id=project.id),
+        )

@@ -1,0 +1,134 @@
+"""How an allocation ended: one record from what was seen of its pods and what was asked of it. Pure.
+
+The first rule that matches decides. Source: spec/scheduling.md 7 (exit record), spec/harness-protocol.md 17.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from libs.events.observations import AllocationObserved, FailureKind, PodSeen
+from services.scheduler.engine.rows import AllocationRow
+
+
+class ExitKind(StrEnum):
+    """What the failure of an allocation means to its owner; the empty kind is no failure."""
+
+    NONE = ""
+    FAILED = "FAILED"
+    TRANSIENT = "TRANSIENT"
+    """The system's fault: it does not count as a restart."""
+    INVALID = "INVALID"
+    """It can never run."""
+    INTERNAL = "INTERNAL"
+
+
+class Failure(Struct, frozen=True):
+    kind: FailureKind
+    message: str
+    exit_code: int | None = None
+
+    def __str__(self) -> str:
+        code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
+        detail = f": {self.message}" if self.message else ""
+        return f"{_WORDS[self.kind]}{detail}{code}"
+
+
+class ExitRecord(Struct, frozen=True, kw_only=True):
+    reason: str
+    error: str | None = None
+    kind: ExitKind = ExitKind.NONE
+    stopped_early: bool = False
+    """It ended by itself with success: the code inside decided that it is done."""
+    status_code: int | None = None
+
+
+_WORDS: Final[dict[FailureKind, str]] = {
+    "": "task failed without an associated exit code",
+    "FAILED": "resources failed with non-zero exit code",
+    "IMAGE_PULL": "resources failed with non-zero exit code",
+    "ABORTED": "resources was aborted before it started",
+    "DELETED": "task failed without an associated exit code",
+    "LAUNCH_ERROR": "agent failed to launch the container",
+    "NODE_LOST": "agent failed while the container was running",
+}
+_BLAMED: Final[dict[FailureKind, tuple[str, ExitKind]]] = {
+    "NODE_LOST": ("allocation failed due to agent failure", ExitKind.TRANSIENT),
+    "ABORTED": ("allocation aborted", ExitKind.TRANSIENT),
+}
+"""How the reason begins, and whose fault it is; all other failures are the task's own."""
+
+_BY_SIGNAL: Final = (137, 143)
+
+
+def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> ExitRecord:
+    """The record of an allocation of which ``seen`` is the last that will be seen."""
+    after = f"after {_elapsed(row.start_time or row.assigned_at or row.requested_at, now)}"
+    pods = seen.pods or row.pods_seen
+    failure = _failure(seen, pods)
+    codes = [pod.exit_code for pod in pods if pod.exit_code is not None]
+    if row.killed_while_running or seen.stopped:
+        return ExitRecord(reason=f"allocation killed {after}")
+    if row.preemptible and row.preempt_acked:
+        return ExitRecord(reason=f"allocation preempted {after}", status_code=max(codes, default=None))
+    if failure is not None:
+        return _failed(failure)
+    if pods and all(pod.state == "TERMINATED" for pod in pods):
+        return ExitRecord(reason=f"allocation stopped early {after}", stopped_early=True, status_code=0)
+    lost = f"allocation failed due to restore error: RM failed to restore the allocation{_detail(seen.message)}"
+    return ExitRecord(reason=lost, error=lost, kind=ExitKind.TRANSIENT)
+
+
+def exit_before_start(row: AllocationRow, now: datetime) -> ExitRecord:
+    """The record of an allocation that was asked to end while it waited for its slots."""
+    return ExitRecord(reason=f"allocation aborted after {_elapsed(row.requested_at, now)}")
+
+
+def internal_error(kind: ExitKind, message: str) -> ExitRecord:
+    reason = f"allocation handler crashed due to error: {message}"
+    return ExitRecord(reason=reason, error=message, kind=kind)
+
+
+def has_failed(pod: PodSeen) -> bool:
+    """True for a pod that ended otherwise than with exit code 0."""
+    return pod.state == "TERMINATED" and (bool(pod.failure) or bool(pod.exit_code))
+
+
+def _failed(failure: Failure) -> ExitRecord:
+    begin, kind = _BLAMED.get(failure.kind, ("allocation failed", ExitKind.FAILED))
+    return ExitRecord(reason=f"{begin}: {failure}", error=str(failure), kind=kind, status_code=failure.exit_code)
+
+
+def _failure(seen: AllocationObserved, pods: Sequence[PodSeen]) -> Failure | None:
+    """The failure that explains the others: a lost node before anything, then a pod's own exit before the deaths of
+    its siblings, then what the launcher says of the whole."""
+    failed = sorted(filter(has_failed, pods), key=_as_cause)
+    if failed:
+        pod = failed[0]
+        return Failure(pod.failure or "FAILED", pod.message, pod.exit_code)
+    if seen.failure:
+        return Failure(seen.failure, seen.message)
+    return None
+
+
+def _as_cause(pod: PodSeen) -> int:
+    """Smaller is more likely the cause; pods that are equally likely stay in rank order."""
+    if pod.failure == "NODE_LOST":
+        return 0
+    return 2 if pod.exit_code in _BY_SIGNAL or pod.exit_code is None else 1
+
+
+def _detail(message: str) -> str:
+    return f": {message}" if message else ""
+
+
+def _elapsed(since: datetime, now: datetime) -> str:
+    """Like ``1h2m3s``."""
+    seconds = max(int((now - since).total_seconds()), 0)
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    return "".join((f"{hours}h" if hours else "", f"{minutes}m" if hours or minutes else "", f"{seconds % 60}s"))

@@ -1,0 +1,67 @@
+"""What an observation does to its allocation. Pure: the row, and what goes out.
+
+Observations come twice, late and out of order; the revision tells, and the ladder of states is only climbed.
+Source: spec/scheduling.md 7; spec/harness-protocol.md 3.4.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from libs.events.observations import AllocationObserved
+from libs.states.allocation import AllocationState, at_least, least_progressed, most_progressed
+from services.scheduler.engine.exits import exit_record, has_failed
+from services.scheduler.engine.leaving import changed, finish, is_over, kill, note
+from services.scheduler.engine.outgoing import Outgoing
+from services.scheduler.engine.rows import AllocationRow
+
+
+def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out: Outgoing) -> None:
+    """Apply ``seen`` unless something newer was applied before."""
+    if seen.revision <= row.revision or is_over(row) or row.assigned_at is None:
+        return
+    row.revision = seen.revision
+    if seen.pods:
+        row.pods = msgspec.to_builtins(seen.pods)
+    _climb(row, state_seen(seen, row.num_pods), now=now, out=out)
+    if ended(seen, row.num_pods):
+        finish(row, exit_record(row, seen, now), now=now, out=out)
+    elif any(has_failed(pod) for pod in seen.pods):
+        kill(row, reason="another pod of the allocation has failed", now=now, out=out)
+
+
+def state_seen(seen: AllocationObserved, num_pods: int) -> AllocationState:
+    """The rung that all pods have reached; ASSIGNED until each has been seen, TERMINATING once one has ended."""
+    if any(pod.state == "TERMINATED" for pod in seen.pods):
+        return AllocationState.TERMINATING
+    if len(seen.pods) < num_pods:
+        return AllocationState.ASSIGNED
+    return least_progressed(AllocationState(pod.state) for pod in seen.pods)
+
+
+def ended(seen: AllocationObserved, num_pods: int) -> bool:
+    """Whether nothing of the allocation runs any more."""
+    if seen.gone or seen.stopped or seen.failure:
+        return True
+    return len(seen.pods) >= num_pods and all(pod.state == "TERMINATED" for pod in seen.pods)
+
+
+def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: Outgoing) -> None:
+    before = AllocationState(row.state)
+    row.state = most_progressed(before, state)
+    # A short task may have ended before it was first seen: that it ran shows in its exit code.
+    ran = any(pod.exit_code is not None for pod in row.pods_seen)
+    if row.start_time is None and (ran or _reached(state, AllocationState.PULLING)):
+        row.start_time = now
+        note(row, f"{row.name} was assigned to an agent", now=now, out=out)
+    if not at_least(before, AllocationState.RUNNING) and (ran or _reached(state, AllocationState.RUNNING)):
+        note(row, f"Resources for {row.name} have started", now=now, out=out)
+    if row.state != before:
+        out.announce(changed(row, "state"))
+
+
+def _reached(state: AllocationState, rung: AllocationState) -> bool:
+    """Whether pods are seen on ``rung``; TERMINATING says nothing about how far they came."""
+    return state != AllocationState.TERMINATING and at_least(state, rung)

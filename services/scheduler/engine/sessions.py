@@ -1,0 +1,75 @@
+"""By which tokens tasks are known: made when a task gets its slots, revoked when it, or its job, is over.
+
+Only digests are stored, so a token exists in its order alone; whoever writes the order anew makes new ones beside them.
+Source: spec/harness-protocol.md 1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from sqlalchemy import insert, update
+
+from libs.db.engine import Connection
+from libs.db.tables.users import allocation_sessions, user_sessions
+from libs.events.changes import AllocationChanged, PublicEvent
+from libs.tokens import digest, new_token
+
+
+class TaskTokens(Struct, frozen=True):
+    session: str
+    user: str
+
+
+class Holder(Struct, frozen=True):
+    allocation_id: str
+    job_id: str
+    owner_id: int
+
+
+async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTokens]:
+    """Tokens for allocations that are about to start, in the same order."""
+    minted = [TaskTokens(new_token(), new_token()) for _ in holders]
+    if not minted:
+        return []
+    await connection.execute(
+        insert(allocation_sessions),
+        [
+            {"allocation_id": holder.allocation_id, "owner_id": holder.owner_id, "token_hash": digest(tokens.session)}
+            for holder, tokens in zip(holders, minted, strict=True)
+        ],
+    )
+    await connection.execute(
+        insert(user_sessions),
+        [
+            {
+                "user_id": holder.owner_id,
+                "token_hash": digest(tokens.user),
+                "token_type": "TASK",
+                "description": f"task {holder.allocation_id}",
+                "job_id": holder.job_id,
+            }
+            for holder, tokens in zip(holders, minted, strict=True)
+        ],
+    )
+    return minted
+
+
+async def revoke_of_allocations(connection: Connection, ids: Sequence[str], *, now: datetime) -> None:
+    mine = allocation_sessions.c.allocation_id.in_(ids) & allocation_sessions.c.revoked_at.is_(None)
+    await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=now))
+
+
+async def revoke_ended(connection: Connection, events: Iterable[PublicEvent], *, now: datetime) -> None:
+    """Revoke the sessions of all allocations that ``events`` say have ended."""
+    ended = [event.allocation_id for event in events if isinstance(event, AllocationChanged) and event.what == "ended"]
+    if ended:
+        await revoke_of_allocations(connection, ended, now=now)
+
+
+async def revoke_of_job(connection: Connection, job_id: str, *, now: datetime) -> None:
+    """Revoke the user sessions that tasks of a job were given."""
+    mine = (user_sessions.c.job_id == job_id) & user_sessions.c.revoked_at.is_(None)
+    await connection.execute(update(user_sessions).where(mine).values(revoked_at=now))

@@ -1,0 +1,28 @@
+"""What a plan says about each pending request."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from services.scheduler.plan.reasons import WaitReason
+
+
+class Place(Struct, frozen=True):
+    """Room for one pod. Advisory where the launcher lets somebody else place pods, as on Kubernetes."""
+
+    node: str
+    slots: int
+
+
+class Start(Struct, frozen=True):
+    allocation: str
+    places: tuple[Place, ...]
+    """One per pod, in rank order."""
+
+
+class Wait(Struct, frozen=True):
+    allocation: str
+    reason: WaitReason
+
+
+Decision = Start | Wait

@@ -1,0 +1,27 @@
+"""Who is next: priority first, then the age of the job, then the age of the request.
+
+A strict total order, so that a standby that takes over arrives at the same queue. Source: spec/scheduling.md 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+
+from services.scheduler.plan.snapshot import Request
+
+
+def in_queue_order(requests: Iterable[Request], *, larger_priority_first: bool) -> list[Request]:
+    sign = -1 if larger_priority_first else 1
+
+    def place(request: Request) -> tuple[int, datetime, datetime, str]:
+        return sign * request.priority, request.submitted_at, request.requested_at, request.allocation
+
+    return sorted(requests, key=place)
+
+
+def by_priority(queue: Iterable[Request]) -> Iterator[list[Request]]:
+    """The requests of each priority together; ``queue`` is in queue order."""
+    for _, same in groupby(queue, key=lambda request: request.priority):
+        yield list(same)

@@ -1,0 +1,22 @@
+"""Why a request waits, in words its owner reads. They name no numbers that change from plan to plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class WaitReason(StrEnum):
+    CAPACITY_UNKNOWN = "the resource pool has not reported its capacity yet"
+    NO_ROOM = "waiting for slots to become free"
+    NO_AUX_ROOM = "waiting for auxiliary capacity to become free"
+    TOO_LARGE = "the resource pool is too small for it, even when empty"
+    NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
+    BEHIND_PRIORITY = "waiting behind a request of higher priority"
+    JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
+    POOL_QUOTA = "the quota of the resource pool is used up"
+
+
+BLOCKS_LOWER_PRIORITIES = frozenset(
+    {WaitReason.NO_ROOM, WaitReason.NO_AUX_ROOM, WaitReason.TOO_LARGE, WaitReason.POOL_QUOTA}
+)
+"""Waiting for something that less important requests would use up. The other reasons are the request's own."""

@@ -1,0 +1,68 @@
+"""What a plan is made from: everything that matters about one pool at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+FittingPolicy = Literal["best", "worst"]
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A node as far as our own allocations are concerned; what others hold is already subtracted."""
+
+    name: str
+    slots: int
+    """Slots that allocations of ours may hold together."""
+    max_aux: int
+    """Pods without slots that may run side by side."""
+    available: bool = True
+    """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """An allocation that has its slots."""
+
+    allocation: str
+    job: str
+    pods: tuple[tuple[str, int], ...]
+    """Node and slots of each pod that has not ended; a node may be unknown by now."""
+
+    @property
+    def slots(self) -> int:
+        return sum(slots for _, slots in self.pods)
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """An allocation that waits for its slots."""
+
+    allocation: str
+    job: str
+    pods: tuple[int, ...]
+    """Slots of each pod, in rank order; the pods of a request are of one size, 0 for an auxiliary task."""
+    priority: int
+    submitted_at: datetime
+    """When its job was submitted."""
+    requested_at: datetime
+    blocked_nodes: frozenset[str] = frozenset()
+
+    @property
+    def slots(self) -> int:
+        return sum(self.pods)
+
+
+class PoolSnapshot(Struct, frozen=True, kw_only=True):
+    nodes: tuple[Node, ...] | None
+    """None when the launcher of the pool has not said yet what it has: then nothing starts."""
+    held: tuple[Held, ...] = ()
+    pending: tuple[Request, ...] = ()
+    max_slots_by_job: Mapping[str, int] = {}
+    """Of jobs that have a limit: slots that they may hold together."""
+    quota_slots: int | None = None
+    """Slots that the pool as a whole may hold, where less than its nodes have."""
+    larger_priority_first: bool = False
+    """Kubernetes pools: larger is more important. All others: smaller is. Source: spec/scheduling.md 0 (3)."""
+    fitting: FittingPolicy = "best"

@@ -1,0 +1,132 @@
+"""Fixtures that any test may ask for. Servers are started by the first test that needs one, once per pytest worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from deploy.local.servers.postgres import TEST_SETTINGS
+from libs.bus import Bus, BusSettings, connect_bus
+from tests.harness import FakeClock, NatsServer, PostgresServer
+from tests.harness.containers import ContainerNats, ContainerPostgres, containers_wanted
+from tests.harness.streams import wipe
+
+
+@pytest.fixture(scope="session")
+def server_directory() -> Iterator[Path]:
+    """A folder for servers. Not pytest's own, which the unprivileged user of PostgreSQL may not enter."""
+    directory = Path(tempfile.mkdtemp(prefix="resolute-test-"))
+    directory.chmod(0o755)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def nats_server(server_directory: Path) -> Iterator[NatsServer | ContainerNats]:
+    """NATS with JetStream. Shared by tests: kill and restart it, but leave it running; ``bus`` wipes its streams."""
+    server: NatsServer | ContainerNats = (
+        ContainerNats() if containers_wanted() else NatsServer(server_directory / "nats", dies_with_parent=True)
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def own_nats_server(server_directory: Path) -> Iterator[NatsServer]:
+    """A NATS server for one test, to be killed, emptied and stopped at will."""
+    directory = server_directory / f"nats-{uuid4().hex[:8]}"
+    server = NatsServer(directory, dies_with_parent=True)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+async def bus_settings(nats_server: NatsServer | ContainerNats) -> BusSettings:
+    """Settings for a server without any stream: whoever connects next creates them."""
+    settings = BusSettings(url=nats_server.url, name="test", connect_timeout_s=10, logs_max_bytes=2**28)
+    await wipe(settings.url)
+    return settings
+
+
+@pytest.fixture
+async def bus(bus_settings: BusSettings) -> AsyncIterator[Bus]:
+    """A connection with fresh, empty streams and buckets."""
+    async with connect_bus(bus_settings) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def postgres_server(server_directory: Path) -> Iterator[PostgresServer | ContainerPostgres]:
+    """PostgreSQL. Shared by tests: kill and restart it, but leave it running."""
+    server: PostgresServer | ContainerPostgres = (
+        ContainerPostgres()
+        if containers_wanted()
+        else PostgresServer(server_directory / "postgres", settings=TEST_SETTINGS, dies_with_parent=True)
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def database_template(postgres_server: PostgresServer | ContainerPostgres) -> str:
+    """Name of a database with the newest schema and nothing in it."""
+    from libs.db.migrate import upgrade
+
+    name = "template_migrated"
+    postgres_server.execute(f"CREATE DATABASE {name}")
+    failures: list[BaseException] = []
+
+    def migrate() -> None:
+        try:
+            asyncio.run(upgrade(postgres_server.url(name)))
+        except BaseException as error:
+            failures.append(error)
+
+    # In a thread, because the tests that share this fixture have an event loop running in this one.
+    thread = threading.Thread(target=migrate)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+    return name
+
+
+@pytest.fixture(scope="module")
+def database_url(postgres_server: PostgresServer | ContainerPostgres, database_template: str) -> Iterator[str]:
+    """A migrated, empty database for the tests of one module."""
+    name = f"test_{uuid4().hex[:12]}"
+    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
+    yield postgres_server.url(name)
+    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig() -> Path:
+    """The cluster to test against; skips without one."""
+    path = os.environ.get("KUBECONFIG")
+    if not path:
+        pytest.skip("needs a cluster: `kind create cluster --kubeconfig /tmp/kc && export KUBECONFIG=/tmp/kc`")
+    return Path(path)

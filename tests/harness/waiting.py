@@ -1,0 +1,26 @@
+"""Waiting for what happens elsewhere, with an end and a good message."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def eventually(
+    look: Callable[[], T | Awaitable[T]], *, timeout_s: float = 5.0, every_s: float = 0.01, what: str = ""
+) -> T:
+    """Call ``look`` until it returns something true, and return that. AssertionError after ``timeout_s``."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    while True:
+        found = look()
+        value: T = await found if inspect.isawaitable(found) else found
+        if value:
+            return value
+        if loop.time() > deadline:
+            raise AssertionError(f"did not happen in {timeout_s} s: {what or inspect.getsource(look).strip()}")
+        await asyncio.sleep(every_s)

@@ -1,0 +1,164 @@
+"""A logs service inside the test, and tasks whose pods may write."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import struct
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgpack  # type: ignore[import-untyped]
+import msgspec
+import pytest
+from msgspec import Struct
+from sqlalchemy import insert, text
+
+from libs.bus import BusSettings
+from libs.capture.lines import encode_end, encode_line
+from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.users import allocation_sessions
+from libs.tokens import digest, new_token
+from services.api.queries.task_log_following import read_logs
+from services.api.queries.task_logs import LogFilter, LogRow
+from services.logs.main import main
+from services.logs.settings import IntakeSettings, LogsSettings, RetentionSettings, WriterSettings
+
+TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 0))
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    task: str
+    allocation: str
+    token: str
+
+    def headers(self, pod: str = "pod-0", **more: str) -> dict[str, str]:
+        return {
+            "authorization": f"Bearer {self.token}",
+            "x-det-allocation": self.allocation,
+            "x-det-pod": pod,
+            "x-det-node": "node-1",
+            **more,
+        }
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    async with connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as database:
+        yield database
+
+
+async def new_task(
+    db: Database, *, ended_at: datetime | None = None, revoked_at: datetime | None = None, started: bool = True
+) -> Task:
+    """A task with one allocation of one pod, and the token of its pod."""
+    task = f"1.{uuid4()}"
+    made = Task(task=task, allocation=f"{task}.1", token=new_token())
+    now = datetime.now(UTC)
+    async with db.transaction() as connection:
+        await connection.execute(
+            insert(tasks).values(
+                task_id=task, task_type="TRIAL", owner_id=1, start_time=now - timedelta(days=1), end_time=ended_at
+            )
+        )
+        await connection.execute(
+            insert(allocations).values(
+                allocation_id=made.allocation,
+                task_id=task,
+                job_id="job",
+                name="Trial 1",
+                pool="default",
+                slots=1,
+                state="RUNNING",
+                requested_at=now,
+                start_time=now if started else None,
+            )
+        )
+        await connection.execute(
+            insert(allocation_sessions).values(
+                allocation_id=made.allocation, owner_id=1, token_hash=digest(made.token), revoked_at=revoked_at
+            )
+        )
+    return made
+
+
+@pytest.fixture
+async def task(db: Database) -> Task:
+    return await new_task(db)
+
+
+def logs_settings(database_url: str, bus_settings: BusSettings, **writer: Any) -> LogsSettings:
+    return LogsSettings(
+        database=DatabaseSettings(url=database_url, connect_timeout_s=10, pool_size=5),
+        bus=msgspec.structs.replace(bus_settings, request_timeout_s=1.0),
+        intake=IntakeSettings(host="127.0.0.1", port=0),
+        writer=WriterSettings(**{"heartbeat_s": 0.3, "name": "test", **writer}),
+        retention=RetentionSettings(interval_s=3600),
+    )
+
+
+class Service:
+    """The service, running in the test's loop."""
+
+    def __init__(self, settings: LogsSettings) -> None:
+        self._settings = settings
+        self._stop = asyncio.Event()
+        self._port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def __aenter__(self) -> httpx.AsyncClient:
+        self._task = asyncio.create_task(main(self._settings, stop=self._stop, listening=self._port.set_result))
+        await asyncio.wait((self._task, self._port), return_when=asyncio.FIRST_COMPLETED)
+        if not self._port.done():
+            self._task.result()
+        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._port.result()}", timeout=20)
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+        self._stop.set()
+        async with asyncio.timeout(15):
+            await self._task
+
+
+@pytest.fixture
+async def intake(database_url: str, bus_settings: BusSettings) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a running service."""
+    async with Service(logs_settings(database_url, bus_settings, park_s=5.0)) as client:
+        yield client
+
+
+def chunk(payloads: Sequence[bytes], *, first: int = 0, ends: bool = False, stream: str = "stdout") -> bytes:
+    """What fluent-bit sends for captured lines, as msgpack."""
+    raws = [encode_line(first + index, 10**18 + first + index, payload) for index, payload in enumerate(payloads)]
+    if ends:
+        raws.append(encode_end(first + len(payloads), 10**18, 0))
+    return b"".join(
+        msgpack.packb([[TIME, {}], {"path": f"/logs/{stream}.0.log", "offset": index, "log": raw[:-1]}])
+        for index, raw in enumerate(raws)
+    )
+
+
+async def post(
+    client: httpx.AsyncClient, task: Task, body: bytes, *, compress: bool = False, pod: str = "pod-0", **headers: str
+) -> int:
+    sent = {**task.headers(pod), "content-type": "application/msgpack", **headers}
+    if compress:
+        body, sent["content-encoding"] = gzip.compress(body), "gzip"
+    return (await client.post("/ingest/v1/logs", content=body, headers=sent)).status_code
+
+
+async def lines_of(db: Database, task: Task) -> list[LogRow]:
+    return [row async for page in read_logs(db, [task.task], LogFilter()) for row in page]
+
+
+async def texts_of(db: Database, task: Task) -> list[bytes]:
+    return [row.log for row in await lines_of(db, task)]
+
+
+async def parked(db: Database) -> int:
+    async with db.read() as connection:
+        return int(await connection.scalar(text("SELECT count(*) FROM log_parked")) or 0)

@@ -1,0 +1,52 @@
+"""A logs service that dies of SIGKILL after its first transaction has committed, before the bus hears of it.
+
+``python -m tests.integration.logs.crashing_writer <database url> <bus url> <where>``; ``where`` is ``commit`` or ``copy``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from libs.bus import BusSettings
+from libs.db.engine import DatabaseSettings
+from services.logs import store as store_module
+from services.logs import writer as writer_module
+from services.logs.main import main
+from services.logs.settings import IntakeSettings, LogsSettings, WriterSettings
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+store, copy = store_module.store, store_module._copy
+
+
+async def store_and_die(*arguments: Any, **more: Any) -> NoReturn:
+    await store(*arguments, **more)
+    die()
+
+
+async def copy_and_die(*arguments: Any, **more: Any) -> NoReturn:
+    await copy(*arguments, **more)
+    die()
+
+
+if __name__ == "__main__":
+    _, database_url, bus_url, where = sys.argv
+    if where == "commit":
+        writer_module.store = store_and_die
+    else:
+        store_module._copy = copy_and_die
+    settings = LogsSettings(
+        database=DatabaseSettings(url=database_url),
+        bus=BusSettings(url=bus_url),
+        intake=IntakeSettings(host="127.0.0.1", port=0),
+        writer=WriterSettings(name="crashing", heartbeat_s=0.3),
+    )
+    asyncio.run(main(settings, stop=asyncio.Event()))

@@ -1,0 +1,266 @@
+"""Stored exactly once and in order, whoever is killed, and whatever comes late, twice or never."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from libs.bus import Bus, BusSettings, Message
+from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.events import subjects
+from libs.events.logs import LogBatch, LogLine
+from libs.loglines.batches import message_id
+from services.api.queries.task_log_following import streams_sealed
+from services.logs.settings import WriterSettings
+from services.logs.store import store
+from services.logs.writer import LogWriter
+from tests.harness import PostgresServer, ServiceProcess, eventually
+from tests.integration.logs.conftest import (
+    Service,
+    Task,
+    chunk,
+    lines_of,
+    logs_settings,
+    new_task,
+    parked,
+    post,
+    texts_of,
+)
+
+
+def batch(task: Task, first: int, count: int, *, stream: str = "stdout", ends: bool = False, **more: bool) -> LogBatch:
+    return LogBatch(
+        task=task.task,
+        stream=f"{task.allocation}/pod/0/{stream}",
+        allocation=task.allocation,
+        lines=tuple(
+            LogLine(seq, seq, b"%d\n" % seq, allocation_id=task.allocation) for seq in range(first, first + count)
+        ),
+        end_of_stream=ends,
+        end_seq=first + count if ends else None,
+        **more,
+    )
+
+
+def message(batch: LogBatch) -> Message:
+    return Message(
+        subject=subjects.logs(batch.task), data=msgspec.msgpack.encode(batch), headers={}, sequence=1, delivered=1
+    )
+
+
+def numbers(first: int, end: int) -> list[bytes]:
+    return [b"%d\n" % seq for seq in range(first, end)]
+
+
+async def keep(db: Database, task: Task, *batches: LogBatch, park_s: float = 60.0) -> None:
+    await store(db, subjects.log_shard(task.task), batches, park_s=park_s)
+
+
+async def test_what_is_delivered_again_is_stored_once(db: Database, task: Task) -> None:
+    for batches in (
+        [batch(task, 0, 5)],
+        [batch(task, 0, 5), batch(task, 3, 6)],
+        [batch(task, 0, 9), batch(task, 0, 2)],
+    ):
+        await keep(db, task, *batches)
+    assert await texts_of(db, task) == numbers(0, 9)
+
+
+async def test_what_comes_early_is_parked_over_restarts_until_its_turn(db: Database, task: Task) -> None:
+    await keep(db, task, batch(task, 6, 2, ends=True), batch(task, 4, 2))
+    assert (await texts_of(db, task), await parked(db)) == ([], 2)
+    await keep(db, task, batch(task, 0, 4))
+    assert (await texts_of(db, task), await parked(db)) == (numbers(0, 8), 0)
+
+
+async def test_what_never_comes_is_not_waited_for_for_ever_and_taken_when_it_comes(db: Database, task: Task) -> None:
+    await keep(db, task, batch(task, 0, 2))
+    await keep(db, task, batch(task, 4, 2))
+    assert await texts_of(db, task) == numbers(0, 2)
+    await keep(db, task, park_s=0.0)
+    assert await texts_of(db, task) == [*numbers(0, 2), *numbers(4, 6)]
+    for _ in range(2):
+        await keep(db, task, batch(task, 1, 4))
+    assert await texts_of(db, task) == [*numbers(0, 2), *numbers(4, 6), *numbers(2, 4)]
+    assert await parked(db) == 0
+
+
+async def test_the_service_gives_up_waiting_by_itself(
+    database_url: str, bus_settings: BusSettings, db: Database, task: Task
+) -> None:
+    async with Service(logs_settings(database_url, bus_settings, park_s=0.3)) as client:
+        assert await post(client, task, chunk([b"late"], first=7, ends=True)) == 200
+        await eventually(lambda: _texts_are(db, task, [b"late\n"]))
+        assert await post(client, task, chunk([b"%d" % seq for seq in range(7)])) == 200
+        await eventually(lambda: _texts_are(db, task, [b"late\n", *numbers(0, 7)]))
+
+
+async def test_out_of_order_posts_end_up_in_order(intake: httpx.AsyncClient, db: Database, task: Task) -> None:
+    bodies = [
+        chunk([b"%d" % (first + k) for k in range(3)], first=first, ends=first == 12) for first in range(0, 15, 3)
+    ]
+    for index in (3, 1, 4, 0, 2, 1):
+        assert await post(intake, task, bodies[index]) == 200
+    await eventually(lambda: _texts_are(db, task, numbers(0, 15)))
+
+
+async def test_outputs_of_a_pod_interleave_by_time(db: Database, task: Task) -> None:
+    out, err = batch(task, 0, 3), batch(task, 0, 3, stream="stderr")
+    err = msgspec.structs.replace(
+        err, lines=tuple(msgspec.structs.replace(line, log=b"e%d\n" % line.seq) for line in err.lines)
+    )
+    await keep(db, task, out, err)
+    found = await texts_of(db, task)
+    assert [sorted(found[index : index + 2]) for index in (0, 2, 4)] == [[b"%d\n" % k, b"e%d\n" % k] for k in range(3)]
+
+
+async def test_streams_of_services_keep_every_line_whatever_the_numbers(db: Database, task: Task) -> None:
+    for first in (100, 10**18, 50, 100, 50):
+        await keep(db, task, batch(task, first, 2, stream="sys", contiguous=False))
+    assert await texts_of(db, task) == [*numbers(100, 102), *numbers(10**18, 10**18 + 2), *numbers(50, 52)]
+
+
+async def test_a_stream_is_sealed_when_its_last_line_is_stored(db: Database, task: Task) -> None:
+    async def sealed() -> bool:
+        async with db.read() as connection:
+            return await streams_sealed(connection, task.task)
+
+    await keep(db, task, batch(task, 2, 2, ends=True))
+    assert not await sealed()  # lines before it are missing
+    await keep(db, task, batch(task, 0, 2))
+    assert not await sealed()  # the pod has another output
+    await keep(db, task, batch(task, 0, 0, stream="stderr", ends=True))
+    assert await sealed()
+
+
+@pytest.mark.parametrize("where", ["commit", "copy"])
+async def test_a_writer_killed_in_the_middle_loses_and_doubles_nothing(
+    where: str, database_url: str, bus: Bus, bus_settings: BusSettings, db: Database, task: Task, tmp_path: Path
+) -> None:
+    batches = [batch(task, first, 100, ends=first == 400) for first in range(0, 500, 100)]
+    for each in batches:
+        await bus.publish(subjects.logs(task.task), msgspec.msgpack.encode(each), msg_id=message_id(each))
+    crashing = ServiceProcess(
+        "tests.integration.logs.crashing_writer", database_url, bus_settings.url, where, log_path=tmp_path / "log"
+    )
+    with crashing:
+        await eventually(lambda: not crashing.is_running, timeout_s=30)
+    assert crashing.returncode == -9, crashing.log()
+    stored = await texts_of(db, task)
+    assert bool(stored) == (where == "commit")
+    async with Service(logs_settings(database_url, bus_settings)):
+        await eventually(lambda: _texts_are(db, task, numbers(0, 500)), timeout_s=30)
+
+
+async def test_a_value_that_postgres_refuses_costs_its_own_batch_only(db: Database, bus: Bus, task: Task) -> None:
+    writer = LogWriter(db=db, bus=bus, settings=WriterSettings(), name="test")
+    impossible = batch(task, 2**63, 1, stream="impossible", contiguous=False)
+    await writer.write(
+        subjects.log_shard(task.task),
+        [message(batch(task, 0, 3)), message(impossible), message(batch(task, 3, 3))],
+    )
+    assert await texts_of(db, task) == numbers(0, 6)
+
+
+async def test_a_message_that_is_no_batch_does_not_hold_up_the_shard(
+    intake: httpx.AsyncClient, bus: Bus, db: Database, task: Task
+) -> None:
+    await bus.publish(subjects.logs(task.task), b"\xc1 no batch")
+    assert await post(intake, task, chunk([b"x"])) == 200
+    await eventually(lambda: _texts_are(db, task, [b"x\n"]))
+
+
+async def test_no_line_appears_behind_a_reader_however_many_write(db: Database) -> None:
+    tasks = [await new_task(db) for _ in range(2)]
+    shard = subjects.log_shard(tasks[0].task)
+    done = asyncio.Event()
+
+    async def write(task: Task, stream: str) -> None:
+        for first in range(0, 40 * 5, 5):
+            await store(db, shard, [batch(task, first, 5, stream=stream)], park_s=60)
+
+    async def read() -> list[int]:
+        seen: list[int] = []
+        while True:
+            last = done.is_set()
+            async with db.read() as connection:
+                rows = await connection.scalars(
+                    text("SELECT id FROM task_logs WHERE task_id = :task AND id > :beyond ORDER BY id"),
+                    {"task": tasks[0].task, "beyond": seen[-1] if seen else 0},
+                )
+                seen.extend(rows)
+            if last:
+                return seen
+
+    reader = asyncio.create_task(read())
+    await asyncio.gather(*(write(task, stream) for task in tasks for stream in ("stdout", "stderr")))
+    done.set()
+    assert await reader == [row.id for row in await lines_of(db, tasks[0])]
+    assert len(await reader) == 400
+
+
+async def test_followers_are_told(intake: httpx.AsyncClient, bus: Bus, task: Task) -> None:
+    told = asyncio.Event()
+
+    async def hear(_: object) -> None:
+        told.set()
+
+    async with bus.subscribe(subjects.log_stored(task.task), hear):
+        await post(intake, task, chunk([b"x"]))
+        async with asyncio.timeout(10):
+            await told.wait()
+
+
+async def test_replicas_share_the_shards_and_take_over(
+    database_url: str, bus_settings: BusSettings, db: Database
+) -> None:
+    async def live() -> list[str]:
+        async with db.read() as connection:
+            found = await connection.scalars(text("SELECT writer FROM log_writers WHERE expires_at > now() ORDER BY 1"))
+            return list(found)
+
+    tasks = [await new_task(db) for _ in range(2 * subjects.LOG_SHARDS)]
+    async with Service(logs_settings(database_url, bus_settings, name="a")) as client:
+        async with Service(logs_settings(database_url, bus_settings, name="b")):
+            await eventually(lambda: _is(live, ["a", "b"]))
+            for task in tasks:
+                assert await post(client, task, chunk([b"one"])) == 200
+            for task in tasks:
+                await eventually(lambda task=task: _texts_are(db, task, [b"one\n"]), timeout_s=20, what="one")
+        assert await live() == ["a"]
+        for task in tasks:
+            assert await post(client, task, chunk([b"two"], first=1)) == 200
+        for task in tasks:
+            await eventually(lambda task=task: _texts_are(db, task, [b"one\n", b"two\n"]), timeout_s=20, what="two")
+    assert await live() == []
+
+
+async def test_a_restart_of_the_database_only_delays(
+    postgres_server: PostgresServer, database_url: str, bus_settings: BusSettings
+) -> None:
+    async with Service(logs_settings(database_url, bus_settings)) as client:
+        async with connect_database(DatabaseSettings(url=database_url)) as db:
+            task = await new_task(db)
+            assert await post(client, task, chunk([b"0"])) == 200
+        postgres_server.restart()  # not in a thread: the server would die with it
+        await eventually(lambda: _posted(client, task), timeout_s=30, what="posted")
+        async with connect_database(DatabaseSettings(url=database_url)) as db:
+            await eventually(lambda: _texts_are(db, task, numbers(0, 2)), timeout_s=30, what="stored")
+
+
+async def _posted(client: httpx.AsyncClient, task: Task) -> bool:
+    return await post(client, task, chunk([b"1"], first=1)) == 200
+
+
+async def _texts_are(db: Database, task: Task, expected: list[bytes]) -> bool:
+    return await texts_of(db, task) == expected
+
+
+async def _is(look: object, expected: object) -> bool:
+    assert callable(look)
+    return bool(await look() == expected)

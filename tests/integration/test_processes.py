@@ -1,0 +1,74 @@
+"""Processes that tests start end with them, and can be killed and started again in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.local.servers.process import ProcessFailed, accepts_connections, free_port
+from tests.harness import ServiceProcess
+from tests.harness.processes import REPOSITORY, answers_http
+
+
+def web_server(tmp_path: Path) -> tuple[ServiceProcess, int]:
+    port = free_port()
+    ready = answers_http(f"http://127.0.0.1:{port}/")
+    arguments = ("--bind", "127.0.0.1", str(port))
+    return ServiceProcess("http.server", *arguments, log_path=tmp_path / "web.log", is_ready=ready), port
+
+
+def test_service_is_ready_survives_restart_and_ends(tmp_path: Path) -> None:
+    service, port = web_server(tmp_path)
+    with service:
+        first = service.pid
+        service.restart()
+        assert service.pid != first
+        assert accepts_connections(port)
+        assert "GET / HTTP" in service.log()
+    assert not accepts_connections(port)
+
+
+def test_service_that_ends_early_shows_its_log(tmp_path: Path) -> None:
+    service = ServiceProcess("http.server", "--nonsense", log_path=tmp_path / "log", is_ready=lambda: False)
+    with pytest.raises(ProcessFailed, match="--nonsense"):
+        service.start()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux offers this")
+def test_service_dies_with_killed_tests(tmp_path: Path) -> None:
+    script = (
+        "from tests.harness import ServiceProcess; from pathlib import Path; import time;"
+        f"s = ServiceProcess('http.server', '0', log_path=Path({str(tmp_path / 'log')!r})); s.start();"
+        "print(s.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY, stdout=subprocess.PIPE)
+    try:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        os.kill(child, 0)
+    finally:
+        parent.kill()
+        parent.wait()
+        if parent.stdout is not None:
+            parent.stdout.close()
+    deadline = time.monotonic() + 5
+    while is_alive(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    survived = is_alive(child)
+    if survived:
+        os.kill(child, signal.SIGKILL)
+    assert not survived
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; one that nobody has waited for yet is dead all the same."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

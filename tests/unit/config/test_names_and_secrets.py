@@ -1,0 +1,43 @@
+"""Generated names, and what is hidden when a configuration is shown."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from libs.config import mask_secrets, random_name, three_words
+from libs.config.names import WORDS
+
+
+def test_name_is_three_different_words_of_the_list() -> None:
+    name = random_name(random.Random(3))
+    match = re.fullmatch(r"Experiment \(([a-z]+)-([a-z]+)-([a-z]+)\)", name)
+    assert match is not None
+    assert len(set(match.groups())) == 3
+    assert set(match.groups()) <= set(WORDS)
+    assert random_name(random.Random(3)) == name
+    assert random_name(random.Random(3), "Shell") == f"Shell ({three_words(random.Random(3))})"
+
+
+def test_words_are_distinct() -> None:
+    assert len(WORDS) == len(set(WORDS)) > 100
+
+
+SECRETS: list[tuple[Any, Any]] = [
+    ({"data": {"secrets": {"a": "x", "b": {"c": 1}}}}, {"data": {"secrets": {"a": "********", "b": "********"}}}),
+    ({"data": {"secrets": "x", "url": "y"}}, {"data": {"secrets": "********", "url": "y"}}),
+    ({"data": {"url": "x"}}, {"data": {"url": "x"}}),
+    ({"data": None}, {"data": None}),
+    ({"checkpoint_storage": {"secret_key": "k"}}, {"checkpoint_storage": {"secret_key": "k"}}),
+    ({}, {}),
+]
+
+
+@pytest.mark.parametrize(("config", "masked"), SECRETS, ids=[str(config) for config, _ in SECRETS])
+def test_secrets_of_the_data_section_are_hidden(config: Any, masked: Any) -> None:
+    before = str(config)
+    assert mask_secrets(config) == masked
+    assert str(config) == before
