@@ -159,8 +159,9 @@ def _key_of(element: Any, rule: KeyedList, path: str) -> Identity:
 
 def _loose_key(element: Any, rule: Rule | None) -> Identity:
     """Like ``_key_of``, for lists of any kind, and for elements that were checked before."""
-    keyed = isinstance(rule, KeyedList) and isinstance(element, dict)
-    return identity_of(element.get(rule.key) if keyed else element)
+    if isinstance(rule, KeyedList) and isinstance(element, dict):
+        return identity_of(element.get(rule.key))
+    return identity_of(element)
 
 
 def _element_strategy(element: Any, path: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+
 import msgspec
 import structlog
 
@@ -27,14 +29,19 @@ class CapacityView:
 
     async def follow(self, bus: Bus) -> None:
         """Keep the copy until cancelled."""
-        seen: set[str] = set()
-        async for change in bus.bucket(subjects.CAPACITY_BUCKET).watch(">"):
-            if isinstance(change, SnapshotEnd):
-                for key in self._by_key.keys() - seen:
-                    del self._by_key[key]
-                seen = set()
-            elif change.value is None:
-                self._by_key.pop(change.key, None)
-            else:
-                seen.add(change.key)
-                self._by_key[change.key] = msgspec.json.decode(change.value, type=PoolCapacity)
+        async with aclosing(bus.bucket(subjects.CAPACITY_BUCKET).watch(">")) as changes:
+            async for change in changes:
+                if isinstance(change, SnapshotEnd):
+                    for key in self._by_key.keys() - change.keys:
+                        del self._by_key[key]
+                elif change.value is None:
+                    self._by_key.pop(change.key, None)
+                else:
+                    self._put(change.key, change.value)
+
+    def _put(self, key: str, value: bytes) -> None:
+        try:
+            self._by_key[key] = msgspec.json.decode(value, type=PoolCapacity)
+        except msgspec.DecodeError as error:
+            # One launcher that speaks another language must not blind the api to all the others.
+            log.warning("capacity.unreadable", key=key, error=str(error))

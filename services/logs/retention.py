@@ -82,7 +82,7 @@ class LogRetention:
 
     async def _make_partition(self, day: date) -> None:
         async with self._db.read() as connection:
-            if await connection.scalar(text("SELECT to_regclass(:name)"), {"name": day_partition(day)}):
+            if await _exists(connection, day):
                 return
         try:
             async with self._locked() as connection:
@@ -131,6 +131,8 @@ class LogRetention:
         begin = datetime.combine(day, time.min, UTC)
         try:
             async with self._locked() as connection:
+                if not await _exists(connection, day):
+                    return 0  # another replica was faster
                 kept = await connection.scalar(
                     text(
                         "SELECT EXISTS (SELECT FROM log_streams WHERE opened_at < :end AND written_at >= :begin"
@@ -175,6 +177,11 @@ class LogRetention:
                 text("SELECT pg_advisory_xact_lock(:space, :key)"), {"space": SHARD_LOCK, "key": _RETENTION_LOCK}
             )
             yield connection
+
+
+async def _exists(connection: AsyncConnection, day: date) -> bool:
+    name = {"name": day_partition(day)}
+    return bool(await connection.scalar(text("SELECT to_regclass(:name) IS NOT NULL"), name))
 
 
 async def _forget_streams(connection: AsyncConnection, task: str) -> None:

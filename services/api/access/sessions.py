@@ -1,21 +1,24 @@
 """From a token to the one who holds it (spec/platform.md 2.2).
 
-Verified tokens are remembered for a few seconds, because training code asks many times a second. Whatever ends a session
-publishes a ``UserChanged`` or ``AllocationChanged`` event, on which every api forgets what it remembered.
+Verified tokens are remembered for a few seconds, because training code asks many times a second. Whatever ends a
+session publishes a ``UserChanged`` or ``AllocationChanged`` event, on which every api forgets what it remembered.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from sqlalchemy import select
 
+from libs.bus import Bus, CoreMessage
 from libs.clock import Clock
 from libs.db.engine import Database
 from libs.db.tables.users import allocation_sessions, user_sessions, users
 from libs.errors import PermissionDenied, Unauthenticated
+from libs.events import subjects
 from libs.ids import AllocationId, UserId
 from libs.tokens import digest
 from services.api.http.credentials import Credentials, Principal, TokenKind
@@ -31,6 +34,7 @@ class Sessions:
         self._db = db
         self._clock = clock
         self._known: dict[bytes, tuple[float, Principal]] = {}
+        self._forgotten = 0
 
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Who holds the token. Raises Unauthenticated, or PermissionDenied for a deactivated user."""
@@ -39,7 +43,10 @@ class Sessions:
         known = self._known.get(key)
         if known is not None and known[0] > time.monotonic():
             return known[1]
+        forgotten = self._forgotten
         principal = await self._look_up(credentials)
+        if forgotten != self._forgotten:
+            return principal  # something ended while we looked; what we saw may be from before
         if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
         self._known[key] = (time.monotonic() + REMEMBER_S, principal)
@@ -48,14 +55,36 @@ class Sessions:
     def forget(self) -> None:
         """Forget everything: some session ended, or some user changed."""
         self._known.clear()
+        self._forgotten += 1
 
-    def forget_allocation(self, token_of_id: str, encode: Any) -> None:
-        """Forget the sessions of one allocation, named the way subjects name it."""
-        self._known = {
-            key: entry
-            for key, entry in self._known.items()
-            if entry[1].allocation_id is None or encode(entry[1].allocation_id) != token_of_id
-        }
+    def forget_allocation(self, token: str) -> None:
+        """Forget the sessions of one allocation; ``token`` is its id as subjects spell it."""
+        ended = [
+            key
+            for key, (_, principal) in self._known.items()
+            if principal.allocation_id is not None and subjects.token(principal.allocation_id) == token
+        ]
+        for key in ended:
+            del self._known[key]
+        self._forgotten += 1
+
+    @asynccontextmanager
+    async def listening(self, bus: Bus) -> AsyncIterator[None]:
+        """Forget what the bus says has ended, while the block runs. Raises Unavailable when it takes no subscription."""
+
+        async def user_changed(_: CoreMessage) -> None:
+            self.forget()
+
+        async def allocation_ended(message: CoreMessage) -> None:
+            self.forget_allocation(message.subject.split(".")[-2])
+
+        async with AsyncExitStack() as stack:
+            for subject, callback in (
+                (subjects.events_of("user"), user_changed),
+                (subjects.events_of("allocation", what="ended"), allocation_ended),
+            ):
+                await stack.enter_async_context(bus.subscribe(subject, callback, on_gap=self.forget))
+            yield
 
     async def _look_up(self, credentials: Credentials) -> Principal:
         if credentials.kind is TokenKind.ALLOCATION:

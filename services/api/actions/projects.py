@@ -34,10 +34,7 @@ async def create_project(
     _check_name(request.name)
     async with db.transaction() as connection:
         workspace = await workspace_row(connection, workspace_id, lock=True)
-        if workspace["archived"] or workspace["immutable"] or workspace["state"]:
-            raise FailedPrecondition(
-                f"workspace ({workspace_id}) is archived, immutable or being deleted, and cannot add new projects"
-            )
+        _check_takes_projects(workspace)
         await _check_name_free(connection, workspace_id, request.name)
         key = await _new_key(connection, request.name, request.key)
         project_id = (
@@ -93,10 +90,9 @@ async def archive_project(db: Database, project_id: int, *, archived: bool) -> N
 async def move_project(db: Database, project_id: int, *, destination: int) -> None:
     """To another workspace, with its experiments."""
     async with db.transaction() as connection:
+        # The workspace before the project, as in the deletion of a workspace with its projects.
+        _check_takes_projects(await workspace_row(connection, destination, lock=True))
         before = await _changeable(connection, project_id)
-        target = await workspace_row(connection, destination, lock=True)
-        if target["archived"] or target["immutable"]:
-            raise FailedPrecondition(f"workspace ({destination}) is archived or immutable and cannot add projects")
         await _check_name_free(connection, destination, before["name"])
         await connection.execute(update(projects).where(projects.c.id == project_id).values(workspace_id=destination))
         await _announce(connection, destination, project_id, before["name"])
@@ -127,6 +123,15 @@ async def delete_project(db: Database, project_id: int) -> bool:
             update(projects).where(projects.c.id == project_id).values(state="DELETING", error_message="")
         )
         return False
+
+
+def _check_takes_projects(workspace: Row) -> None:
+    if workspace["archived"] or workspace["immutable"]:
+        raise FailedPrecondition(
+            f"workspace ({workspace['id']}) is immutable or archived and cannot add new projects"
+        )
+    if workspace["state"]:
+        raise FailedPrecondition(f"workspace ({workspace['id']}) is being deleted and cannot add new projects")
 
 
 async def _changeable(connection: AsyncConnection, project_id: int) -> Row:

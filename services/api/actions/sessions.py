@@ -35,6 +35,10 @@ async def log_in(db: Database, *, username: str, salted_password: str, now: date
         raise PermissionDenied("user is not active")
     token = new_token()
     async with db.transaction() as connection:
+        # Checking takes its time; a password that was changed meanwhile opens nothing any more.
+        now_kept = await user_by_id(connection, user["id"], lock=True)
+        if now_kept["password_hash"] != user["password_hash"] or not now_kept["active"]:
+            raise Unauthenticated("invalid credentials")
         await connection.execute(
             insert(user_sessions).values(
                 user_id=user["id"],

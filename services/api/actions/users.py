@@ -146,9 +146,8 @@ async def _check_display_name(connection: AsyncConnection, display_name: str, *,
     if not display_name:
         return
     name = display_name.lower()
-    taken = select(users.c.id).where(
-        users.c.id != (user_id or 0), or_(func.lower(users.c.username) == name, func.lower(users.c.display_name) == name)
-    )
+    same = or_(func.lower(users.c.username) == name, func.lower(users.c.display_name) == name)
+    taken = select(users.c.id).where(users.c.id != (user_id or 0), same)
     if (await connection.execute(taken.limit(1))).first() is not None:
         raise AlreadyExists(f"display name or username '{display_name}' is already in use")
 

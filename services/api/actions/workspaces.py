@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
-from libs.config import check_storage
+from libs.config.storage import missing_parts, storage
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
@@ -35,7 +35,7 @@ async def create_workspace(
         request.agent_user_group
     )
     if isinstance(request.checkpoint_storage_config, dict) and request.checkpoint_storage_config:
-        values["checkpoint_storage"] = check_storage(request.checkpoint_storage_config)
+        values["checkpoint_storage"] = _checked_storage(request.checkpoint_storage_config)
     async with db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         workspace_id = (
@@ -70,8 +70,8 @@ async def patch_workspace(
         }
         values |= _identity(patch.agent_user_group)
         if isinstance(patch.checkpoint_storage_config, dict):
-            storage = unmasked(patch.checkpoint_storage_config, before["checkpoint_storage"])
-            values["checkpoint_storage"] = check_storage(storage) if storage else None
+            wanted = unmasked(patch.checkpoint_storage_config, before["checkpoint_storage"])
+            values["checkpoint_storage"] = _checked_storage(wanted) if wanted else None
         if values:
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
             await announce(
@@ -119,6 +119,16 @@ async def delete_workspace(db: Database, workspace_id: int) -> bool:
         await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**deleting))
         await connection.execute(update(projects).where(projects.c.workspace_id == workspace_id).values(**deleting))
         return False
+
+
+def _checked_storage(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration in normal form. Raises InvalidRequest unless it is complete by itself."""
+    read = storage(config, "checkpointStorageConfig")
+    problems = read.problems or missing_parts(read.value, "checkpointStorageConfig")
+    if problems:
+        raise InvalidRequest("; ".join(str(problem) for problem in problems))
+    checked: dict[str, Any] = read.value
+    return checked
 
 
 def _first(*values: str | UnsetType) -> str | None:

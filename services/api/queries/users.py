@@ -11,7 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.users import users
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
-from services.api.wire.users import AgentUserGroup, GetUsersQuery, OrderBy, SortUsers, User
+from services.api.wire.ordering import OrderBy
+from services.api.wire.users import AgentUserGroup, GetUsersQuery, SortUsers, User
 
 Row = Mapping[Any, Any]
 
@@ -76,8 +77,12 @@ async def list_users(connection: AsyncConnection, query: GetUsersQuery) -> list[
     """Every user that matches, sorted."""
     statement = select(users)
     if query.name:
-        pattern = f"%{query.name}%"
-        statement = statement.where(or_(users.c.username.ilike(pattern), users.c.display_name.ilike(pattern)))
+        statement = statement.where(
+            or_(
+                users.c.username.icontains(query.name, autoescape=True),
+                users.c.display_name.icontains(query.name, autoescape=True),
+            )
+        )
     if isinstance(query.active, bool):
         statement = statement.where(users.c.active.is_(query.active))
     if isinstance(query.admin, bool):

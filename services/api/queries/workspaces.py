@@ -15,7 +15,8 @@ from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
-from services.api.wire.users import AgentUserGroup, OrderBy
+from services.api.wire.ordering import OrderBy
+from services.api.wire.users import AgentUserGroup
 from services.api.wire.workspaces import (
     GetProjectsQuery,
     GetWorkspacesQuery,
@@ -86,8 +87,10 @@ def masked(storage: dict[str, Any]) -> dict[str, Any]:
 
 def unmasked(storage: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     """A storage configuration in which secrets that came back masked are again what they were."""
+    known = before or {}
     return {
-        key: (before or {}).get(key) if key in _SECRETS and value == MASK else value for key, value in storage.items()
+        key: known.get(key) if key in _SECRETS and value == MASK else value
+        for key, value in storage.items()
     }
 
 

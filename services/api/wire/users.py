@@ -5,12 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Message, Pagination, WireEnum
-
-
-class OrderBy(WireEnum):
-    UNSPECIFIED = "ORDER_BY_UNSPECIFIED", 0
-    ASC = "ORDER_BY_ASC", 1
-    DESC = "ORDER_BY_DESC", 2
+from services.api.wire.ordering import OrderBy
 
 
 class AgentUserGroup(Message):

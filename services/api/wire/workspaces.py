@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Message, Pagination, WireEnum
-from services.api.wire.users import AgentUserGroup, OrderBy
+from services.api.wire.ordering import OrderBy
+from services.api.wire.users import AgentUserGroup
 
 
 class WorkspaceState(WireEnum):

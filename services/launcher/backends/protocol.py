@@ -6,7 +6,7 @@ everything again. All calls are idempotent: the launcher repeats them when it do
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 from libs.events.capacity import PoolCapacity
@@ -46,6 +46,6 @@ class Backend(Protocol):
         """Nodes and devices of the pool, and who holds them now."""
         ...
 
-    def changes(self) -> AsyncIterator[str]:
+    def changes(self) -> AsyncGenerator[str, None]:
         """Ids of allocations that may have changed, as hints: at least one after the last change of each."""
         ...

@@ -18,7 +18,7 @@ from libs.db.engine import Connection, Database
 from libs.db.tables.tasks import allocations, tasks
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
-from services.scheduler.engine.leaving import is_over, kill
+from services.scheduler.engine.leaving import is_over, kill, overdue
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
@@ -67,8 +67,7 @@ class AllocationEngine:
     def _kill_if_overdue(self, row: AllocationRow, out: Outgoing) -> None:
         now = self._clock.now()
         if row.preempt_deadline is not None and row.preempt_deadline <= now:
-            reason = f"allocation did not preempt in {row.preemption_timeout_s}s"
-            kill(row, reason=reason, now=now, out=out)
+            kill(row, reason=overdue(row), now=now, out=out)
 
     async def kill(self, allocation: str, *, reason: str) -> None:
         await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))

@@ -72,7 +72,9 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     pods = seen.pods or row.pods_seen
     failure = _failure(seen, pods)
     codes = [pod.exit_code for pod in pods if pod.exit_code is not None]
-    if row.killed_while_running or seen.stopped:
+    # Our own record of the kill says more than the launcher's: it knows what had failed before.
+    killed = row.killed_while_running if row.killed_at is not None else seen.stopped
+    if killed:
         return ExitRecord(reason=f"allocation killed {after}")
     if row.preemptible and row.preempt_acked:
         return ExitRecord(reason=f"allocation preempted {after}", status_code=max(codes, default=None))

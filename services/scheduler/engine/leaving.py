@@ -60,6 +60,11 @@ def kill(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> No
     out.announce(changed(row, "signal"))
 
 
+def overdue(row: AllocationRow) -> str:
+    """The reason for killing what was asked to leave."""
+    return f"allocation did not preempt in {timedelta(seconds=row.preemption_timeout_s)}"
+
+
 def stop_order(row: AllocationRow) -> Order:
     return Order(
         allocation=row.allocation_id,

@@ -108,6 +108,10 @@ class Run:
     def settled(self, trial: TrialRow) -> None:
         self._open.pop(trial.id).settled = True
 
+    def look_again(self, *, in_s: float) -> None:
+        """Have the experiment looked at again, at the latest after ``in_s`` seconds."""
+        self.look_again_in_s = min(in_s, self.look_again_in_s) if self.look_again_in_s is not None else in_s
+
     def end_trial(self, trial: TrialRow, state: TrialState, error: str | None = None) -> None:
         trial.state = state
         trial.end_time = self.now

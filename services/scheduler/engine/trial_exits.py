@@ -25,13 +25,12 @@ _LOOK_AGAIN_S: Final = 0.5
 
 async def settle_exits(run: Run) -> None:
     """React to every allocation of a live trial that has ended, unless its log is still to come."""
-    run.look_again_in_s = None
     for trial in run.live:
         row = run.open_allocation(trial)
         if row is None or not is_over(row):
             continue
         if await _log_is_to_come(run, trial, row):
-            run.look_again_in_s = _LOOK_AGAIN_S
+            run.look_again(in_s=_LOOK_AGAIN_S)
             continue
         matches = await _matches(run.connection, row.task_id) if row.exit_kind else []
         reaction = react(_exit(run, trial, row, retries_canceled=bool(matches)))

@@ -15,7 +15,7 @@ from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
 from libs.states.experiment import ExperimentState
 from libs.states.trial import END_OF_STOPPING, STOPPING, TrialState, asked_for
-from services.scheduler.engine.leaving import changed, is_over, kill, note, terminate
+from services.scheduler.engine.leaving import changed, is_over, kill, note, overdue, terminate
 from services.scheduler.engine.reactions import Next, Reaction
 from services.scheduler.engine.rows import AllocationRow, TrialRow
 from services.scheduler.engine.run import Run
@@ -100,12 +100,26 @@ def move_allocations(run: Run) -> bool:
         elif not is_over(row):
             _release(run, trial, row)
             something_ended |= is_over(row)
+        _note_deadlines(run, trial)
     return something_ended
+
+
+def _note_deadlines(run: Run, trial: TrialRow) -> None:
+    """See to it that somebody looks when the time of the trial, or of its allocation, is up."""
+    row = run.open_allocation(trial)
+    due = [trial.early_exit_deadline]
+    if row is not None and row.killed_at is None:
+        due.append(row.preempt_deadline)
+    for moment in due:
+        if moment is not None:
+            run.look_again(in_s=max((moment - run.now).total_seconds(), 0.0))
 
 
 def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
     state = TrialState(trial.state)
-    if state in _KILLED:
+    if row.preempt_deadline is not None and row.preempt_deadline <= run.now:
+        kill(row, reason=overdue(row), now=run.now, out=run.out)
+    elif state in _KILLED:
         kill(row, reason=_KILLED[state], now=run.now, out=run.out)
     elif state in _LEAVING:
         terminate(row, reason=_LEAVING[state], now=run.now, out=run.out)

@@ -1,6 +1,7 @@
 """A logs service that dies of SIGKILL after its first transaction has committed, before the bus hears of it.
 
-``python -m tests.integration.logs.crashing_writer <database url> <bus url> <where>``; ``where`` is ``commit`` or ``copy``.
+``python -m tests.integration.logs.crashing_writer <database url> <bus url> <where>``, where ``copy`` dies before that
+commit, with the lines copied.
 """
 
 from __future__ import annotations

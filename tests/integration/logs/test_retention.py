@@ -97,11 +97,11 @@ async def left(db: Database, *tasks: Task) -> list[bool]:
 
 
 async def test_the_worked_example_of_the_reference(db: Database) -> None:
-    clock = FakeClock(DAY_0 + timedelta(days=100, seconds=1))
+    clock = FakeClock(DAY_0 + timedelta(days=100))
     tasks = [await written(db, DAY_0, days=days) for days in (None, 1000, -1)]
     assert await retention(db, clock, 100).remove_expired() == 3
     assert await left(db, *tasks) == [False, True, True]
-    clock.advance(timedelta(days=899) - timedelta(seconds=2))
+    clock.advance(timedelta(days=899))
     assert await retention(db, clock, 999).remove_expired() == 0
     clock.advance(timedelta(days=1))
     assert await retention(db, clock, 999).remove_expired() == 3
@@ -148,6 +148,15 @@ async def test_many_lines_go_in_small_steps(db: Database, monkeypatch: pytest.Mo
     task, neighbour = await written(db, DAY_0, days=1, count=13), await written(db, DAY_0, days=-1)
     assert await retention(db, FakeClock()).remove_expired() == 13
     assert await left(db, task, neighbour) == [False, True]
+
+
+async def test_replicas_that_clean_up_at_once_remove_each_line_once(db: Database) -> None:
+    clock = FakeClock()
+    for offset in range(4):
+        await written(db, DAY_0 + timedelta(days=offset), days=1)
+    removed = await asyncio.gather(*(retention(db, clock).remove_expired() for _ in range(3)))
+    assert sum(removed) == 12
+    assert await partitions(db) == []
 
 
 async def test_partitions_are_made_ahead_by_any_number_of_replicas(db: Database) -> None:

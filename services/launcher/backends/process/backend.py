@@ -11,48 +11,39 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import structlog
 
-import services
 from libs.clock import Clock
-from libs.errors import FailedPrecondition, InvalidRequest
+from libs.errors import InvalidRequest
 from libs.events.capacity import PoolCapacity
-from libs.events.observations import AllocationObserved, FailureKind, PodSeen, PodState
+from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import token
-from services.launcher.backends.process.prepare import Machine, find_python, make_plan
-from services.launcher.backends.process.probe import find_way
+from services.launcher.backends.process.observing import is_over, observed, status_without_supervisor
+from services.launcher.backends.process.prepare import Machine, make_plan
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
-    PodStatus,
     StateFiles,
     Status,
     Stop,
     holder,
     try_lock,
 )
-from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
+from services.launcher.backends.process.spawning import spawn_supervisor
 from services.launcher.backends.process.trees import kill_pod, send
 from services.launcher.backends.process.view import pod_name
 from services.launcher.backends.process.watching import HintPipe, ProcessWatch
-from services.launcher.container.settings import TaskSettings
-from services.launcher.files import load_scripts
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
-
-IMPORT_ROOT: Final = str(Path(services.__path__[0]).resolve().parent)
 
 
 class _Run:
@@ -63,6 +54,8 @@ class _Run:
         self.assignment = assignment
         self.watch: ProcessWatch | None = None
         self.settling: asyncio.Task[None] | None = None
+        self.settled = asyncio.Event()
+        """There is no supervisor, and will be none."""
 
     @property
     def allocation(self) -> str:
@@ -72,9 +65,7 @@ class _Run:
         return self.files.read(Status)
 
     def existence(self) -> Existence:
-        status = self.status()
-        is_over = self.assignment.refusal or (status is not None and status.ended)
-        return Existence.ENDED if is_over else Existence.LIVE
+        return Existence.ENDED if is_over(self.assignment, self.status()) else Existence.LIVE
 
 
 class ProcessBackend:
@@ -94,20 +85,19 @@ class ProcessBackend:
         self._hints = HintPipe(state.changes, self._hinted)
 
     async def adopt(self) -> None:
-        """Take over what is in the state directory."""
+        """Take over what is in the state directory. To be called once, before anything else."""
         for path in self._state.trash.iterdir():
             await asyncio.to_thread(delete_tree, path)
         for files in self._state.found():
             assignment = files.read(Assignment)
             begun = files.read(Status) is not None or holder(files.lock) is not None
             if assignment is None or not (begun or assignment.refusal):
-                # The launcher was killed before it had a supervisor. If one is about to come up after all, it will
-                # find its directory gone; whoever wants the allocation says so again.
+                # The launcher was killed before it had a supervisor. Should one be about to come up after all, it will
+                # find its directory gone; and the order is still there, if there is one.
                 await self._discard(files)
                 continue
             run = self._runs[assignment.order.allocation] = _Run(files, assignment)
-            if not assignment.refusal:
-                self._watch(run, None)
+            self._watch(run, None)
             self._look_at(run.allocation)
         log.info("backend.adopted", allocations=len(self._runs))
 
@@ -137,8 +127,7 @@ class ProcessBackend:
         except BaseException:
             # Whatever it was, the order is still there, and is tried again from the beginning.
             del self._runs[order.allocation]
-            if holder(run.files.lock) is None:
-                await self._discard(run.files)
+            await self._discard(run.files)
             raise
         self._look_at(order.allocation)
 
@@ -158,6 +147,7 @@ class ProcessBackend:
         run = self._runs.get(allocation)
         if run is None or run.existence() is not Existence.ENDED:
             return
+        await run.settled.wait()
         pods = self._shipped_pods(run)
         if not run.assignment.refusal:
             ended_at = run.files.written_at(Status) or 0.0
@@ -166,8 +156,6 @@ class ProcessBackend:
                 log.warning("backend.output_lost", allocation=allocation)
         for pod in pods:
             self._shippers.forget(pod)
-        if run.watch is not None:
-            run.watch.close()
         await self._discard(run.files)
         self._runs.pop(allocation, None)
 
@@ -175,33 +163,25 @@ class ProcessBackend:
         run = self._runs.get(allocation)
         if run is None:
             return None
-        assignment = run.assignment
-        status = run.status()
-        failure: FailureKind = "LAUNCH_ERROR" if assignment.refusal else ""
-        return AllocationObserved(
-            allocation=allocation,
-            pool=self._pool,
-            revision=0,
-            pods=() if assignment.refusal else self._pods_seen(run, status),
-            num_pods=len(assignment.pods),
-            gone=run.existence() is Existence.ENDED,
-            stopped=status is not None and status.stopped,
-            failure=failure,
-            message=assignment.refusal,
+        return observed(
+            run.assignment,
+            run.status(),
+            begun="STARTING" if run.watch is not None else "PULLING",
+            node=self._machine.node,
+            address=self._machine.settings.address,
         )
 
     async def capacity(self) -> PoolCapacity:
-        live = [run.assignment for run in self._runs.values() if run.existence() is Existence.LIVE]
         node = node_capacity(
             name=self._machine.node,
             address=self._machine.settings.address,
             registered_at=self._registered_at,
             slots=self._slots,
-            holders=[(each.order.allocation, each.pods, each.devices) for each in live],
+            holders=[(each.order.allocation, each.pods, each.devices) for each in self._live_assignments()],
         )
         return pool_capacity(self._pool, node, self._clock.now().isoformat())
 
-    async def changes(self) -> AsyncIterator[str]:
+    async def changes(self) -> AsyncGenerator[str, None]:
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -210,17 +190,14 @@ class ProcessBackend:
                 del self._changed[allocation]
                 yield allocation
 
+    def _live_assignments(self) -> list[Assignment]:
+        return [run.assignment for run in self._runs.values() if run.existence() is Existence.LIVE]
+
     def _assign(self, order: Order) -> Assignment:
         spec = order.spec
         num_pods, per_pod = (spec.num_pods, spec.slots_per_pod) if spec is not None else (1, 0)
-        held = [
-            device
-            for run in self._runs.values()
-            if run.existence() is Existence.LIVE
-            for devices in run.assignment.devices
-            for device in devices
-        ]
         description = spec.description if spec is not None else "task"
+        held = [device for each in self._live_assignments() for devices in each.devices for device in devices]
         return Assignment(
             order=order,
             pods=tuple(pod_name(order.allocation, rank, description) for rank in range(num_pods)),
@@ -234,24 +211,10 @@ class ProcessBackend:
             log.warning("backend.refused", allocation=run.allocation, reason=str(error))
             run.assignment = msgspec.structs.replace(run.assignment, refusal=str(error))
             run.files.write(run.assignment)
+            run.settled.set()
             return
         run.files.write(plan)
-        with run.files.supervisor_log.open("ab") as output:
-            child = subprocess.Popen(  # noqa: S603  our own module
-                [
-                    os.path.realpath(sys.executable),
-                    *("-S", "-E", "-s", "-m", "services.launcher.backends.process.supervise"),
-                    str(run.files.root),
-                ],
-                cwd=IMPORT_ROOT,
-                # Secrets of the launcher have no business in the environment of what runs beside tasks.
-                env={name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        self._watch(run, child)
+        self._watch(run, spawn_supervisor(run.files))
 
     def _watch(self, run: _Run, child: subprocess.Popen[bytes] | None) -> None:
         def over() -> None:
@@ -262,53 +225,26 @@ class ProcessBackend:
 
     async def _settle(self, run: _Run) -> None:
         """After the supervisor: when it did not finish its work, finish it and write down how it ended."""
-        status = run.status()
-        if status is None or not status.ended:
-            lock = try_lock(run.files.lock)
-            if lock is None:
-                self._watch(run, None)  # another supervisor was started by a launcher before us, and waited
-                return
-            try:
+        lock = try_lock(run.files.lock)
+        if lock is None:
+            self._watch(run, None)  # a second one, started by a launcher that was killed at once, had to wait
+            return
+        try:
+            if not is_over(run.assignment, run.status()):
                 log.warning("backend.supervisor_lost", allocation=run.allocation)
                 for rank in range(len(run.assignment.pods)):
                     await asyncio.to_thread(kill_pod, str(run.files.pod(rank).run))
-                run.files.write(self._lost(run, status))
-            finally:
-                os.close(lock)
+                last_words = run.files.supervisor_log.read_text(errors="replace").strip()[-500:]
+                run.files.write(
+                    status_without_supervisor(run.assignment, run.status(), run.files.read(Stop), last_words)
+                )
+        finally:
+            os.close(lock)
+        run.settled.set()
         self._look_at(run.allocation)
 
-    def _lost(self, run: _Run, status: Status | None) -> Status:
-        if status is None:
-            last_words = run.files.supervisor_log.read_text(errors="replace").strip()[-500:]
-            missing = PodStatus(state="TERMINATED", failure="ABORTED", message=f"supervisor failed: {last_words}")
-            return Status(pods=(missing,) * len(run.assignment.pods), stopped=False, ended=True)
-        lost = PodStatus(
-            state="TERMINATED",
-            failure="NODE_LOST",
-            message="the supervisor of the task was killed, and the task with it",
-        )
-        pods = tuple(pod if pod.state == "TERMINATED" else lost for pod in status.pods)
-        return Status(pods=pods, stopped=status.stopped, ended=True)
-
-    def _pods_seen(self, run: _Run, status: Status | None) -> tuple[PodSeen, ...]:
-        begun: PodState = "STARTING" if run.watch is not None else "PULLING"
-        pods = status.pods if status is not None else (PodStatus(state=begun),) * len(run.assignment.pods)
-        return tuple(
-            PodSeen(
-                name=name,
-                state=pod.state,
-                node=self._machine.node,
-                addresses=(self._machine.settings.address,),
-                devices=devices,
-                exit_code=pod.exit_code,
-                failure=pod.failure,
-                message=pod.message,
-            )
-            for name, devices, pod in zip(run.assignment.pods, run.assignment.devices, pods, strict=True)
-        )
-
     def _hinted(self, name: str) -> None:
-        for allocation in self._runs:
+        for allocation in list(self._runs):
             if token(allocation) == name:
                 self._look_at(allocation)
 
@@ -318,11 +254,11 @@ class ProcessBackend:
         if run is None:
             return
         status = run.status()
-        for rank, pod in enumerate(self._shipped_pods(run) if status is not None else ()):
-            seen = status.pods[rank] if status is not None else None
-            if seen is not None and seen.state == "TERMINATED":
-                finish_output(pod.files, seen.exit_code)
-            self._shippers.keep(pod)
+        if status is not None:
+            for pod, seen in zip(self._shipped_pods(run), status.pods, strict=True):
+                if seen.state == "TERMINATED":
+                    finish_output(pod.files, seen.exit_code)
+                self._shippers.keep(pod)
         self._changed[allocation] = None
         self._wake.set()
 
@@ -347,45 +283,9 @@ class ProcessBackend:
 
 def delete_tree(path: Path) -> None:
     """Delete a directory with all that tasks left in it, read-only directories included."""
-    for directory, _, _ in os.walk(path):
-        os.chmod(directory, 0o700)
+    for directory, names, _ in os.walk(path):
+        for name in names:
+            below = os.path.join(directory, name)
+            if not os.path.islink(below):
+                os.chmod(below, 0o700)
     shutil.rmtree(path)
-
-
-@asynccontextmanager
-async def open_process_backend(
-    *, pool: str, settings: ProcessSettings, tasks: TaskSettings, clock: Clock, environ: Mapping[str, str]
-) -> AsyncIterator[ProcessBackend]:
-    """The backend of this machine for the duration of the block; tasks outlive it.
-
-    Raises CannotIsolate when the machine does not allow it, InvalidRequest for settings that cannot work, and
-    FailedPrecondition when another launcher uses the state directory.
-    """
-    with_user_namespace = await find_way(os.path.realpath(sys.executable), IMPORT_ROOT)
-    state = StateFiles(Path(settings.state_dir).resolve())
-    state.make()
-    lock = try_lock(state.lock)
-    if lock is None:
-        raise FailedPrecondition(f"another launcher is using the state directory {state.root}")
-    cert = tasks.master_cert_file
-    machine = Machine(
-        settings=settings,
-        tasks=tasks,
-        state_dir=str(state.root),
-        node=settings.node_name or os.uname().nodename,
-        python=find_python(settings.python),
-        with_user_namespace=with_user_namespace,
-        may_change_user=os.geteuid() == 0 and not with_user_namespace,
-        changes=str(state.changes),
-        environ=dict(environ),
-        scripts=load_scripts(),
-        master_cert=Path(cert).read_bytes() if cert is not None and cert != "noverify" else None,
-    )
-    slots = settings.slots if settings.slots is not None else os.cpu_count() or 1
-    backend = ProcessBackend(pool=pool, machine=machine, state=state, slots=slots, clock=clock)
-    try:
-        await backend.adopt()
-        yield backend
-    finally:
-        await backend.close()
-        os.close(lock)

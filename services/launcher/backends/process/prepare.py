@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from services.launcher.backends.process.records import (
     PodPlan,
 )
 from services.launcher.backends.process.settings import ProcessSettings
+from services.launcher.backends.process.spawning import PYTHON
 from services.launcher.backends.process.view import image_environment, pod_mounts
 from services.launcher.container.command import container_argv
 from services.launcher.container.environment import PodIdentity, oversized_variables, task_environment
@@ -97,7 +97,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         wrapper_log=str(files.wrapper_log),
         argv=container_argv(
             spec,
-            python=os.path.realpath(sys.executable),
+            python=PYTHON,
             when_full="block",
             cap_bytes=machine.settings.max_unshipped_bytes,
         ),
@@ -110,7 +110,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
             wheels_dir=machine.settings.wheels_dir,
             visible=(
                 *installation_roots(machine.python),
-                *installation_roots(sys.executable),
+                *installation_roots(PYTHON),
                 *machine.settings.visible_paths,
             ),
             placed=placed,

@@ -22,7 +22,7 @@ The process backend gives every task a /run/determined of its own in a mount nam
     kernel.unprivileged_userns_clone=1; on Ubuntu from 23.10 on also kernel.apparmor_restrict_unprivileged_userns=0"""
 
 
-class CannotIsolate(Exception):  # noqa: N818  reads as what it says
+class CannotIsolate(Exception):
     """Neither root's way nor that of user namespaces works; the message says what to do."""
 
 

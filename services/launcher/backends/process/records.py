@@ -148,13 +148,13 @@ class AllocationFiles:
 class StateFiles:
     """The state directory of a launcher."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.allocations = root / "allocations"
-        self.trash = root / "trash"
+    def __init__(self, root: str) -> None:
+        self.root = Path(os.path.abspath(root))
+        self.allocations = self.root / "allocations"
+        self.trash = self.root / "trash"
         """Directories that have been given up, until they are deleted."""
-        self.changes = root / "changes"
-        self.lock = root / "launcher.lock"
+        self.changes = self.root / "changes"
+        self.lock = self.root / "launcher.lock"
 
     def allocation(self, allocation: str) -> AllocationFiles:
         return AllocationFiles(self.allocations / token(allocation))

@@ -10,16 +10,14 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 import structlog
 from msgspec import Struct
 
-from services.launcher import files as scripts
 from services.launcher.backends.process.records import PodFiles, holder
+from services.launcher.backends.process.spawning import spawn_shipper
 from services.launcher.backends.process.trees import send
 from services.launcher.backends.process.watching import ProcessWatch
 from services.launcher.container.settings import TaskSettings
@@ -28,7 +26,6 @@ from services.launcher.files.capture import is_sealed, seal
 log = structlog.get_logger()
 
 RESTART_PAUSE_S: Final = 5.0
-SCRIPT: Final = str(Path(scripts.__file__).with_name("ship.py"))
 
 
 class ShippedPod(Struct, frozen=True, kw_only=True):
@@ -119,19 +116,8 @@ class Shippers:
             "--node": pod.node,
             "--restart": "0",
             "--ca-file": self._tasks.master_cert_file or "",
-            "--server-name": "",
         }
-        argv = [os.path.realpath(sys.executable), "-I", "-S", SCRIPT]
-        argv += [text for flag in flags.items() for text in flag]
-        with (pod.files.ship / "ship.log").open("ab") as output:
-            return subprocess.Popen(  # noqa: S603  our own script
-                [*argv, "--delete-shipped"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=output,
-                start_new_session=True,
-                cwd="/",
-            )
+        return spawn_shipper(pod.files, [text for flag in flags.items() for text in flag] + ["--delete-shipped"])
 
 
 def is_shipped(files: PodFiles) -> bool:

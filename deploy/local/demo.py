@@ -1,0 +1,96 @@
+"""``make demo``: start everything, run a real search through the unmodified ``det``, show what came of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from deploy.local import system
+from deploy.local.layout import Layout, Options
+from deploy.local.options import CannotStart
+
+ROOT: Final = Path(__file__).parents[2]
+CLIENT: Final = ROOT / ".venv-client" / "bin"
+EXAMPLE: Final = ROOT / "examples" / "digits"
+LOG_LINES: Final = 6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", help="state folder (default: .resolute)")
+    parser.add_argument("--port", type=int, help="port of the api; 0 for a free one")
+    parsed = parser.parse_args()
+    layout = Layout.at(parsed.state)
+    start = argparse.Namespace(host="127.0.0.1", port=parsed.port, slots=None, python=None, config=None)
+    try:
+        started_at = time.monotonic()
+        options = system.start(layout, start)
+    except CannotStart as error:
+        sys.exit(f"demo: {error}")
+    say(f"PostgreSQL, NATS and four services run, ready after {time.monotonic() - started_at:.1f} s")
+    sys.exit(Demo(options).run())
+
+
+class Demo:
+    def __init__(self, options: Options) -> None:
+        self._master = options.master_url
+        self._environment = {**os.environ, "DET_MASTER": options.master_url}
+
+    def run(self) -> int:
+        created = self.det("experiment", "create", str(EXAMPLE / "search.yaml"), str(EXAMPLE))
+        found = re.search(r"Created experiment (\d+)", created)
+        if found is None:
+            say(f"the experiment was not created:\n{created}")
+            return 1
+        experiment = found.group(1)
+        waited_from = time.monotonic()
+        self.det("experiment", "wait", "--polling-interval", "1", experiment)
+        say(f"the search took {time.monotonic() - waited_from:.0f} s")
+
+        # The same client once more, as a library.
+        report = [str(CLIENT / "python"), str(Path(__file__).with_name("demo_report.py")), experiment]
+        outcome = subprocess.run(report, env=self._environment, check=False)
+        self.det("experiment", "logs", "--tail", str(LOG_LINES), experiment)
+        say("the system goes on running; try next:")
+        print(
+            f"  export DET_MASTER={self._master} PATH={CLIENT.relative_to(ROOT)}:.venv/bin:$PATH\n"
+            f"  det experiment describe {experiment}\n"
+            "  det experiment create examples/digits/one.yaml examples/digits -f\n"
+            "  det job list\n"
+            "  resolute events          # in another terminal\n"
+            "  resolute status; resolute down"
+        )
+        return outcome.returncode
+
+    def det(self, *arguments: str) -> str:
+        """Run ``det``, showing it. Ends the demo when it fails."""
+        say(f"det {' '.join(argument.replace(f'{ROOT}/', '') for argument in arguments)}")
+        process = subprocess.Popen(
+            [str(CLIENT / "det"), *arguments],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            print(f"  {line}", end="", flush=True)
+            lines.append(line)
+        if process.wait() != 0:
+            sys.exit(f"demo: det {arguments[0]} {arguments[1]} failed; logs are in the state folder")
+        return "".join(lines)
+
+
+def say(text: str) -> None:
+    print(f"\n==> {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Asking for files of checkpoints to be deleted: a task of the scheduler does it, with the rights of the owner.
+
+Source: spec/experiments.md 10.4 and 10.5.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Row, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.checkpoints.retention import checkpoints_to_delete, policy_of
+from libs.db.gc_candidates import gc_candidates
+from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
+from libs.errors import FailedPrecondition, InvalidRequest, NotFound
+from libs.tasks.checkpoint_gc import EVERYTHING
+from services.api.access.rules import require_owner_or_admin
+from services.api.actions.locked_experiments import change, lock_experiment
+from services.api.http.credentials import Principal
+
+
+async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs: Sequence[str]) -> None:
+    """Ask for the files that match any of ``globs`` to be deleted from each checkpoint; returns before it is done.
+
+    No globs delete nothing and refresh the lists of files. Raises InvalidRequest, NotFound, FailedPrecondition.
+    """
+    _check_globs(globs)
+    grouped: dict[tuple[int, int | None], list[str]] = defaultdict(list)
+    for row in await _find(connection, uuids):
+        if row.experiment_id is None:
+            raise FailedPrecondition(f"checkpoint '{row.uuid}' belongs to no experiment")
+        grouped[row.experiment_id, row.storage_id].append(row.uuid)
+    for experiment_id in sorted({experiment_id for experiment_id, _ in grouped}):
+        locked = await lock_experiment(connection, experiment_id)
+        for (owner, storage_id), group in grouped.items():
+            if owner == experiment_id:
+                await _request(connection, experiment_id, storage_id, group, globs)
+        await change(connection, locked, "edited")  # so that the scheduler looks
+
+
+async def apply_retention_policy(
+    connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]
+) -> None:
+    """Ask for everything to be deleted that the policy in ``config`` does not keep. The experiment is locked."""
+    candidates = await gc_candidates(connection, experiment_id, config)
+    grouped: dict[int | None, list[str]] = defaultdict(list)
+    for unwanted in checkpoints_to_delete(candidates, policy_of(config)):
+        grouped[unwanted.storage_id].append(unwanted.uuid)
+    for storage_id, uuids in grouped.items():
+        await _request(connection, experiment_id, storage_id, uuids, EVERYTHING)
+
+
+async def delete_tensorboard_files(connection: AsyncConnection, experiment_id: int, principal: Principal) -> None:
+    """Ask for the TensorBoard files of an experiment to be deleted. Raises NotFound, PermissionDenied."""
+    locked = await lock_experiment(connection, experiment_id)
+    require_owner_or_admin(principal, locked.owner_id, "delete TensorBoard files of an experiment")
+    await connection.execute(
+        insert(checkpoint_gc_requests).values(experiment_id=experiment_id, delete_tensorboards=True)
+    )
+    await change(connection, locked, "edited")
+
+
+def _check_globs(globs: Iterable[str]) -> None:
+    for glob in globs:
+        if not glob:
+            raise InvalidRequest("cannot have empty string glob")
+        if ".." in glob:
+            raise InvalidRequest(f"glob '{glob}' cannot contain '..'")
+
+
+async def _find(connection: AsyncConnection, uuids: Sequence[str]) -> Sequence[Row[Any]]:
+    wanted = list(dict.fromkeys(uuids))
+    found = await connection.execute(
+        select(checkpoints.c.uuid, checkpoints.c.experiment_id, checkpoints.c.storage_id).where(
+            checkpoints.c.uuid.in_(wanted)
+        )
+    )
+    by_uuid = {row.uuid: row for row in found}
+    unknown = [uuid for uuid in wanted if uuid not in by_uuid]
+    if unknown:
+        raise UnknownCheckpoints(unknown)
+    return [by_uuid[uuid] for uuid in wanted]
+
+
+class UnknownCheckpoints(NotFound):
+    """Some of the checkpoints a request names do not exist."""
+
+    def __init__(self, uuids: Sequence[str]) -> None:
+        super().__init__("checkpoint" if len(uuids) == 1 else "checkpoints", ", ".join(uuids))
+
+
+async def _request(
+    connection: AsyncConnection, experiment_id: int, storage_id: int | None, uuids: Sequence[str], globs: Sequence[str]
+) -> None:
+    await connection.execute(
+        insert(checkpoint_gc_requests).values(
+            experiment_id=experiment_id, storage_id=storage_id, uuids=list(uuids), globs=list(globs)
+        )
+    )

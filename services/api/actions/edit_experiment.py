@@ -1,0 +1,150 @@
+"""Changing what an experiment is called, how it is scheduled and what is kept of it.
+
+Source: spec/experiments.md 6 (edit, labels, retain logs); spec/scheduling.md 6.3.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+from sqlalchemy import Row, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.outbox import announce
+from libs.db.tables.tasks import jobs
+from libs.db.tables.trials import trials
+from libs.errors import FailedPrecondition, InvalidRequest
+from libs.events.changes import JobChanged
+from libs.states.experiment import TERMINAL
+from services.api.actions.checkpoint_files import apply_retention_policy
+from services.api.actions.locked_experiments import change, check_live, lock_experiment
+from services.api.wire.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
+
+KEEP_FOR_EVER: Final = -1
+MOST_DAYS: Final = 32767
+
+
+async def edit(connection: AsyncConnection, experiment_id: int, patch: PatchExperiment) -> None:
+    """Change what ``patch`` sets.
+
+    Raises InvalidRequest; NotFound also for resources of an experiment that has ended.
+    """
+    row = await lock_experiment(connection, experiment_id)
+    values: dict[str, Any] = {}
+    config: dict[str, Any] = copy.deepcopy(row.config)
+    _rename(config, patch)
+    if patch.notes is not UNSET:
+        values["notes"] = patch.notes
+    if patch.resources is not UNSET:
+        check_live(row)
+        config["resources"] = changed_resources(config["resources"], patch.resources)
+        await _requeue(connection, row, config["resources"])
+    if patch.checkpoint_storage is not UNSET:
+        config["checkpoint_storage"] = changed_storage(config["checkpoint_storage"], patch.checkpoint_storage)
+    if config != row.config:
+        values["config"] = config
+    if values:
+        await change(connection, row, "edited", **values)
+    if patch.checkpoint_storage is not UNSET and row.state in TERMINAL:
+        await apply_retention_policy(connection, experiment_id, config)
+
+
+async def put_label(connection: AsyncConnection, experiment_id: int, label: str) -> list[str]:
+    """Add a label, unless it is there; returns all. Raises InvalidRequest for a blank one."""
+    if not label.strip():
+        raise InvalidRequest("a label must not be empty")
+    row = await lock_experiment(connection, experiment_id)
+    present = list(row.config.get("labels") or [])
+    if label not in present:
+        await _set_labels(connection, row, present := [*present, label])
+    return present
+
+
+async def delete_label(connection: AsyncConnection, experiment_id: int, label: str) -> list[str]:
+    """Remove a label, if it is there; returns those that are left."""
+    row = await lock_experiment(connection, experiment_id)
+    present = list(row.config.get("labels") or [])
+    left = [other for other in present if other != label]
+    if left != present:
+        await _set_labels(connection, row, left)
+    return left
+
+
+async def retain_logs(connection: AsyncConnection, experiment_id: int, num_days: int) -> None:
+    """How long the logs of its trials are kept, in days. Raises FailedPrecondition unless it has ended."""
+    check_days(num_days)
+    row = await lock_experiment(connection, experiment_id)
+    if row.state not in TERMINAL:
+        raise FailedPrecondition(f"experiment in non terminal state '{row.state}', try again later")
+    await connection.execute(
+        update(trials).where(trials.c.experiment_id == experiment_id).values(log_retention_days=num_days)
+    )
+
+
+def check_days(num_days: int) -> None:
+    """Raise InvalidRequest unless logs can be kept for so many days."""
+    if not KEEP_FOR_EVER <= num_days <= MOST_DAYS:
+        raise InvalidRequest(f"num days must be between {KEEP_FOR_EVER} and {MOST_DAYS}, where -1 keeps logs for ever")
+
+
+def changed_resources(resources: Mapping[str, Any], patch: PatchResources) -> dict[str, Any]:
+    """The resources section after the change. Raises InvalidRequest for values that no configuration may have."""
+    changed = dict(resources)
+    if patch.priority is not UNSET:
+        if not 1 <= patch.priority <= 99:
+            raise InvalidRequest("priority must be between 1 and 99")
+        changed["priority"] = patch.priority
+    if patch.weight is not UNSET:
+        if not (patch.weight > 0 and math.isfinite(patch.weight)):
+            raise InvalidRequest("weight must be greater than 0")
+        changed["weight"] = patch.weight
+    if patch.max_slots is not UNSET:
+        slots = resources.get("slots_per_trial") or 0
+        if patch.max_slots is not None and patch.max_slots < slots:
+            raise InvalidRequest(f"max slots ({patch.max_slots}) must not be less than slots_per_trial ({slots})")
+        changed["max_slots"] = patch.max_slots
+    return changed
+
+
+def changed_storage(storage: Mapping[str, Any], patch: PatchCheckpointStorage) -> dict[str, Any]:
+    """The checkpoint_storage section after the change."""
+    wanted = {
+        "save_experiment_best": patch.save_experiment_best,
+        "save_trial_best": patch.save_trial_best,
+        "save_trial_latest": patch.save_trial_latest,
+    }
+    return {**storage, **{key: value for key, value in wanted.items() if value is not UNSET}}
+
+
+def _rename(config: dict[str, Any], patch: PatchExperiment) -> None:
+    if patch.name is not UNSET:
+        if not patch.name.strip():
+            raise InvalidRequest("`name` must not be an empty or whitespace string")
+        config["name"] = patch.name
+    # Clients send back what they got, and get "" for a description that was never given.
+    if patch.description is not UNSET and patch.description != (config.get("description") or ""):
+        config["description"] = patch.description
+    if patch.labels is not UNSET:
+        config["labels"] = list(dict.fromkeys(patch.labels))
+
+
+async def _set_labels(connection: AsyncConnection, row: Row[Any], labels: Sequence[str]) -> None:
+    await change(connection, row, "edited", config={**row.config, "labels": list(labels)})
+
+
+async def _requeue(connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any]) -> None:
+    """What the planner goes by is in the row of the job."""
+    priority, weight = resources["priority"], resources["weight"]
+    await connection.execute(
+        update(jobs)
+        .where(jobs.c.job_id == row.job_id)
+        .values(priority=priority, weight=weight, max_slots=resources["max_slots"])
+    )
+    pool = resources["resource_pool"]
+    await announce(
+        connection, JobChanged(job_id=row.job_id, what="changed", pool=pool, priority=priority, weight=weight)
+    )

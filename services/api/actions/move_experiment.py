@@ -1,0 +1,68 @@
+"""Taking an experiment, with all its trials, from one project to another.
+
+Source: spec/experiments.md 6 (move); spec/platform.md 8 (local ids).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.tasks import jobs, tasks
+from libs.db.tables.trials import trials
+from libs.db.tables.workspaces import projects
+from libs.errors import FailedPrecondition
+from services.api.access.rules import require_owner_or_admin
+from services.api.actions.experiment_place import check_may_grow, load_place, lock_place
+from services.api.actions.locked_experiments import change, lock_experiment
+from services.api.http.credentials import Principal
+
+
+async def move(
+    connection: AsyncConnection, experiment_id: int, destination_project_id: int, principal: Principal
+) -> None:
+    """Move it; its trials get new local ids, in the order of their ids. Already being there is fine.
+
+    Raises NotFound, PermissionDenied, and FailedPrecondition when something on the way is archived.
+    """
+    row = await lock_experiment(connection, experiment_id)
+    require_owner_or_admin(principal, row.owner_id, "move an experiment")
+    if row.archived:
+        raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be moved")
+    await check_may_leave(connection, row.project_id)
+    destination = await load_place(connection, destination_project_id)
+    check_may_grow(destination)
+    if destination.project_id == row.project_id:
+        return
+    await lock_place(connection, destination, exclusively=True)
+    await _renumber_trials(connection, experiment_id, destination.project_id)
+    for table in (jobs, tasks):
+        await connection.execute(
+            update(table).where(table.c.job_id == row.job_id).values(workspace_id=destination.workspace_id)
+        )
+    await change(connection, row, "moved", project_id=destination.project_id)
+
+
+async def check_may_leave(connection: AsyncConnection, project_id: int) -> None:
+    """Raise FailedPrecondition when experiments may not be taken out of the project."""
+    if (await load_place(connection, project_id)).archived:
+        raise FailedPrecondition(f"project ({project_id}) is archived and cannot have experiments moved from it")
+
+
+async def _renumber_trials(connection: AsyncConnection, experiment_id: int, project_id: int) -> None:
+    """Give the trials the next local ids of the project, whose row is locked."""
+    used = await connection.scalar(select(projects.c.max_local_id).where(projects.c.id == project_id)) or 0
+    position = func.row_number().over(order_by=trials.c.id)
+    numbered = (
+        select(trials.c.id, (used + position).label("local_id"))
+        .where(trials.c.experiment_id == experiment_id)
+        .subquery()
+    )
+    moved = await connection.execute(
+        update(trials)
+        .where(trials.c.id == numbered.c.id)
+        .values(project_id=project_id, local_id=numbered.c.local_id)
+    )
+    await connection.execute(
+        update(projects).where(projects.c.id == project_id).values(max_local_id=used + moved.rowcount)
+    )

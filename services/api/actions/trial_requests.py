@@ -1,0 +1,60 @@
+"""What users ask of a single trial.
+
+Source: spec/experiments.md 6 (kill trial, retain logs).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.outbox import announce
+from libs.db.tables.trials import trials
+from libs.errors import FailedPrecondition, NotFound
+from libs.events.changes import TrialChanged
+from libs.states.trial import TERMINAL, TrialState, asked_for
+from services.api.actions.edit_experiment import check_days
+from services.api.actions.locked_experiments import check_live, lock_experiment
+
+
+async def kill_trial(connection: AsyncConnection, trial_id: int) -> None:
+    """End it now; one that has ended stays as it is. Raises NotFound, also when its experiment has ended."""
+    experiment_id = await _experiment_of(connection, trial_id)
+    check_live(await lock_experiment(connection, experiment_id))
+    row = await _lock_trial(connection, trial_id)
+    state = asked_for(TrialState(row.state), TrialState.STOPPING_KILLED)
+    if state in TERMINAL:
+        return
+    await connection.execute(update(trials).where(trials.c.id == trial_id).values(state=state.value))
+    await announce(
+        connection,
+        TrialChanged(
+            trial_id=trial_id, experiment_id=experiment_id, what="state", state=state.value, restarts=row.restarts
+        ),
+    )
+
+
+async def retain_trial_logs(connection: AsyncConnection, trial_id: int, num_days: int) -> None:
+    """How long its logs are kept, in days. Raises NotFound, and FailedPrecondition unless it has ended."""
+    check_days(num_days)
+    row = await _lock_trial(connection, trial_id)
+    if row.state not in TERMINAL:
+        raise FailedPrecondition(f"trial in non terminal state '{row.state}', try again later")
+    await connection.execute(update(trials).where(trials.c.id == trial_id).values(log_retention_days=num_days))
+
+
+async def _experiment_of(connection: AsyncConnection, trial_id: int) -> int:
+    found = await connection.execute(select(trials.c.experiment_id).where(trials.c.id == trial_id))
+    experiment_id: int | None = found.scalar_one_or_none()
+    if experiment_id is None:
+        raise NotFound("trial", trial_id)
+    return experiment_id
+
+
+async def _lock_trial(connection: AsyncConnection, trial_id: int) -> Row[Any]:
+    row = (await connection.execute(select(trials).where(trials.c.id == trial_id).with_for_update())).one_or_none()
+    if row is None:
+        raise NotFound("trial", trial_id)
+    return row

@@ -1,0 +1,90 @@
+"""Raw metrics, report by report (spec/experiments.md 9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.engine import Database
+from libs.db.tables.experiments import experiments
+from libs.db.tables.metrics import metrics
+from libs.db.tables.trials import trials
+from libs.errors import InvalidRequest, NotFound
+from services.api.wire.base import struct_value, timestamp_ms
+from services.api.wire.metrics import GetMetricsResponse, MetricsReport
+
+PAGE_ROWS: Final = 1000
+
+
+async def read_metrics(
+    db: Database, trial_ids: Sequence[int], *, group: str = "", size: int = 0
+) -> AsyncIterator[Sequence[GetMetricsResponse]]:
+    """The reports of trials that were not rolled back: by trial, run, step and time, in pages of ``size``.
+
+    group  '' is every group, profiling included
+    What is there when a trial's turn comes is read; no row is skipped or repeated at the edge of a page.
+    Raises InvalidRequest without trials or for a negative size, NotFound for an unknown trial, before the first page.
+    """
+    if not trial_ids:
+        raise InvalidRequest("must specify at least one trialId")
+    if size < 0:
+        raise InvalidRequest("size must be >= 0")
+    wanted = sorted(set(trial_ids))
+    async with db.read() as connection:
+        known = set((await connection.execute(select(trials.c.id).where(trials.c.id.in_(wanted)))).scalars())
+    for trial_id in wanted:
+        if trial_id not in known:
+            raise NotFound("trial", trial_id)
+    page_rows = min(size or PAGE_ROWS, PAGE_ROWS)
+    for trial_id in wanted:
+        async with db.read() as connection:
+            ids = await _row_ids(connection, trial_id, group)
+        for start in range(0, len(ids), page_rows):
+            async with db.read() as connection:
+                page = await _reports(connection, trial_id, ids[start : start + page_rows])
+            if page:
+                yield [GetMetricsResponse(metrics=page)]
+
+
+async def _row_ids(connection: AsyncConnection, trial_id: int, group: str) -> Sequence[int]:
+    columns = metrics.c
+    query = select(columns.id).where(columns.trial_id == trial_id, ~columns.archived)
+    if group:
+        query = query.where(columns.metric_group == group)
+    rows = await connection.execute(query.order_by(columns.trial_run_id, columns.total_batches, columns.id))
+    return rows.scalars().all()
+
+
+async def _reports(connection: AsyncConnection, trial_id: int, ids: Sequence[int]) -> list[MetricsReport]:
+    """Those of ``ids`` that were not rolled back since, in the same order."""
+    query = select(metrics).where(metrics.c.trial_id == trial_id, metrics.c.id.in_(ids), ~metrics.c.archived)
+    by_id = {row.id: row for row in await connection.execute(query)}
+    return [
+        MetricsReport(
+            trial_id=trial_id,
+            end_time=timestamp_ms(row.end_time),
+            metrics=struct_value(row.metrics),
+            total_batches=row.total_batches or 0,
+            id=row.id,
+            trial_run_id=row.trial_run_id,
+            group=row.metric_group,
+        )
+        for ident in ids
+        if (row := by_id.get(ident)) is not None
+    ]
+
+
+async def best_searcher_metric(connection: AsyncConnection, experiment_id: int) -> float | None:
+    """The best searcher metric of all trials of an experiment; None before the first. Raises NotFound."""
+    if await connection.scalar(select(experiments.c.id).where(experiments.c.id == experiment_id)) is None:
+        raise NotFound("experiment", experiment_id)
+    best: float | None = await connection.scalar(
+        select(trials.c.searcher_metric_value)
+        .where(trials.c.experiment_id == experiment_id, trials.c.searcher_metric_signed.is_not(None))
+        .order_by(trials.c.searcher_metric_signed, trials.c.id)
+        .limit(1)
+    )
+    return best

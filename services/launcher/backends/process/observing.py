@@ -1,0 +1,65 @@
+"""What was written down about an allocation, as an observation (pure)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.events.observations import AllocationObserved, PodSeen, PodState
+from services.launcher.backends.process.records import Assignment, PodStatus, Status, Stop
+
+LOST: Final = PodStatus(
+    state="TERMINATED", failure="NODE_LOST", message="the supervisor of the task was killed, and the task with it"
+)
+
+
+def is_over(assignment: Assignment, status: Status | None) -> bool:
+    """Whether nothing of the allocation runs any more, or ever will."""
+    return bool(assignment.refusal) or (status is not None and status.ended)
+
+
+def observed(
+    assignment: Assignment, status: Status | None, *, begun: PodState, node: str, address: str
+) -> AllocationObserved:
+    """The observation, with revision 0. ``begun`` is the state of pods of which nothing is known yet."""
+    states = status.pods if status is not None else (PodStatus(state=begun),) * len(assignment.pods)
+    pods = tuple(
+        PodSeen(
+            name=name,
+            state=state.state,
+            node=node,
+            addresses=(address,),
+            devices=devices,
+            exit_code=state.exit_code,
+            failure=state.failure,
+            message=state.message,
+        )
+        for name, devices, state in zip(assignment.pods, assignment.devices, states, strict=True)
+    )
+    return AllocationObserved(
+        allocation=assignment.order.allocation,
+        pool=assignment.order.pool,
+        revision=0,
+        pods=() if assignment.refusal else pods,
+        num_pods=len(assignment.pods),
+        gone=is_over(assignment, status),
+        stopped=status is not None and status.stopped,
+        failure="LAUNCH_ERROR" if assignment.refusal else "",
+        message=assignment.refusal,
+    )
+
+
+def status_without_supervisor(
+    assignment: Assignment, status: Status | None, stop: Stop | None, last_words: str
+) -> Status:
+    """How an allocation ended whose supervisor did not live to say so.
+
+    status      the last it said; None when it never said anything, and so never started a pod
+    last_words  what it printed
+    """
+    if status is None:
+        never = PodStatus(state="TERMINATED", failure="ABORTED", message=f"supervisor failed: {last_words}")
+        return Status(pods=(never,) * len(assignment.pods), stopped=stop is not None and stop.ordered, ended=True)
+    pods = tuple(pod if pod.state == "TERMINATED" else LOST for pod in status.pods)
+    was_whole = all(pod.state != "TERMINATED" for pod in status.pods)
+    stopped = status.stopped or (stop is not None and stop.ordered and was_whole)
+    return Status(pods=pods, stopped=stopped, ended=True)

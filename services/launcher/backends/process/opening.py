@@ -1,0 +1,68 @@
+"""Finds out what this machine allows, and opens the process backend on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from libs.clock import Clock
+from libs.errors import FailedPrecondition, InvalidRequest
+from services.launcher.backends.process.backend import ProcessBackend
+from services.launcher.backends.process.prepare import Machine, find_python
+from services.launcher.backends.process.probe import find_way
+from services.launcher.backends.process.records import StateFiles, try_lock
+from services.launcher.backends.process.settings import ProcessSettings
+from services.launcher.backends.process.spawning import IMPORT_ROOT, PYTHON
+from services.launcher.container.settings import TaskSettings
+from services.launcher.files import load_scripts
+
+
+@asynccontextmanager
+async def open_process_backend(
+    *, pool: str, settings: ProcessSettings, tasks: TaskSettings, clock: Clock, environ: Mapping[str, str]
+) -> AsyncIterator[ProcessBackend]:
+    """The backend of this machine for the duration of the block; tasks outlive it.
+
+    environ  the launcher's environment, of which tasks get a little
+    Raises CannotIsolate when the machine does not allow it, InvalidRequest for settings that cannot work, and
+    FailedPrecondition when another launcher uses the state directory.
+    """
+    with_user_namespace = await find_way(PYTHON, IMPORT_ROOT)
+    state = StateFiles(settings.state_dir)
+    state.make()
+    lock = try_lock(state.lock)
+    if lock is None:
+        raise FailedPrecondition(f"another launcher is using the state directory {state.root}")
+    machine = Machine(
+        settings=settings,
+        tasks=tasks,
+        state_dir=str(state.root),
+        node=settings.node_name or os.uname().nodename,
+        python=find_python(settings.python),
+        with_user_namespace=with_user_namespace,
+        may_change_user=os.geteuid() == 0 and not with_user_namespace,
+        changes=str(state.changes),
+        environ=dict(environ),
+        scripts=load_scripts(),
+        master_cert=read_cert(tasks.master_cert_file),
+    )
+    slots = settings.slots if settings.slots is not None else os.cpu_count() or 1
+    backend = ProcessBackend(pool=pool, machine=machine, state=state, slots=slots, clock=clock)
+    try:
+        await backend.adopt()
+        yield backend
+    finally:
+        await backend.close()
+        os.close(lock)
+
+
+def read_cert(path: str | None) -> bytes | None:
+    """The certificates that tasks get as a file. Raises InvalidRequest when they cannot be read."""
+    if path is None or path == "noverify":
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"tasks.master_cert_file {path} cannot be read: {error.strerror}") from error

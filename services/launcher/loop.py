@@ -1,0 +1,179 @@
+"""Watches the orders of a pool, has the backend make them so, and reports what it sees.
+
+Three loops share one picture and never wait for one another: orders come in, steps are taken (one at a time for each
+allocation), observations go out. Each can be repeated at any point, so a launcher that was killed just begins again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Final
+
+import msgspec
+import structlog
+
+from libs.bus import Bus, KvChange, SnapshotEnd
+from libs.clock import Clock
+from libs.events.orders import Order
+from libs.events.subjects import ORDERS_BUCKET, order_key, orders_of
+from libs.telemetry import counter
+from services.launcher.backends.protocol import Backend
+from services.launcher.reconcile import Remove, ReportGone, Start, Step, Stop, steps
+from services.launcher.reports import Reports
+from services.launcher.settings import LoopSettings
+
+log = structlog.get_logger()
+
+STEPS_TAKEN: Final = counter("resolute_launcher_steps_total", "Steps taken to make orders true", "step", "outcome")
+
+
+class OrderLoop:
+    def __init__(
+        self, *, pool: str, bus: Bus, backend: Backend, reports: Reports, clock: Clock, settings: LoopSettings
+    ) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._backend = backend
+        self._reports = reports
+        self._clock = clock
+        self._settings = settings
+        self._orders: dict[str, Order] = {}
+        """By key of the bucket, as are the others."""
+        self._unreadable: set[str] = set()
+        self._missing: dict[str, float] = {}
+        """Keys without an order that nobody withdrew in our sight, and until when they are left alone."""
+        self._in_step: set[str] = set()
+        self._look_after_step: set[str] = set()
+        self._retry_at: dict[str, float] = {}
+        self._look = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run until cancelled. Steps under way are given up then; whoever comes next finds out how far they got."""
+        async with asyncio.TaskGroup() as tasks:
+            snapshot = asyncio.Event()
+            tasks.create_task(self._watch_orders(snapshot), name="orders")
+            tasks.create_task(self._watch_backend(), name="changes")
+            await snapshot.wait()
+            tasks.create_task(self._take_steps(tasks), name="steps")
+
+    async def _watch_orders(self, snapshot: asyncio.Event) -> None:
+        async with aclosing(self._bus.bucket(ORDERS_BUCKET).watch(orders_of(self._pool))) as changes:
+            async for change in changes:
+                if isinstance(change, SnapshotEnd):
+                    await self._compare(change.keys)
+                    if snapshot.is_set():
+                        # The link was in doubt, and what was told before may be lost with the server's disk.
+                        self._reports.repeat_all()
+                    snapshot.set()
+                else:
+                    self._take_in(change)
+                self._look.set()
+
+    def _take_in(self, change: KvChange) -> None:
+        key = change.key
+        if change.value is None:
+            if self._orders.pop(key, None) is not None or key in self._unreadable:
+                log.info("order.withdrawn", key=key)
+            self._unreadable.discard(key)
+            self._missing.pop(key, None)
+            return
+        try:
+            order = msgspec.json.decode(change.value, type=Order)
+        except msgspec.DecodeError as error:
+            # Whatever it meant, nothing is started or ended because of it.
+            log.error("order.unreadable", key=key, error=str(error))
+            self._unreadable.add(key)
+            return
+        if order_key(self._pool, order.allocation) != key:
+            log.error("order.misplaced", key=key, allocation=order.allocation)
+            self._unreadable.add(key)
+            return
+        self._unreadable.discard(key)
+        self._missing.pop(key, None)
+        self._orders[key] = order
+        log.info("order.seen", allocation=order.allocation, desired=order.desired, reason=order.reason)
+
+    async def _compare(self, keys: frozenset[str]) -> None:
+        """After a snapshot: what is not in it has no order, but perhaps only for the moment."""
+        self._unreadable &= keys
+        for key in self._orders.keys() - keys:
+            del self._orders[key]
+        until = self._now() + self._settings.absence_grace_s
+        existing = {order_key(self._pool, allocation) for allocation in await self._backend.existing()}
+        for key in existing - keys:
+            self._missing.setdefault(key, until)
+
+    async def _watch_backend(self) -> None:
+        async with aclosing(self._backend.changes()) as changes:
+            async for allocation in changes:
+                observation = await self._backend.observe(allocation)
+                if observation is not None:
+                    self._reports.observed(observation)
+                self._reports.capacity_changed()
+                self._look.set()
+
+    async def _take_steps(self, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            self._look.clear()
+            orders = {order.allocation: order for order in self._orders.values()}
+            existing = await self._backend.existing()
+            now = self._now()
+            untouchable = {
+                allocation
+                for allocation in existing
+                if (key := order_key(self._pool, allocation)) in self._unreadable or self._missing.get(key, now) > now
+            }
+            self._reports.keep({*orders, *existing})
+            self._missing = {key: until for key, until in self._missing.items() if until > now}
+            self._retry_at = {allocation: at for allocation, at in self._retry_at.items() if at > now}
+            for step in steps(orders, existing, untouchable):
+                if step.allocation in self._in_step:
+                    self._look_after_step.add(step.allocation)
+                elif self._retry_at.get(step.allocation, now) <= now:
+                    self._in_step.add(step.allocation)
+                    tasks.create_task(self._take(step), name=f"step {step.allocation}")
+            await self._wait(now)
+
+    async def _wait(self, now: float) -> None:
+        """Until something changed, or something that was put off is due."""
+        due = [at for at in (*self._retry_at.values(), *self._missing.values()) if at > now]
+        timeout = max(0.0, min(due) - self._now()) if due else None
+        try:
+            await asyncio.wait_for(self._look.wait(), timeout)
+        except TimeoutError:
+            return
+
+    async def _take(self, step: Step) -> None:
+        kind = type(step).__name__
+        try:
+            await self._do(step)
+        except Exception:
+            log.exception("step.failed", step=kind, allocation=step.allocation)
+            STEPS_TAKEN.labels(kind, "failed").inc()
+            self._retry_at[step.allocation] = self._now() + self._settings.retry_s
+            self._look_after_step.add(step.allocation)
+        else:
+            STEPS_TAKEN.labels(kind, "done").inc()
+            self._retry_at.pop(step.allocation, None)
+        self._in_step.discard(step.allocation)
+        # A stop that succeeded remains the step to take until the end is seen: looking at once would repeat it for ever.
+        if step.allocation in self._look_after_step or isinstance(step, Remove):
+            self._look_after_step.discard(step.allocation)
+            self._look.set()
+
+    async def _do(self, step: Step) -> None:
+        match step:
+            case Start(order=order):
+                log.info("allocation.start", allocation=order.allocation)
+                await self._backend.start(order)
+            case Stop(allocation=allocation, grace_s=grace_s, ordered=ordered):
+                await self._backend.stop(allocation, grace_s=grace_s, ordered=ordered)
+            case Remove(allocation=allocation):
+                log.info("allocation.remove", allocation=allocation)
+                await self._backend.remove(allocation)
+            case ReportGone(order=order):
+                self._reports.gone(order)
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()

@@ -1,0 +1,160 @@
+"""Tells the bus what a launcher sees: the newest of everything, again and again until the bus has it.
+
+What is seen while the bus is away replaces what was seen before, so nothing piles up and nothing that still matters is
+lost. Revisions grow by at least one, and begin at the present nanosecond, so that they also grow over restarts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+import msgspec
+import structlog
+
+from libs.bus import Bus, event_headers
+from libs.clock import Clock
+from libs.errors import Unavailable
+from libs.events import subjects
+from libs.events.capacity import PoolCapacity
+from libs.events.observations import AllocationObserved
+from libs.events.orders import Order
+from libs.telemetry import counter
+from services.launcher.settings import LoopSettings
+
+log = structlog.get_logger()
+
+PUBLISHED: Final = counter("resolute_launcher_observations_total", "Observations that the bus has acknowledged")
+
+
+class Reports:
+    def __init__(
+        self,
+        *,
+        pool: str,
+        bus: Bus,
+        capacity: Callable[[], Awaitable[PoolCapacity]],
+        clock: Clock,
+        settings: LoopSettings,
+    ) -> None:
+        """``capacity`` is asked whenever it is to be reported."""
+        self._pool = pool
+        self._bus = bus
+        self._capacity = capacity
+        self._clock = clock
+        self._settings = settings
+        self._said: dict[str, AllocationObserved] = {}
+        """The last observation of each allocation, with its revision, whether acknowledged or not."""
+        self._to_publish: dict[str, None] = {}
+        self._capacity_said: PoolCapacity | None = None
+        self._last_revision = 0
+        self._observations_due = asyncio.Event()
+        self._capacity_due = asyncio.Event()
+
+    def observed(self, observation: AllocationObserved) -> None:
+        """Report an observation, of which the revision does not count, if it says anything new."""
+        before = self._said.get(observation.allocation)
+        if before is not None and msgspec.structs.replace(before, revision=0) == observation:
+            return
+        self._said[observation.allocation] = msgspec.structs.replace(observation, revision=self._next_revision())
+        self._to_publish[observation.allocation] = None
+        self._observations_due.set()
+
+    def gone(self, order: Order) -> None:
+        """Report that nothing exists of an allocation that was ordered to stop."""
+        if order.allocation in self._said and self._said[order.allocation].gone:
+            return  # how it ended has been told, in more detail
+        num_pods = order.spec.num_pods if order.spec is not None else 1
+        self.observed(
+            AllocationObserved(
+                allocation=order.allocation, pool=self._pool, revision=0, num_pods=num_pods, gone=True, stopped=True
+            )
+        )
+
+    def repeat_all(self) -> None:
+        """Report the last observation of every allocation once more, and the capacity."""
+        for allocation, said in self._said.items():
+            self._said[allocation] = msgspec.structs.replace(said, revision=self._next_revision())
+            self._to_publish[allocation] = None
+        self._capacity_said = None
+        self._observations_due.set()
+        self._capacity_due.set()
+
+    def keep(self, allocations: Collection[str]) -> None:
+        """Forget what was said of other allocations, once the bus has it."""
+        for allocation in self._said.keys() - set(allocations) - self._to_publish.keys():
+            del self._said[allocation]
+
+    def capacity_changed(self) -> None:
+        """Report the capacity, if it is another."""
+        self._capacity_due.set()
+
+    async def publish_observations(self) -> None:
+        """Run until cancelled."""
+        while True:
+            await self._observations_due.wait()
+            self._observations_due.clear()
+            while self._to_publish:
+                allocation = next(iter(self._to_publish))
+                observation = self._said[allocation]
+                try:
+                    await self._publish(observation)
+                except Unavailable as error:
+                    log.warning("observation.not_published", allocation=allocation, error=str(error))
+                    await asyncio.sleep(self._settings.retry_s)
+                    continue
+                if self._said[allocation].revision == observation.revision:
+                    del self._to_publish[allocation]
+
+    async def publish_capacity(self) -> None:
+        """Run until cancelled."""
+        while True:
+            self._capacity_due.clear()
+            capacity = await self._capacity()
+            try:
+                await self._bus.bucket(subjects.CAPACITY_BUCKET).put(
+                    subjects.capacity_key(self._pool), msgspec.json.encode(capacity)
+                )
+                self._capacity_said = capacity
+            except Unavailable as error:
+                log.warning("capacity.not_published", error=str(error))
+                await asyncio.sleep(self._settings.retry_s)
+                continue
+            await self._until_capacity_is_another()
+
+    async def _until_capacity_is_another(self) -> None:
+        """Until there is something to report, or nothing was reported for so long that readers might wonder."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.capacity_interval_s
+        while True:
+            try:
+                await asyncio.wait_for(self._capacity_due.wait(), deadline - loop.time())
+            except TimeoutError:
+                return
+            self._capacity_due.clear()
+            said = self._capacity_said
+            if said is None or msgspec.structs.replace(await self._capacity(), seen_at=said.seen_at) != said:
+                return
+
+    async def _publish(self, observation: AllocationObserved) -> None:
+        headers = event_headers(
+            id=f"{observation.allocation}/{observation.revision}",
+            type="allocation.observed",
+            source=f"/resolute/launcher/{self._pool}",
+            time=self._clock.now(),
+        )
+        subject = subjects.event("allocation", observation.allocation, "observed")
+        await self._bus.publish(subject, msgspec.json.encode(observation), headers=headers)
+        PUBLISHED.inc()
+        log.info(
+            "observation.published",
+            allocation=observation.allocation,
+            states=[pod.state for pod in observation.pods],
+            gone=observation.gone,
+        )
+
+    def _next_revision(self) -> int:
+        now_ns = int(self._clock.now().timestamp() * 1_000_000) * 1000
+        self._last_revision = max(self._last_revision + 1, now_ns)
+        return self._last_revision

@@ -1,0 +1,33 @@
+"""Settings of a launcher; ``libs/settings.py`` says where they come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from libs.bus import BusSettings
+from libs.telemetry import TelemetrySettings
+from services.launcher.backends.process.settings import ProcessSettings
+from services.launcher.container.settings import TaskSettings
+
+
+class LoopSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    absence_grace_s: Annotated[float, Meta(ge=0)] = 30.0
+    """How long an order may be missing without having been withdrawn, before what runs without it is ended. A bus that
+    lost its disk has no orders until the scheduler has written them again."""
+    retry_s: Annotated[float, Meta(gt=0)] = 1.0
+    """Pause before a step or a report that failed is tried again."""
+    capacity_interval_s: Annotated[float, Meta(gt=0)] = 30.0
+    """Longest time between two reports of the capacity; changes are reported at once."""
+
+
+class LauncherSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pool: str = "default"
+    """The resource pool whose orders this launcher carries out."""
+    backend: Literal["process"] = "process"
+    bus: BusSettings = field(default_factory=BusSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
+    process: ProcessSettings = field(default_factory=ProcessSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)

@@ -1,0 +1,102 @@
+"""The rows of a pool as the planner wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import select, text
+
+from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
+from libs.db.engine import Connection
+from libs.db.tables.cluster import node_overrides
+from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
+
+_PENDING: Final = text("""
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
+           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots
+    FROM allocations a LEFT JOIN jobs j ON j.job_id = a.job_id
+    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
+""")
+_HELD: Final = text("""
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods
+    FROM allocations a
+    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
+""")
+
+
+class LoadedPool(Struct, frozen=True):
+    snapshot: PoolSnapshot
+    wait_reasons: Mapping[str, str]
+    """What pending allocations say they wait for."""
+
+
+async def load_pool(
+    connection: Connection, pool: PoolConfig, *, cluster: ClusterConfig, capacity: PoolCapacity | None
+) -> LoadedPool:
+    """Everything that is pending or held in the pool; empty of held ones when nothing is pending."""
+    parameters = {"pool": pool.pool_name}
+    pending = list((await connection.execute(_PENDING, parameters)).mappings())
+    if not pending:
+        return LoadedPool(PoolSnapshot(nodes=None), {})
+    held = list((await connection.execute(_HELD, parameters)).mappings())
+    excluded = set((await connection.execute(select(node_overrides.c.node))).scalars())
+    scheduler: SchedulerConfig = cluster.scheduler_of(pool)
+    default_priority = cluster.default_priority(pool.pool_name)
+    snapshot = PoolSnapshot(
+        nodes=None if capacity is None else nodes_of(capacity, excluded),
+        held=tuple(held_of(row) for row in held),
+        pending=tuple(request_of(row, default_priority) for row in pending),
+        max_slots_by_job={row["job_id"]: row["max_slots"] for row in pending if row["max_slots"] is not None},
+        quota_slots=None if capacity is None else capacity.quota_slots,
+        larger_priority_first=cluster.resource_manager.type == "kubernetes",
+        fitting=scheduler.fitting_policy,
+    )
+    return LoadedPool(snapshot, {row["allocation_id"]: row["wait_reason"] for row in pending})
+
+
+def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node, ...]:
+    """The nodes with what foreign containers leave of them; ``excluded`` are those an administrator has disabled."""
+    disabled = frozenset(excluded)
+    return tuple(
+        Node(
+            name=node.name,
+            slots=node.slots - _foreign(node),
+            max_aux=capacity.max_aux_containers_per_node,
+            available=node.enabled and not node.draining and node.name not in disabled,
+        )
+        for node in capacity.nodes
+    )
+
+
+def _foreign(node: NodeCapacity) -> int:
+    return sum(device.container is not None and device.allocation is None for device in node.devices)
+
+
+def held_of(row: Mapping[Any, Any]) -> Held:
+    """Where the pods are: where they were seen, or else where the planner saw room. Ended pods hold nothing."""
+    slots = row["slots"] // row["num_pods"]
+    pods: Sequence[Mapping[str, Any]] = row["pods"]
+    places: Sequence[Mapping[str, Any]] = row["places"]
+    found: list[tuple[str, int]] = []
+    for rank in range(row["num_pods"]):
+        seen = pods[rank] if rank < len(pods) else {}
+        if seen.get("state") == "TERMINATED":
+            continue
+        planned = places[rank]["node"] if rank < len(places) else ""
+        found.append((seen.get("node") or planned, slots))
+    return Held(allocation=row["allocation_id"], job=row["job_id"], pods=tuple(found))
+
+
+def request_of(row: Mapping[Any, Any], default_priority: int) -> Request:
+    return Request(
+        allocation=row["allocation_id"],
+        job=row["job_id"],
+        pods=(row["slots"] // row["num_pods"],) * row["num_pods"],
+        priority=row["priority"] if row["priority"] is not None else default_priority,
+        submitted_at=row["submitted_at"],
+        requested_at=row["requested_at"],
+        blocked_nodes=frozenset(row["blocked_nodes"]),
+    )

@@ -1,0 +1,176 @@
+"""The queue of one pool: plan when something has changed, give slots to whom the plan starts, note why others wait.
+
+An advisory lock of the pool makes plans follow one another, whoever makes them; a plan is made from what is committed
+and carried out in one transaction, so no slot is given twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+from sqlalchemy import select, text, update
+
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.engine import Connection, Database
+from libs.db.tables.tasks import allocations
+from libs.events.capacity import PoolCapacity
+from libs.states.allocation import AllocationState
+from libs.telemetry import counter, histogram
+from services.scheduler.engine.leaving import changed, is_over
+from services.scheduler.engine.loops import retried_after
+from services.scheduler.engine.orders import issue
+from services.scheduler.engine.outgoing import Outgoing
+from services.scheduler.engine.pool_rows import load_pool
+from services.scheduler.engine.ports import lock_registry
+from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
+from services.scheduler.engine.sessions import revoke_ended
+from services.scheduler.engine.task_specs import TaskMaterial
+from services.scheduler.engine.transactions import in_transaction
+from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.planner import plan
+from services.scheduler.settings import QueueSettings
+
+log = structlog.get_logger()
+
+_POOL_LOCKS: Final = 0x5E50
+"""First half of the advisory locks of pools; the second is a hash of the name."""
+_STARTS_AT_ONCE: Final = 100
+"""Allocations that one transaction starts; the next plan follows at once."""
+_LARGEST_SHARE: Final = 0.3
+"""Part of the time that planning may take: behind a long plan comes a long pause."""
+
+PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan a pool and carry it out", "pool")
+STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
+
+
+class PoolQueue:
+    """``ended`` is called for allocations that turn out to be impossible when they are to start."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        cluster: ClusterConfig,
+        pool: PoolConfig,
+        capacity: Callable[[str], PoolCapacity | None],
+        ended: Callable[[AllocationRow], None],
+        settings: QueueSettings,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+        self._pool = pool
+        self._capacity = capacity
+        self._ended = ended
+        self._settings = settings
+        self._hinted = asyncio.Event()
+
+    def hint(self) -> None:
+        """Something about the pool may have changed."""
+        self._hinted.set()
+
+    async def run(self) -> None:
+        """Plan until cancelled: after hints, and now and then without."""
+        failures = 0
+        while True:
+            self._hinted.clear()
+            began = time.monotonic()
+            try:
+                more = await self.plan_once()
+                failures = 0
+            except Exception as error:
+                failures += 1
+                await retried_after(f"queue of {self._pool.pool_name}", error, failures)
+                continue
+            took = time.monotonic() - began
+            await asyncio.sleep(max(self._settings.plan_interval_s - took, took * (1 / _LARGEST_SHARE - 1)))
+            if not more:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.resync_s):
+                await self._hinted.wait()
+        except TimeoutError:
+            pass
+
+    async def plan_once(self) -> bool:
+        """Make one plan and carry it out; True when more could start at once."""
+        with PLAN_SECONDS.labels(self._pool.pool_name).time():
+            started, over, more = await in_transaction(self._db, self._plan)
+        for row in over:
+            self._ended(row)
+        STARTED.labels(self._pool.pool_name).inc(started)
+        return more
+
+    async def _plan(self, connection: Connection) -> tuple[int, list[AllocationRow], bool]:
+        name = self._pool.pool_name
+        await connection.execute(
+            text("SELECT pg_advisory_xact_lock(:space, hashtext(:pool))"), {"space": _POOL_LOCKS, "pool": name}
+        )
+        loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
+        decisions = plan(loaded.snapshot)
+        starts = [decision for decision in decisions if isinstance(decision, Start)]
+        rows = await self._start(connection, starts[:_STARTS_AT_ONCE])
+        waits = [
+            decision
+            for decision in decisions
+            if isinstance(decision, Wait) and loaded.wait_reasons[decision.allocation] != decision.reason
+        ]
+        await _note_waits(connection, waits)
+        over = [row for row in rows if is_over(row)]
+        return len(rows) - len(over), over, bool(over) or len(starts) > _STARTS_AT_ONCE
+
+    async def _start(self, connection: Connection, starts: Sequence[Start]) -> list[AllocationRow]:
+        """Give the slots and write the orders; who has ended meanwhile is passed over."""
+        if not starts:
+            return []
+        locked: Locked[AllocationRow] = Locked()
+        chosen = {start.allocation: start for start in starts}
+        waiting = allocations.c.allocation_id.in_(chosen) & (allocations.c.state == AllocationState.PENDING)
+        rows = await lock_many(connection, AllocationRow, waiting, locked)
+        # In the order of the plan, so that the first in the queue is the first that its launcher hears of.
+        by_id = {row.allocation_id: row for row in rows}
+        rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
+        now = self._clock.now()
+        out = Outgoing()
+        material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
+        ports = await lock_registry(connection) if any(material.is_trial(row) for row in rows) else None
+        for row in rows:
+            row.state = AllocationState.ASSIGNED
+            row.assigned_at = now
+            row.wait_reason = ""
+            row.places = [
+                {"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places
+            ]
+            row.ports = ports.reserve() if ports is not None and material.is_trial(row) else {}
+            out.announce(changed(row, "state"))
+        await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
+        await locked.write(connection)
+        await revoke_ended(connection, out.events, now=now)
+        await out.flush(connection)
+        return rows
+
+
+async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
+    """Write down why they wait. Rows that somebody holds are left to the next plan."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for wait in waits:
+        by_reason[wait.reason].append(wait.allocation)
+    for reason, ids in by_reason.items():
+        free = (
+            select(allocations.c.allocation_id)
+            .where(allocations.c.allocation_id.in_(ids), allocations.c.assigned_at.is_(None))
+            .order_by(allocations.c.allocation_id)
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        await connection.execute(
+            update(allocations).where(allocations.c.allocation_id.in_(free)).values(wait_reason=reason)
+        )

@@ -1,0 +1,43 @@
+"""Settings of the scheduler."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from libs.bus import BusSettings
+from libs.db.engine import DatabaseSettings
+from libs.telemetry import TelemetrySettings
+
+
+class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    plan_interval_s: Annotated[float, Meta(gt=0)] = 0.1
+    """Shortest time between two plans of a pool. Lower reacts faster and reads the database more often."""
+    resync_s: Annotated[float, Meta(gt=0)] = 10.0
+    """Longest time between two plans of a pool, when nobody says that anything has changed."""
+
+
+class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    resync_s: Annotated[float, Meta(gt=0)] = 10.0
+    """How often the database is searched for anything that nobody has said needs attention."""
+    observers: Annotated[int, Meta(ge=1)] = 8
+    """Observations that are applied side by side."""
+
+
+class LeaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    retry_s: Annotated[float, Meta(gt=0)] = 1.0
+    """How often a standby tries to become the active scheduler."""
+    check_s: Annotated[float, Meta(gt=0)] = 2.0
+    """How often the active scheduler makes sure that it still is."""
+
+
+class SchedulerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    database: DatabaseSettings = DatabaseSettings(pool_size=16)
+    bus: BusSettings = BusSettings(name="resolute-scheduler")
+    telemetry: TelemetrySettings = TelemetrySettings()
+    cluster_config: str = ""
+    """Path of the cluster configuration file; without one there is a single process pool named ``default``."""
+    queue: QueueSettings = QueueSettings()
+    engine: EngineSettings = EngineSettings()
+    lease: LeaseSettings = LeaseSettings()

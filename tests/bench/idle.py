@@ -1,0 +1,61 @@
+"""What the whole system costs while nothing happens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from tests.bench.result import Result
+from tests.bench.system import BenchSystem
+
+SETTLE_S = 15
+WATCH_S = 30
+CORE_SHARE = 0.02
+RESIDENT_MB = 600
+
+
+async def measure(system: BenchSystem) -> list[Result]:
+    await asyncio.sleep(SETTLE_S)
+    everything = system.pids()
+    before = sum(map(cpu_s, everything.values())) + _workers_cpu_s(everything["postgres"])
+    await asyncio.sleep(WATCH_S)
+    after = sum(map(cpu_s, everything.values())) + _workers_cpu_s(everything["postgres"])
+    resident = sum(map(resident_mb, system.pids(without=("postgres",)).values()))
+    return [
+        Result(
+            name="idle: share of one core, everything",
+            value=(after - before) / WATCH_S,
+            unit="cores",
+            baseline=CORE_SHARE,
+            goal=1.0,
+            better="lower",
+        ),
+        Result(
+            name="idle: resident memory without PostgreSQL",
+            value=resident,
+            unit="MB",
+            baseline=RESIDENT_MB,
+            goal=1.0,
+            better="lower",
+        ),
+    ]
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _workers_cpu_s(postmaster: int) -> float:
+    """The same of the server's own processes."""
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    return sum(cpu_s(int(child)) for child in children)
+
+
+def resident_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0

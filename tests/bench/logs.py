@@ -1,0 +1,112 @@
+"""Log lines per second from the intake to rows that can be read, against a bare COPY of the same rows."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from datetime import UTC, datetime
+
+import asyncpg
+import msgspec
+
+from tests.bench.http_load import RawConnection
+from tests.bench.result import Result
+from tests.bench.rows import BenchTrial, insert_trials
+from tests.bench.system import BenchSystem
+
+STREAMS = 4
+CHUNKS = 10
+LINES_PER_CHUNK = 5_000
+ROUNDS = 3
+GIVE_UP_S = 120
+LINE = b"INFO: [4711] train: epoch %d: training loss 0.2501, validation accuracy 0.9612, learning rate 0.0010"
+
+
+async def measure(system: BenchSystem) -> list[Result]:
+    stored: list[float] = []
+    copied: list[float] = []
+    for _ in range(ROUNDS):
+        copied.append(await _copy(system.database_url))
+        stored.append(await _ship(system, await insert_trials(system.database_url, STREAMS)))
+    return [
+        Result(
+            name="log lines per second, intake to rows",
+            value=max(stored),
+            unit="lines/s",
+            baseline=max(copied),
+            goal=0.4,
+            better="higher",
+        )
+    ]
+
+
+def chunk(number: int) -> bytes:
+    """The body of one request of fluent-bit: gzip of concatenated ``[[time, {}], record]``."""
+    first = number * LINES_PER_CHUNK
+    encoder = msgspec.msgpack.Encoder()
+    records = []
+    for seq in range(first, first + LINES_PER_CHUNK):
+        line = b"%d %d %b" % (seq, time.time_ns(), LINE % seq)
+        records.append(encoder.encode([[0, {}], {"path": "/run/detlogs/stdout.0.log", "offset": seq, "log": line}]))
+    return gzip.compress(b"".join(records), compresslevel=1)
+
+
+async def _ship(system: BenchSystem, trials: list[BenchTrial]) -> float:
+    chunks = [chunk(number) for number in range(CHUNKS)]
+    url = f"http://127.0.0.1:{system.options.logs_port}"
+
+    async def one_stream(trial: BenchTrial) -> None:
+        connection = await RawConnection.open(
+            url,
+            {
+                "Authorization": f"Bearer {trial.token}",
+                "Content-Type": "application/msgpack",
+                "Content-Encoding": "gzip",
+                "X-Det-Allocation": trial.allocation_id,
+                "X-Det-Pod": trial.allocation_id,
+                "X-Det-Node": "bench",
+                "X-Det-Restart": "0",
+            },
+        )
+        for body in chunks:
+            await connection.post("/ingest/v1/logs", body)
+        connection.close()
+
+    reader = await asyncpg.connect(system.database_url)
+    total = STREAMS * CHUNKS * LINES_PER_CHUNK
+    started_at = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for trial in trials:
+            group.create_task(one_stream(trial))
+    tasks = [trial.task_id for trial in trials]
+    while await reader.fetchval("SELECT count(*) FROM task_logs WHERE task_id = ANY($1)", tasks) < total:
+        if time.perf_counter() - started_at > GIVE_UP_S:
+            raise RuntimeError("the lines did not arrive")
+        await asyncio.sleep(0.02)
+    rate = total / (time.perf_counter() - started_at)
+    await reader.close()
+    return rate
+
+
+async def _copy(url: str) -> float:
+    total = STREAMS * CHUNKS * LINES_PER_CHUNK
+    connection = await asyncpg.connect(url)
+    await connection.execute("DROP TABLE IF EXISTS bench_logs")
+    await connection.execute("CREATE TABLE bench_logs (LIKE task_logs INCLUDING ALL)")
+    now = datetime.now(UTC)
+    naive = await connection.fetchval(
+        "SELECT data_type = 'timestamp without time zone' FROM information_schema.columns"
+        " WHERE table_name = 'task_logs' AND column_name = 'timestamp'"
+    )
+    moment = now.replace(tzinfo=None) if naive else now
+    columns = ["task_id", "allocation_id", "agent_id", "container_id", "timestamp", "level", "log", "source", "stdtype"]
+    rows = [
+        (f"task-{index % STREAMS}", "allocation", "bench", "pod", moment, "INFO", LINE % index, "task", "stdout")
+        for index in range(total)
+    ]
+    started_at = time.perf_counter()
+    await connection.copy_records_to_table("bench_logs", records=rows, columns=columns)
+    rate = total / (time.perf_counter() - started_at)
+    await connection.close()
+    return rate

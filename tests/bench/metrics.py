@@ -1,0 +1,92 @@
+"""Metric reports per second through the api, against one-row inserts of the same rows, each with a commit of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import asyncpg
+
+from tests.bench.http_load import RawConnection
+from tests.bench.result import Result
+from tests.bench.rows import BenchTrial, insert_trials
+from tests.bench.system import BenchSystem
+
+TRIALS = 16
+REPORTS = 400
+ROUNDS = 3
+METRICS = {"loss": 0.25, "accuracy": 0.75, "learning_rate": 0.001, "epochs": 1}
+
+
+async def measure(system: BenchSystem) -> list[Result]:
+    through_api: list[float] = []
+    inserted: list[float] = []
+    # Alternating, so that what else the machine does hits both.
+    for _ in range(ROUNDS):
+        inserted.append(await _insert(system.database_url))
+        through_api.append(await _report(system, await insert_trials(system.database_url, TRIALS)))
+    return [
+        Result(
+            name="metric reports per second, 16 trials",
+            value=max(through_api),
+            unit="reports/s",
+            baseline=max(inserted),
+            goal=0.5,
+            better="higher",
+        )
+    ]
+
+
+async def _report(system: BenchSystem, trials: list[BenchTrial]) -> float:
+    """Reports per second."""
+
+    async def one_trial(trial: BenchTrial) -> None:
+        headers = {"Grpc-Metadata-x-allocation-token": f"Bearer {trial.token}"}
+        connection = await RawConnection.open(system.options.master_url, headers)
+        for step in range(1, REPORTS + 1):
+            await connection.post(f"/api/v1/trials/{trial.trial_id}/metrics", _body(trial.trial_id, step))
+        connection.close()
+
+    started_at = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for trial in trials:
+            group.create_task(one_trial(trial))
+    return TRIALS * REPORTS / (time.perf_counter() - started_at)
+
+
+def _body(trial_id: int, step: int) -> bytes:
+    # Exactly what the client sends.
+    report = {
+        "trialId": trial_id,
+        "trialRunId": 1,
+        "stepsCompleted": step,
+        "reportTime": None,
+        "metrics": {"avgMetrics": METRICS, "batchMetrics": None},
+    }
+    return json.dumps({"group": "training", "metrics": report}).encode()
+
+
+async def _insert(url: str) -> float:
+    """Rows per second."""
+    connections = [await asyncpg.connect(url) for _ in range(TRIALS)]
+    await connections[0].execute("CREATE TABLE IF NOT EXISTS bench_metrics (LIKE metrics INCLUDING ALL)")
+    await connections[0].execute("TRUNCATE bench_metrics RESTART IDENTITY")
+    document = json.dumps({"avg_metrics": METRICS, "batch_metrics": None})
+
+    async def one_trial(connection: asyncpg.Connection, trial: int) -> None:
+        statement = await connection.prepare(
+            "INSERT INTO bench_metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)"
+            " VALUES ($1, 1, 'training', 'TRAINING', $2, now(), $3::jsonb)"
+        )
+        for step in range(1, REPORTS + 1):
+            await statement.fetch(trial, step, document)
+
+    started_at = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for trial, connection in enumerate(connections, start=1):
+            group.create_task(one_trial(connection, trial))
+    rate = TRIALS * REPORTS / (time.perf_counter() - started_at)
+    for connection in connections:
+        await connection.close()
+    return rate

@@ -1,0 +1,59 @@
+"""A whole system of its own for benchmarks, in a folder that is deleted afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from deploy.local import plan, processes, system
+from deploy.local.layout import Layout, Options
+
+ROOT = Path(__file__).parents[2]
+CLIENT_PYTHON = ROOT / ".venv-client" / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class BenchSystem:
+    layout: Layout
+    options: Options
+
+    @property
+    def database_url(self) -> str:
+        return plan.postgres(self.layout, self.options).url().replace("+asyncpg", "")
+
+    @property
+    def python(self) -> str:
+        return self.options.python
+
+    def pids(self, *, without: tuple[str, ...] = ()) -> dict[str, int]:
+        """Process ids by name, the supervisor's too."""
+        found = {name: processes.find(self.layout, name) for name in (*plan.PROCESSES, processes.SUPERVISOR)}
+        return {name: process.pid for name, process in found.items() if process and name not in without}
+
+    def log_in(self) -> str:
+        """Token of the user ``determined``."""
+        body = {"username": "determined", "password": ""}
+        answer = httpx.post(f"{self.options.master_url}/api/v1/auth/login", json=body)
+        return str(answer.raise_for_status().json()["token"])
+
+
+@contextmanager
+def running_system(*, slots: int = 2) -> Iterator[BenchSystem]:
+    python = os.environ.get("RESOLUTE_TASK_PYTHON") or str(CLIENT_PYTHON)
+    with tempfile.TemporaryDirectory(prefix="resolute-bench-") as folder:
+        Path(folder).chmod(0o755)
+        layout = Layout(Path(folder) / "state")
+        arguments = argparse.Namespace(host="127.0.0.1", port=0, slots=slots, python=python, config=None)
+        try:
+            options = system.start(layout, arguments)
+            yield BenchSystem(layout, options)
+        finally:
+            system.stop(layout)
+            system.end_tasks(layout)
