@@ -17,10 +17,12 @@ from structlog.typing import Processor
 
 REGISTRY: Final = CollectorRegistry()
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log_format: Literal["json", "console"] = "json"
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: LogLevel = "info"
     metrics_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     """Port of ``/metrics`` for services without HTTP of their own; 0 picks a free one, None offers none."""
 
@@ -46,7 +48,6 @@ def configure_logging(settings: TelemetrySettings, *, service: str, stream: Text
             structlog.processors.StackInfoRenderer(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[settings.log_level.upper()]),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
@@ -62,9 +63,15 @@ def configure_logging(settings: TelemetrySettings, *, service: str, stream: Text
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, add_service, *rendered],
         )
     )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(settings.log_level.upper())
+    logging.getLogger().handlers[:] = [handler]
+    set_log_level(settings.log_level)
+
+
+def set_log_level(level: LogLevel) -> None:
+    """Log events of this level and above from here on, in this process."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+    logging.getLogger().setLevel(number)
 
 
 def counter(name: str, documentation: str, *labels: str) -> Counter:

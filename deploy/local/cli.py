@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from deploy.local import plan, processes, system
+from deploy.local import plan, processes, system, tasks
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
 from deploy.local.options import CannotStart
 
@@ -151,9 +151,9 @@ def _print_status(layout: Layout, options: Options) -> None:
 def _down(layout: Layout, arguments: argparse.Namespace) -> int:
     stopped = system.stop(layout)
     print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
-    running = system.running_tasks(layout)
+    running = tasks.running(layout)
     if running and arguments.tasks:
-        system.end_tasks(layout)
+        tasks.end(layout)
         print(f"ended {len(running)} tasks")
     elif running:
         print(f"{len(running)} tasks go on; the next `resolute up` finds them, `resolute down --tasks` ends them")
@@ -169,7 +169,7 @@ def _reset(layout: Layout, arguments: argparse.Namespace) -> int:
         if answer.strip().lower() not in ("y", "yes"):
             return 1
     system.stop(layout)
-    system.end_tasks(layout)
+    tasks.end(layout)
     system.forget(layout)
     print(f"deleted {layout.root}")
     return 0

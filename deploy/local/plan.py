@@ -79,8 +79,10 @@ def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict
         "launcher": {
             "pool": POOL,
             "bus": {**bus, "name": f"launcher-{POOL}"},
-            "master_url": options.master_url,
-            "log_intake_url": f"http://127.0.0.1:{options.logs_port}",
+            "tasks": {
+                "master_url": options.master_url,
+                "log_intake_url": f"http://127.0.0.1:{options.logs_port}",
+            },
             "process": {
                 "state_dir": str(layout.launcher),
                 "python": options.python,

@@ -95,10 +95,18 @@ class SshConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rsa_key_size: Annotated[int, Meta(ge=1024, le=16383)] = 4096
 
 
+class TokenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of access tokens (``det token create``); -1 is unlimited."""
+
+    max_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
+    default_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
+
+
 class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_task: AgentIdentity = AgentIdentity()
     initial_user_password: str = ""
     ssh: SshConfig = SshConfig()
+    token: TokenConfig = TokenConfig()
 
 
 class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

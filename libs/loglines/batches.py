@@ -25,6 +25,14 @@ def service_stream(allocation: str) -> str:
     return SERVICE_STREAM + allocation
 
 
+def client_stream(replica: str, task: str) -> str:
+    """Key of the stream of what clients post about a task through one replica of the api, ``replica`` unique to a run.
+
+    Its numbers grow as long as the replica runs; they need not be contiguous, so the stream is not.
+    """
+    return f"api/{replica}/{task}"
+
+
 def split_batches(
     task: str,
     stream: str,

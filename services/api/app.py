@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,5 +33,7 @@ class App:
     hub: Hub
     metrics_writer: MetricsWriter
     master_log: MasterLog
+    checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
+    """Where this process sees directories of checkpoint storage: path in configurations -> path here."""
     master_id: str = field(default_factory=new_uuid)
     """Of this process; new at every start."""

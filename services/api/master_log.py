@@ -47,7 +47,7 @@ class MasterLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = self.format(record)
-        except Exception:  # as every handler does: a line that cannot be formatted must not stop who logs it
+        except Exception:  # noqa: BLE001  as every handler does: a line that cannot be formatted must not stop who logs it
             self.handleError(record)
             return
         moment = datetime.fromtimestamp(record.created, UTC)

@@ -31,3 +31,5 @@ class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     telemetry: TelemetrySettings = TelemetrySettings()
     cluster_config: str | None = None
     """Path of the cluster configuration file; without it there is one pool, named default."""
+    checkpoint_roots: dict[str, str] = {}
+    """Where the api sees shared directories of checkpoint storage, for downloads: host path -> path here."""

@@ -157,7 +157,7 @@ class OrderLoop:
             STEPS_TAKEN.labels(kind, "done").inc()
             self._retry_at.pop(step.allocation, None)
         self._in_step.discard(step.allocation)
-        # A stop that succeeded remains the step to take until the end is seen: looking at once would repeat it for ever.
+        # A stop that succeeded remains the step to take until the end is seen; looking at once would repeat it.
         if step.allocation in self._look_after_step or isinstance(step, Remove):
             self._look_after_step.discard(step.allocation)
             self._look.set()

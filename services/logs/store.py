@@ -148,7 +148,9 @@ async def _save_positions(
         " (stream_key, task_id, allocation_id, contiguous, next_seq, missing, sealed_at, opened_at, written_at)"
         " VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $7 THEN $8::timestamptz END, $8, $8)"
         " ON CONFLICT (stream_key) DO UPDATE SET next_seq = excluded.next_seq, missing = excluded.missing,"
-        " sealed_at = coalesce(s.sealed_at, excluded.sealed_at), written_at = greatest(s.written_at, $8)",
+        " sealed_at = coalesce(s.sealed_at, excluded.sealed_at),"
+        # A clock may step back.
+        " opened_at = least(s.opened_at, $8), written_at = greatest(s.written_at, $8)",
         [
             (
                 key,

@@ -36,7 +36,7 @@ class SchedulerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     database: DatabaseSettings = DatabaseSettings(pool_size=16)
     bus: BusSettings = BusSettings(name="resolute-scheduler")
     telemetry: TelemetrySettings = TelemetrySettings()
-    cluster_config: str = ""
+    cluster_config: str | None = None
     """Path of the cluster configuration file; without one there is a single process pool named ``default``."""
     queue: QueueSettings = QueueSettings()
     engine: EngineSettings = EngineSettings()

@@ -30,7 +30,7 @@ async def measure(system: BenchSystem) -> list[Result]:
     token = system.log_in()
     submitted: list[float] = []
     spawned: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o777)
         async with httpx.AsyncClient(
             base_url=system.options.master_url, headers={"Authorization": f"Bearer {token}"}, timeout=60

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from deploy.local import plan, processes, system
+from deploy.local import plan, processes, system, tasks
 from deploy.local.layout import Layout, Options
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ class BenchSystem:
 @contextmanager
 def running_system(*, slots: int = 2) -> Iterator[BenchSystem]:
     python = os.environ.get("RESOLUTE_TASK_PYTHON") or str(CLIENT_PYTHON)
-    with tempfile.TemporaryDirectory(prefix="resolute-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="resolute-bench-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
         layout = Layout(Path(folder) / "state")
         arguments = argparse.Namespace(host="127.0.0.1", port=0, slots=slots, python=python, config=None)
@@ -56,4 +56,4 @@ def running_system(*, slots: int = 2) -> Iterator[BenchSystem]:
             yield BenchSystem(layout, options)
         finally:
             system.stop(layout)
-            system.end_tasks(layout)
+            tasks.end(layout)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from libs.errors import PermissionDenied
 from services.api.http.credentials import Principal
 
@@ -22,3 +24,9 @@ def require_owner_or_admin(principal: Principal, owner_id: int, what: str) -> No
     """Raises PermissionDenied unless the caller owns the object or is an administrator."""
     if principal.user_id != owner_id and not principal.admin:
         raise PermissionDenied(f"only its owner or an administrator can {what}")
+
+
+def require_one_of_owners_or_admin(principal: Principal, owner_ids: Container[int], otherwise: str) -> None:
+    """Raises PermissionDenied, with the text ``otherwise``, unless the caller is one of them or an administrator."""
+    if principal.user_id not in owner_ids and not principal.admin:
+        raise PermissionDenied(otherwise)

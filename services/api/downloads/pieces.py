@@ -11,9 +11,16 @@ _END: Final = b""
 
 async def in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """The pieces, each made in a thread when it is asked for; open files are closed when the consumer stops early."""
+    making: asyncio.Future[bytes] | None = None
     try:
-        while piece := await asyncio.to_thread(next, pieces, _END):
+        while True:
+            making = asyncio.ensure_future(asyncio.to_thread(next, pieces, _END))
+            piece = await asyncio.shield(making)
+            if not piece:
+                return
             yield piece
     finally:
+        if making is not None:
+            await asyncio.wait([making])  # a thread cannot be interrupted, nor a generator closed while it runs
         if isinstance(pieces, Generator):
-            await asyncio.to_thread(pieces.close)
+            pieces.close()

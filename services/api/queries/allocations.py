@@ -28,7 +28,7 @@ async def load_allocation(connection: AsyncConnection, allocation_id: str) -> Al
 
 def wire_allocation(row: Any) -> Allocation:
     """A row of ``allocations`` as clients see it; one without pods is queued (spec/harness-protocol.md 8.1)."""
-    state = TaskState.QUEUED if row.state in _QUEUED else TaskState(f"STATE_{row.state}")
+    state = TaskState.QUEUED if row.state in _QUEUED else TaskState[row.state]
     return Allocation(
         task_id=row.task_id,
         state=state,

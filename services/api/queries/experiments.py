@@ -77,6 +77,22 @@ async def load_experiment(connection: AsyncConnection, experiment_id: int) -> Ex
     return experiment
 
 
+async def load_config(connection: AsyncConnection, experiment_id: int) -> dict[str, Any]:
+    """The stored configuration, secrets and all. Raises NotFound."""
+    found = await connection.execute(select(experiments.c.config).where(experiments.c.id == experiment_id))
+    config: dict[str, Any] | None = found.scalar_one_or_none()
+    if config is None:
+        raise NotFound("experiment", experiment_id)
+    return config
+
+
+async def check_exists(connection: AsyncConnection, experiment_id: int) -> None:
+    """Raises NotFound unless there is such an experiment."""
+    found = await connection.execute(select(experiments.c.id).where(experiments.c.id == experiment_id))
+    if found.one_or_none() is None:
+        raise NotFound("experiment", experiment_id)
+
+
 async def list_experiments(
     connection: AsyncConnection, query: GetExperimentsQuery
 ) -> tuple[list[Experiment], Pagination]:

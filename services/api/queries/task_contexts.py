@@ -31,7 +31,9 @@ async def context_json(db: Database, task_id: str) -> AsyncIterator[bytes]:
     yield b'{"b64Tgz":"'
     for start in range(0, size, PIECE_BYTES):
         async with db.read() as connection:
-            piece = await connection.scalar(select(func.substring(content, start + 1, PIECE_BYTES)))
+            piece: bytes | None = await connection.scalar(select(func.substring(content, start + 1, PIECE_BYTES)))
+        if piece is None:
+            raise NotFound("task", task_id)  # deleted meanwhile; half of it must not look like all of it
         yield base64.b64encode(piece)
     yield b'"}'
 

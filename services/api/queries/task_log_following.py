@@ -38,12 +38,13 @@ async def streams_sealed(connection: AsyncConnection, task: str) -> bool:
     """Whether everything that the pods of a task wrote is stored.
 
     All streams known are sealed, those of its pods and what services say about its allocations, and each allocation
-    that had pods has as many streams as its pods must have. A pod that was killed seals nothing.
+    that had pods has as many streams as its pods must have. A pod that was killed seals nothing, and of a task without
+    any such stream nothing is known.
     """
     streams = log_streams.c
     counts = or_(streams.contiguous, streams.stream_key.startswith(SERVICE_STREAM, autoescape=True))
-    open_streams = select(streams.stream_key).where(streams.task_id == task, counts, streams.sealed_at.is_(None))
-    if await connection.scalar(select(open_streams.exists())):
+    all_sealed = select(func.bool_and(streams.sealed_at.is_not(None))).where(streams.task_id == task, counts)
+    if not await connection.scalar(all_sealed):  # NULL without streams
         return False
     parts = allocations.c
     known = (

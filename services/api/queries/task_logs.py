@@ -7,7 +7,7 @@ leaks other tasks, a search is for text and not for wildcards, a broken line doe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct
@@ -26,6 +26,9 @@ NO_RANK: Final = -1
 UNSPECIFIED: Final = "UNSPECIFIED"
 REGEX_TIME_MS: Final = 10_000
 """Longest time for one page of a search by regular expression."""
+
+CLOCK_SLACK: Final = timedelta(hours=1)
+"""How far the clock of the database may step back without hiding lines."""
 
 
 class LogFilter(Struct, frozen=True, kw_only=True):
@@ -105,8 +108,7 @@ async def log_span(connection: AsyncConnection, task: str) -> LogSpan | None:
 
     A read that does not follow ends at ``last_id``, however fast the task writes.
     """
-    opened = func.min(log_streams.c.opened_at)
-    since = await connection.scalar(select(opened).where(log_streams.c.task_id == task))
+    since = await _written_since(connection, (task,))
     if since is None:
         return None
     lines = task_logs.c
@@ -171,7 +173,7 @@ async def log_fields(connection: AsyncConnection, tasks: Sequence[str]) -> LogFi
         lines.stdtype,
         lines.source,
     )
-    since = await connection.scalar(select(func.min(log_streams.c.opened_at)).where(log_streams.c.task_id.in_(tasks)))
+    since = await _written_since(connection, tasks)
     if since is None:
         return LogFields()
     # One pass over the lines for all fields together; their combinations are few.
@@ -217,6 +219,14 @@ def conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
     if wanted.search_text:
         found.append(_search(wanted.search_text, is_regex=wanted.search_is_regex))
     return found
+
+
+async def _written_since(connection: AsyncConnection, task_ids: Sequence[str]) -> datetime | None:
+    """A moment before all lines of the tasks, those to come included: spares reading the partitions before it."""
+    opened = await connection.scalar(
+        select(func.min(log_streams.c.opened_at)).where(log_streams.c.task_id.in_(task_ids))
+    )
+    return None if opened is None else opened - CLOCK_SLACK
 
 
 def _search(wanted: str, *, is_regex: bool) -> ColumnElement[bool]:

@@ -51,6 +51,13 @@ async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetim
     return trial
 
 
+async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None:
+    """Raises NotFound unless there is such a trial."""
+    found = await connection.execute(select(trials.c.id).where(trials.c.id == trial_id))
+    if found.one_or_none() is None:
+        raise NotFound("trial", trial_id)
+
+
 async def list_trials(
     connection: AsyncConnection, experiment_id: int, query: GetExperimentTrialsQuery, *, now: datetime
 ) -> tuple[list[Trial], Pagination]:

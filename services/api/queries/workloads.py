@@ -105,7 +105,7 @@ def _workload(row: Any) -> Workload:
             checkpoint=CheckpointWorkload(
                 uuid=row.ident,
                 end_time=timestamp(row.end_time),
-                state=CheckpointState(f"STATE_{row.state}"),
+                state=CheckpointState[row.state],
                 resources={path: int64(int(size)) for path, size in row.resources.items()},
                 total_batches=row.total_batches,
                 metadata=struct_value(row.content),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from email.utils import format_datetime
-from typing import Any, Final
+from typing import Final
 
 from services.api.access import passwords
 from services.api.actions import sessions
@@ -23,7 +23,7 @@ async def login(call: Call[App, None, LoginRequest]) -> Reply:
     salted = body.password if body.is_hashed else passwords.salted(body.password)
     token, user = await sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now)
     expires = format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
-    cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; SameSite=Lax"
+    cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; HttpOnly; SameSite=Lax"
     return Reply(LoginResponse(token=token, user=wire_user(user)), {"Set-Cookie": cookie})
 
 
@@ -39,10 +39,16 @@ async def current_user(call: Call[App, None, None]) -> UserResponse:
         return UserResponse(user=wire_user(await user_by_id(connection, call.principal.user_id)))
 
 
-_BODY: Final[dict[str, Any]] = {"body": LoginRequest, "response": LoginResponse}
-
 ROUTES: Final = (
-    Route(method="POST", path="/api/v1/auth/login", handler=login, auth=Auth.NONE, **_BODY, summary="Log in"),
+    Route(
+        method="POST",
+        path="/api/v1/auth/login",
+        handler=login,
+        auth=Auth.NONE,
+        body=LoginRequest,
+        response=LoginResponse,
+        summary="Log in",
+    ),
     Route(method="POST", path="/api/v1/auth/logout", handler=logout, response=Empty, summary="Log out"),
     Route(method="GET", path="/api/v1/auth/user", handler=current_user, response=UserResponse, summary="Who am I"),
     Route(method="GET", path="/api/v1/me", handler=current_user, response=UserResponse, summary="Who am I"),

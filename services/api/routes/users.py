@@ -66,10 +66,9 @@ async def post_user(call: Call[App, None, PostUserRequest]) -> UserResponse:
 async def patch_user(call: Call[App, None, PatchUser]) -> UserResponse:
     user_id = call.path_int("userId")
     require_self_or_admin(call.principal, user_id, "modify other users")
-    if any(value is not UNSET for value in (call.body.admin, call.body.active, call.body.remote)) or (
-        call.body.agent_user_group is not UNSET or call.body.username is not UNSET
-    ):
-        require_admin(call.principal, "modify privileges, names and identities of users")
+    reserved = (call.body.admin, call.body.active, call.body.remote, call.body.agent_user_group)
+    if any(value is not UNSET for value in reserved):
+        require_admin(call.principal, "modify privileges and identities of users")
     row = await actions.patch_user(call.app.db, user_id, call.body, now=call.app.clock.now())
     call.app.sessions.forget()
     return UserResponse(user=wire_user(row))

@@ -168,6 +168,11 @@ class Notes(Message):
     notes: list[Note] = []
 
 
+class PageQuery(Message):
+    offset: int = 0
+    limit: int = 0
+
+
 class AvailablePools(Message):
     resource_pools: list[str] = []
     pagination: Pagination = Pagination()

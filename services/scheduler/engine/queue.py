@@ -147,9 +147,7 @@ class PoolQueue:
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
             row.wait_reason = ""
-            row.places = [
-                {"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places
-            ]
+            row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
             row.ports = ports.reserve() if ports is not None and material.is_trial(row) else {}
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import msgspec
 import pytest
 
 from libs.bus import BusSettings
 from libs.capture.lines import encode_line
 from libs.db.engine import Database
 from services.logs.lines.streams import UNPARSED
+from services.logs.settings import IntakeSettings
 from tests.harness import NatsServer, eventually
 from tests.integration.logs.conftest import Service, Task, chunk, lines_of, logs_settings, new_task, post, texts_of
 
@@ -152,6 +155,29 @@ async def test_without_the_bus_nothing_is_acknowledged_and_afterwards_nothing_is
     assert await texts_of(db, task) == [b"before\n", b"after\n"]
 
 
+async def test_who_finds_no_memory_is_asked_to_come_again(
+    database_url: str, bus_settings: BusSettings, db: Database, task: Task
+) -> None:
+    small = IntakeSettings(host="127.0.0.1", port=0, max_body_bytes=2**20, memory_bytes=8 * 2**20)
+    settings = msgspec.structs.replace(logs_settings(database_url, bus_settings), intake=small)
+    half_sent, go_on = asyncio.Event(), asyncio.Event()
+    body = chunk([b"x" * 8000] * 120)
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield body[:-1]
+        half_sent.set()
+        await go_on.wait()
+        yield body[-1:]
+
+    async with Service(settings) as client:
+        first = asyncio.create_task(client.post("/ingest/v1/logs", content=slowly(), headers=task.headers()))
+        await half_sent.wait()
+        await eventually(lambda: _refused(client, task, body))
+        go_on.set()
+        assert (await first).status_code == 200
+        assert await post(client, task, body) == 200
+
+
 async def test_health_and_metrics_are_served(intake: httpx.AsyncClient, db: Database, task: Task) -> None:
     await post(intake, task, chunk([b"x"]))
     assert (await intake.get("/health")).text == "ok"
@@ -161,6 +187,10 @@ async def test_health_and_metrics_are_served(intake: httpx.AsyncClient, db: Data
 
 async def _has(db: Database, task: Task, count: int) -> bool:
     return len(await lines_of(db, task)) >= count
+
+
+async def _refused(client: httpx.AsyncClient, task: Task, body: bytes) -> bool:
+    return await post(client, task, body) == 429
 
 
 async def _posted(client: httpx.AsyncClient, task: Task) -> bool:

@@ -216,6 +216,18 @@ async def sealed(db: Database, task: Task) -> bool:
         return await streams_sealed(connection, task.task)
 
 
+async def say(db: Database, task: Task, seq: int, *, ends: bool) -> None:
+    """What the scheduler says about the allocation."""
+    batch = LogBatch(
+        task=task.task,
+        stream=service_stream(task.allocation),
+        lines=(LogLine(seq, 0, b"said\n", source="master"),),
+        contiguous=False,
+        end_of_stream=ends,
+    )
+    await store(db, subjects.log_shard(task.task), [batch], park_s=60)
+
+
 async def test_a_follower_sees_every_line_and_ends_with_the_last_stream(db: Database, task: Task) -> None:
     news = asyncio.Event()
     followed: list[bytes] = []
@@ -257,30 +269,23 @@ async def test_what_services_say_about_an_allocation_is_waited_for(db: Database,
     await write(db, task, [], ends=True)
     await write(db, task, [], stream="pod/0/stderr", ends=True)
     assert await sealed(db, task)
-
-    async def say(seq: int, *, ends: bool) -> None:
-        batch = LogBatch(
-            task=task.task,
-            stream=service_stream(task.allocation),
-            lines=(LogLine(seq, 0, b"said\n", source="master"),),
-            contiguous=False,
-            end_of_stream=ends,
-        )
-        await store(db, subjects.log_shard(task.task), [batch], park_s=60)
-
-    await say(5, ends=False)
+    await say(db, task, 5, ends=False)
     assert not await sealed(db, task)
-    await say(9, ends=True)
+    await say(db, task, 9, ends=True)
     assert await sealed(db, task)
 
 
-async def test_a_task_that_never_ran_has_nothing_to_wait_for(db: Database) -> None:
+async def test_a_task_that_never_ran_is_complete_with_the_last_word_about_it(db: Database) -> None:
     task = await new_task(db, started=False)
-    assert await sealed(db, task)
-    assert not await log_is_complete(db, task.task, now=datetime.now(UTC))
     await end(db, task)
+    assert not await log_is_complete(db, task.task, now=datetime.now(UTC))
+    assert await log_is_complete(db, task.task, now=datetime.now(UTC) + END_GRACE)
+    await say(db, task, 1, ends=True)
     assert await log_is_complete(db, task.task, now=datetime.now(UTC))
-    assert await log_is_complete(db, "deleted meanwhile", now=datetime.now(UTC))
+
+
+async def test_a_task_that_was_deleted_says_nothing_more(db: Database) -> None:
+    assert await log_is_complete(db, "deleted", now=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(

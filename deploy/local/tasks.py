@@ -1,0 +1,61 @@
+"""Tasks of a stopped system: which still run, and how to end them without a launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+from deploy.local.layout import Layout
+from services.launcher.backends.process.records import AllocationFiles, Assignment, StateFiles, Stop, holder
+from services.launcher.backends.process.trees import kill_pod, send
+
+GRACE_S: Final = 5.0
+
+
+def running(layout: Layout) -> list[str]:
+    """Ids of the allocations that run, by name."""
+    return [assignment.order.allocation for _, assignment in _live(layout)]
+
+
+def end(layout: Layout) -> list[str]:
+    """Ask every task to end, kill what is left, and the processes that served them. Returns who was running."""
+    live = _live(layout)
+    for files, _ in live:
+        files.write(Stop(deadline=time.time() + GRACE_S, ordered=True))
+        if pid := holder(files.lock):
+            send(pid, signal.SIGTERM)
+    give_up_at = time.monotonic() + GRACE_S + 1
+    while _live(layout) and time.monotonic() < give_up_at:
+        time.sleep(0.05)
+    for files, assignment in live:
+        for rank in range(len(assignment.pods)):
+            kill_pod(str(files.pod(rank).run))
+    for pid in _serving(layout.launcher):
+        send(pid, signal.SIGKILL)
+    return [assignment.order.allocation for _, assignment in live]
+
+
+def _live(layout: Layout) -> list[tuple[AllocationFiles, Assignment]]:
+    state = StateFiles(str(layout.launcher))
+    if not state.allocations.is_dir():
+        return []
+    found = [(files, files.read(Assignment)) for files in state.found() if holder(files.lock) is not None]
+    return [(files, assignment) for files, assignment in found if assignment is not None]
+
+
+def _serving(state_dir: Path) -> list[int]:
+    """Supervisors and log shippers of this state folder: processes that were started with a path below it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended
+        if any(os.fsdecode(argument).startswith(f"{state_dir}/") for argument in arguments):
+            found.append(int(entry.name))
+    return found

@@ -1,0 +1,89 @@
+"""Checkpoints as training code and checkpoint GC report them (spec/experiments.md 10.1, 10.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from libs.db.retry import in_transaction
+from libs.errors import InvalidRequest
+from services.api.actions import checkpoint_reports as actions
+from services.api.actions.checkpoint_reports import ReportedCheckpoint
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.checkpoints import load_checkpoint
+from services.api.wire.base import Empty
+from services.api.wire.checkpoint_reports import (
+    CheckpointMetadataRequest,
+    CheckpointMetadataResponse,
+    NewMetadata,
+    PatchCheckpointsRequest,
+    ReportCheckpointRequest,
+)
+from services.api.wire.checkpoints import CheckpointState
+
+_REPORTABLE: Final = (CheckpointState.COMPLETED, CheckpointState.UNSPECIFIED)
+
+
+async def post_checkpoint(call: Call[App, None, ReportCheckpointRequest]) -> None:
+    body = call.body
+    if body.state not in _REPORTABLE:
+        raise InvalidRequest(f"invalid state for reported checkpoint: {body.state.value}")
+    reported = ReportedCheckpoint(
+        uuid=_uuid(body.uuid),
+        task_id=body.task_id,
+        allocation_id=body.allocation_id or None,
+        report_time=body.report_time or call.app.clock.now(),
+        resources=_sizes(body.resources),
+        metadata=body.metadata or {},
+        storage_id=body.storage_id or None,
+    )
+    await in_transaction(call.app.db, lambda tx: actions.report_checkpoint(tx, reported))
+
+
+async def patch_checkpoints(call: Call[App, None, PatchCheckpointsRequest]) -> None:
+    files = {
+        _uuid(checkpoint.uuid): _sizes(checkpoint.resources.resources)
+        for checkpoint in call.body.checkpoints
+        if checkpoint.resources is not None
+    }
+    if files:
+        await in_transaction(call.app.db, lambda tx: actions.refresh_files(tx, files))
+
+
+async def post_checkpoint_metadata(call: Call[App, None, CheckpointMetadataRequest]) -> CheckpointMetadataResponse:
+    uuid = _uuid(call.path_str("checkpointUuid"))
+    metadata = (call.body.checkpoint or NewMetadata()).metadata or {}
+    await in_transaction(call.app.db, lambda tx: actions.replace_checkpoint_metadata(tx, uuid, metadata))
+    async with call.app.db.read() as connection:
+        return CheckpointMetadataResponse(checkpoint=await load_checkpoint(connection, uuid))
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise InvalidRequest(f"checkpoint uuid '{text}' is not a UUID") from None
+
+
+def _sizes(resources: dict[str, str]) -> dict[str, int]:
+    sizes = {path: int(size) for path, size in resources.items()}
+    if any(size < 0 for size in sizes.values()):
+        raise InvalidRequest("the size of a file cannot be negative")
+    return sizes
+
+
+_ALL: Final = "/api/v1/checkpoints"
+
+ROUTES: Final = (
+    Route(method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty),
+    Route(method="PATCH", path=_ALL, handler=patch_checkpoints, body=PatchCheckpointsRequest, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_ALL}/{{checkpointUuid}}/metadata",
+        handler=post_checkpoint_metadata,
+        body=CheckpointMetadataRequest,
+        response=CheckpointMetadataResponse,
+    ),
+)

@@ -1,0 +1,158 @@
+"""The installation as a whole: what every client asks first, the configuration, the log of this api."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from libs.errors import InvalidRequest
+from libs.telemetry import LogLevel as OwnLevel
+from libs.telemetry import set_log_level
+from services.api.access.rules import require_admin
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Auth, Route
+from services.api.http.streams import StreamResult
+from services.api.master_log import MasterLog, MasterLogLine
+from services.api.queries.master_config import shown_config
+from services.api.versions import REFERENCE_VERSION, own_version
+from services.api.wire.base import Empty, timestamp
+from services.api.wire.master import (
+    ConfigResponse,
+    Info,
+    LogEntry,
+    LogLevel,
+    MasterLogsQuery,
+    MasterLogsResponse,
+    MasterResponse,
+    PatchConfigRequest,
+    TelemetryResponse,
+)
+
+LOG_BATCH: Final = 500
+
+_LEVELS: Final[dict[LogLevel, OwnLevel]] = {
+    LogLevel.TRACE: "debug",
+    LogLevel.DEBUG: "debug",
+    LogLevel.INFO: "info",
+    LogLevel.WARNING: "warning",
+    LogLevel.ERROR: "error",
+    LogLevel.CRITICAL: "error",
+}
+_LEVEL_OF_LINE: Final = {level.value.removeprefix("LOG_LEVEL_"): level for level in LogLevel}
+
+
+async def info(call: Call[App, None, None]) -> Info:
+    return Info(
+        version=REFERENCE_VERSION,
+        resolute_version=own_version(),
+        master_id=call.app.master_id,
+        cluster_id=call.app.cluster_id,
+        cluster_name=call.app.cluster.cluster_name,
+    )
+
+
+async def get_master(call: Call[App, None, None]) -> MasterResponse:
+    return MasterResponse(
+        version=REFERENCE_VERSION,
+        resolute_version=own_version(),
+        master_id=call.app.master_id,
+        cluster_id=call.app.cluster_id,
+        cluster_name=call.app.cluster.cluster_name,
+        feature_switches=list(call.app.cluster.feature_switches),
+    )
+
+
+async def get_telemetry(_: Call[App, None, None]) -> TelemetryResponse:
+    """Nothing is ever sent home."""
+    return TelemetryResponse()
+
+
+async def get_config(call: Call[App, None, None]) -> ConfigResponse:
+    require_admin(call.principal, "view the master configuration")
+    level = logging.getLevelName(logging.getLogger().level).lower()
+    return ConfigResponse(config=shown_config(call.app.cluster, log_level=level))
+
+
+async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
+    """Set the log level of this process, until it ends."""
+    require_admin(call.principal, "change the master configuration")
+    paths = call.body.field_mask.paths
+    unknown = sorted(set(paths) - {"log.level"})
+    if unknown:
+        raise InvalidRequest(f"fieldMask: only log.level can be changed while running, not {', '.join(unknown)[:200]}")
+    if not paths:
+        raise InvalidRequest("fieldMask: name what is to be changed, which can only be log.level")
+    wanted = call.body.config.log.level
+    if not isinstance(wanted, LogLevel) or wanted not in _LEVELS:
+        raise InvalidRequest("config.log.level: a level is required, such as LOG_LEVEL_INFO")
+    set_log_level(_LEVELS[wanted])
+    return Empty()
+
+
+async def master_logs(call: Call[App, MasterLogsQuery, None]) -> StreamResult:
+    """The log of this process. ``offset`` is the id of the first line; a negative one counts from the end."""
+    query = call.query
+    if query.limit < 0:
+        raise InvalidRequest("limit: must not be negative")
+    if query.follow and query.limit:
+        raise InvalidRequest("Limit cannot be specified when following")
+    kept = call.app.master_log
+    first = kept.start_of_last(-query.offset) if query.offset < 0 else query.offset
+    if query.follow:
+        return StreamResult(_followed(kept, first))
+    return StreamResult(_present(kept, first, query.limit))
+
+
+async def _present(kept: MasterLog, first: int, limit: int) -> AsyncIterator[Sequence[MasterLogsResponse]]:
+    left = limit or None
+    while batch := kept.since(first, at_most=LOG_BATCH if left is None else min(left, LOG_BATCH)):
+        yield [_entry(line) for line in batch]
+        first = batch[-1].id + 1
+        if left is not None:
+            left -= len(batch)
+
+
+async def _followed(kept: MasterLog, first: int) -> AsyncIterator[Sequence[MasterLogsResponse]]:
+    while True:
+        async for batch in _present(kept, first, 0):
+            yield batch
+            first = batch[-1].log_entry.id + 1
+        await kept.wait_for(first)
+
+
+def _entry(line: MasterLogLine) -> MasterLogsResponse:
+    level = _LEVEL_OF_LINE.get(line.level, LogLevel.UNSPECIFIED)
+    return MasterLogsResponse(
+        log_entry=LogEntry(id=line.id, message=line.message, timestamp=timestamp(line.moment), level=level)
+    )
+
+
+ROUTES: Final = (
+    Route(method="GET", path="/info", handler=info, auth=Auth.NONE, raw=True, response=Info),
+    Route(method="GET", path="/api/v1/master", handler=get_master, auth=Auth.NONE, response=MasterResponse),
+    Route(
+        method="GET",
+        path="/api/v1/master/telemetry",
+        handler=get_telemetry,
+        auth=Auth.NONE,
+        response=TelemetryResponse,
+    ),
+    Route(method="GET", path="/api/v1/master/config", handler=get_config, response=ConfigResponse),
+    Route(
+        method="PATCH",
+        path="/api/v1/master/config",
+        handler=patch_config,
+        body=PatchConfigRequest,
+        response=Empty,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/master/logs",
+        handler=master_logs,
+        query=MasterLogsQuery,
+        response=MasterLogsResponse,
+        stream=True,
+    ),
+)

@@ -1,0 +1,190 @@
+"""What is done to experiments, one by one and many at once (spec/experiments.md 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.retry import in_transaction
+from libs.errors import InvalidRequest
+from services.api.actions import experiment_states as states
+from services.api.actions.bulk import ANY_PROJECT, for_each
+from services.api.actions.checkpoint_files import delete_tensorboard_files
+from services.api.actions.edit_experiment import check_days, retain_logs
+from services.api.actions.experiment_place import check_may_grow, load_place
+from services.api.actions.move_experiment import check_may_leave, move
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Handler, Route
+from services.api.wire.base import Empty
+from services.api.wire.experiment_actions import (
+    BulkMoveRequest,
+    BulkRequest,
+    BulkResponse,
+    BulkRetainLogsRequest,
+    MoveExperimentRequest,
+    RetainLogsRequest,
+)
+
+Simple = Callable[[AsyncConnection, int], Awaitable[None]]
+SIMPLE: Final[dict[str, Simple]] = {
+    "activate": states.activate,
+    "pause": states.pause,
+    "cancel": states.cancel,
+    "kill": states.kill,
+    "archive": states.archive,
+    "unarchive": states.unarchive,
+}
+"""Actions that need nothing but an experiment."""
+
+
+def one(action: Simple) -> Handler:
+    """Handles an action on the experiment in the path."""
+
+    async def handle(call: Call[App, None, None]) -> None:
+        experiment_id = call.path_int("id")
+        await in_transaction(call.app.db, lambda connection: action(connection, experiment_id))
+
+    return handle
+
+
+def many(verb: str, action: Simple) -> Handler:
+    """Handles an action on the experiments in the body."""
+
+    async def handle(call: Call[App, None, BulkRequest]) -> BulkResponse:
+        project_id = call.path_int("projectId")
+        results = await for_each(call.app.db, call.body, action, verb=verb, project_id=project_id)
+        return BulkResponse(results=results)
+
+    return handle
+
+
+async def delete(call: Call[App, None, None]) -> None:
+    """Ask for the deletion; the experiment is gone when GET answers 404."""
+    experiment_id = call.path_int("experimentId")
+    await in_transaction(
+        call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal)
+    )
+
+
+async def delete_many(call: Call[App, None, BulkRequest]) -> BulkResponse:
+    async def delete_one(connection: AsyncConnection, experiment_id: int) -> None:
+        await states.delete(connection, experiment_id, call.principal)
+
+    project_id = call.path_int("projectId")
+    results = await for_each(call.app.db, call.body, delete_one, verb="delete", project_id=project_id)
+    return BulkResponse(results=results)
+
+
+async def move_one(call: Call[App, None, MoveExperimentRequest]) -> None:
+    experiment_id, destination = call.path_int("experimentId"), _destination(call.body)
+    await in_transaction(
+        call.app.db, lambda connection: move(connection, experiment_id, destination, call.principal)
+    )
+
+
+async def move_many(call: Call[App, None, BulkMoveRequest]) -> BulkResponse:
+    """Archived projects fail the request as a whole."""
+    project_id, destination = call.path_int("projectId"), _destination(call.body)
+    async with call.app.db.read() as connection:
+        if project_id != ANY_PROJECT:
+            await check_may_leave(connection, project_id)
+        check_may_grow(await load_place(connection, destination))
+
+    async def move_to(connection: AsyncConnection, experiment_id: int) -> None:
+        await move(connection, experiment_id, destination, call.principal)
+
+    results = await for_each(call.app.db, call.body, move_to, verb="move", project_id=project_id)
+    return BulkResponse(results=results)
+
+
+async def retain(call: Call[App, None, RetainLogsRequest]) -> None:
+    experiment_id, days = call.path_int("experimentId"), call.body.num_days
+    await in_transaction(call.app.db, lambda connection: retain_logs(connection, experiment_id, days))
+
+
+async def retain_many(call: Call[App, None, BulkRetainLogsRequest]) -> BulkResponse:
+    days = call.body.num_days
+    check_days(days)
+
+    async def retain_one(connection: AsyncConnection, experiment_id: int) -> None:
+        await retain_logs(connection, experiment_id, days)
+
+    project_id = call.path_int("projectId")
+    results = await for_each(call.app.db, call.body, retain_one, verb="retain_logs", project_id=project_id)
+    return BulkResponse(results=results)
+
+
+async def delete_tensorboards(call: Call[App, None, None]) -> None:
+    """Ask for the TensorBoard files to be deleted; returns before they are."""
+    experiment_id = call.path_int("experimentId")
+    await in_transaction(
+        call.app.db, lambda connection: delete_tensorboard_files(connection, experiment_id, call.principal)
+    )
+
+
+def _destination(body: MoveExperimentRequest | BulkMoveRequest) -> int:
+    if body.destination_project_id <= 0:
+        raise InvalidRequest("destinationProjectId: expected the id of a project")
+    return body.destination_project_id
+
+
+def _bulk(verb: str, handler: Handler, *, method: str = "POST", body: Any = BulkRequest) -> Route:
+    return Route(
+        method=method,
+        path=f"/api/v1/projects/{{projectId}}/experiments/{verb}",
+        handler=handler,
+        body=body,
+        response=BulkResponse,
+        summary=f"{verb.replace('_', ' ').capitalize()} several experiments",
+    )
+
+
+ROUTES: Final = (
+    *(
+        Route(
+            method="POST",
+            path=f"/api/v1/experiments/{{id}}/{verb}",
+            handler=one(action),
+            response=Empty,
+            summary=f"{verb.capitalize()} an experiment",
+        )
+        for verb, action in SIMPLE.items()
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/experiments/{experimentId}",
+        handler=delete,
+        response=Empty,
+        summary="Delete an experiment, its checkpoints and its logs",
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/experiments/{experimentId}/move",
+        handler=move_one,
+        body=MoveExperimentRequest,
+        response=Empty,
+        summary="Move an experiment to another project",
+    ),
+    Route(
+        method="PUT",
+        path="/api/v1/experiments/{experimentId}/retain_logs",
+        handler=retain,
+        body=RetainLogsRequest,
+        response=Empty,
+        summary="How long the logs of an experiment are kept",
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/experiments/{experimentId}/tensorboard-files",
+        handler=delete_tensorboards,
+        response=Empty,
+        summary="Delete the TensorBoard files of an experiment",
+    ),
+    *(_bulk(verb, many(verb, action)) for verb, action in SIMPLE.items()),
+    _bulk("delete", delete_many, method="DELETE"),
+    _bulk("move", move_many, body=BulkMoveRequest),
+    _bulk("retain_logs", retain_many, method="PUT", body=BulkRetainLogsRequest),
+)

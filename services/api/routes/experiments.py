@@ -1,0 +1,181 @@
+"""Experiments: create, list, look at, edit (spec/experiments.md 6 and 13)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.config import mask_secrets
+from libs.db.retry import in_transaction
+from services.api.actions.create_experiment import prepare_experiment, store_experiment
+from services.api.actions.edit_experiment import delete_label, edit, put_label
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.experiments import check_exists, list_experiments, load_config, load_experiment
+from services.api.queries.job_summary import job_summary
+from services.api.queries.labels import labels_in_use
+from services.api.queries.trials import list_trials
+from services.api.queries.validation_history import validation_history
+from services.api.wire.base import double, struct_value, timestamp
+from services.api.wire.experiments import (
+    CreateExperimentRequest,
+    CreateExperimentResponse,
+    Experiment,
+    GetExperimentResponse,
+    GetExperimentsQuery,
+    GetExperimentsResponse,
+    LabelsQuery,
+    LabelsResponse,
+    PatchExperiment,
+    PatchExperimentResponse,
+    ValidationHistoryEntry,
+    ValidationHistoryResponse,
+)
+from services.api.wire.trials import GetExperimentTrialsQuery, GetExperimentTrialsResponse
+
+
+async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperimentResponse:
+    """Check, complete and store an experiment; with ``validateOnly``, all but store it."""
+    app, now = call.app, call.app.clock.now()
+    new = await prepare_experiment(app, call.body, now=now)
+    if call.body.validate_only:
+        return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
+    experiment_id = await store_experiment(app, new, call.principal, now=now)
+    async with app.db.read() as connection:
+        experiment = await load_experiment(connection, experiment_id)
+    config = struct_value(mask_secrets(new.config))
+    return CreateExperimentResponse(experiment=experiment, config=config, warnings=list(new.warnings))
+
+
+async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsResponse:
+    async with call.app.db.read() as connection:
+        experiments, pagination = await list_experiments(connection, call.query)
+    return GetExperimentsResponse(experiments=experiments, pagination=pagination)
+
+
+async def get(call: Call[App, None, None]) -> GetExperimentResponse:
+    """The experiment and, while it is in the queue, its place there."""
+    async with call.app.db.read() as connection:
+        experiment = await load_experiment(connection, call.path_int("experimentId"))
+        summary = await job_summary(connection, call.app.cluster, experiment.job_id)
+    return GetExperimentResponse(experiment=experiment, config=experiment.config or {}, job_summary=summary)
+
+
+async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentResponse:
+    experiment_id = call.path_int("experiment_id")
+    await in_transaction(call.app.db, lambda connection: edit(connection, experiment_id, call.body))
+    async with call.app.db.read() as connection:
+        return PatchExperimentResponse(experiment=await load_experiment(connection, experiment_id))
+
+
+async def trials(call: Call[App, GetExperimentTrialsQuery, None]) -> GetExperimentTrialsResponse:
+    experiment_id = call.path_int("experimentId")
+    async with call.app.db.read() as connection:
+        await check_exists(connection, experiment_id)
+        found, pagination = await list_trials(connection, experiment_id, call.query, now=call.app.clock.now())
+    return GetExperimentTrialsResponse(trials=found, pagination=pagination)
+
+
+async def history(call: Call[App, None, None]) -> ValidationHistoryResponse:
+    """Each validation that was better than all before."""
+    async with call.app.db.read() as connection:
+        experiment_id = call.path_int("experimentId")
+        config = await load_config(connection, experiment_id)
+        points = await validation_history(connection, experiment_id, config)
+    return ValidationHistoryResponse(
+        validation_history=[
+            ValidationHistoryEntry(
+                trial_id=point.trial_id, end_time=timestamp(point.end_time), searcher_metric=double(point.value)
+            )
+            for point in points
+        ]
+    )
+
+
+async def labels(call: Call[App, LabelsQuery, None]) -> LabelsResponse:
+    async with call.app.db.read() as connection:
+        return LabelsResponse(labels=await labels_in_use(connection, call.query.project_id))
+
+
+async def add_label(call: Call[App, None, None]) -> LabelsResponse:
+    experiment_id, label = call.path_int("experimentId"), call.path_str("label")
+    left = await in_transaction(call.app.db, lambda connection: put_label(connection, experiment_id, label))
+    return LabelsResponse(labels=left)
+
+
+async def remove_label(call: Call[App, None, None]) -> LabelsResponse:
+    experiment_id, label = call.path_int("experimentId"), call.path_str("label")
+    left = await in_transaction(call.app.db, lambda connection: delete_label(connection, experiment_id, label))
+    return LabelsResponse(labels=left)
+
+
+ROUTES: Final = (
+    Route(
+        method="POST",
+        path="/api/v1/experiments",
+        handler=create,
+        body=CreateExperimentRequest,
+        response=CreateExperimentResponse,
+        summary="Create an experiment, or check its configuration",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiments",
+        handler=list_,
+        query=GetExperimentsQuery,
+        response=GetExperimentsResponse,
+        summary="List experiments",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiments/{experimentId}",
+        handler=get,
+        response=GetExperimentResponse,
+        summary="One experiment",
+    ),
+    Route(
+        method="PATCH",
+        path="/api/v1/experiments/{experiment_id}",
+        handler=patch,
+        body=PatchExperiment,
+        response=PatchExperimentResponse,
+        summary="Change name, labels, notes, resources or retention policy",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiments/{experimentId}/trials",
+        handler=trials,
+        query=GetExperimentTrialsQuery,
+        response=GetExperimentTrialsResponse,
+        summary="Trials of an experiment",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiments/{experimentId}/validation-history",
+        handler=history,
+        response=ValidationHistoryResponse,
+        summary="How the best validation improved",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiment/labels",
+        handler=labels,
+        query=LabelsQuery,
+        response=LabelsResponse,
+        summary="Labels in use, the most frequent first",
+    ),
+    Route(
+        method="PUT",
+        path="/api/v1/experiments/{experimentId}/labels/{label}",
+        handler=add_label,
+        response=LabelsResponse,
+        summary="Add a label",
+    ),
+    Route(
+        method="DELETE",
+        path="/api/v1/experiments/{experimentId}/labels/{label}",
+        handler=remove_label,
+        response=LabelsResponse,
+        summary="Remove a label",
+    ),
+)

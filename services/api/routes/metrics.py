@@ -1,0 +1,150 @@
+"""Metrics: reports from training code, and reading them back (spec/experiments.md 9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.errors import NotFound
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.http.streams import StreamResult
+from services.api.metrics.groups import TRAINING, VALIDATION
+from services.api.metrics.report import make_report
+from services.api.queries.metric_reports import best_searcher_metric, read_metrics
+from services.api.queries.workloads import list_workloads
+from services.api.wire.base import Empty, double
+from services.api.wire.metrics import (
+    BestSearcherMetricResponse,
+    GetMetricsQuery,
+    GetMetricsResponse,
+    GetWorkloadsQuery,
+    GetWorkloadsResponse,
+    ReportedMetrics,
+    ReportMetricsRequest,
+    TrialMetrics,
+)
+
+_NOTHING: Final = ReportedMetrics()
+
+
+async def post_metrics(call: Call[App, None, ReportMetricsRequest]) -> None:
+    await _store(call.app, call.path_int("trialId"), call.body.group, call.body.metrics or TrialMetrics())
+
+
+async def post_training_metrics(call: Call[App, None, TrialMetrics]) -> None:
+    await _store(call.app, call.path_int("trialId"), TRAINING, call.body)
+
+
+async def post_validation_metrics(call: Call[App, None, TrialMetrics]) -> None:
+    await _store(call.app, call.path_int("trialId"), VALIDATION, call.body)
+
+
+async def _store(app: App, trial_id: int, group: str, reported: TrialMetrics) -> None:
+    numbers = reported.metrics or _NOTHING
+    report = make_report(
+        trial_id=trial_id,
+        run=reported.trial_run_id,
+        group=group,
+        step=reported.steps_completed,
+        end_time=reported.report_time or app.clock.now(),
+        avg=numbers.avg_metrics or {},
+        batches=numbers.batch_metrics,
+    )
+    await app.metrics_writer.store(report)
+
+
+async def get_metrics(call: Call[App, GetMetricsQuery, None]) -> StreamResult:
+    return _stream(call, call.query.group)
+
+
+async def get_training_metrics(call: Call[App, GetMetricsQuery, None]) -> StreamResult:
+    return _stream(call, TRAINING)
+
+
+async def get_validation_metrics(call: Call[App, GetMetricsQuery, None]) -> StreamResult:
+    return _stream(call, VALIDATION)
+
+
+def _stream(call: Call[App, GetMetricsQuery, None], group: str) -> StreamResult:
+    return StreamResult(read_metrics(call.app.db, call.query.trial_ids, group=group, size=call.query.size))
+
+
+async def get_workloads(call: Call[App, GetWorkloadsQuery, None]) -> GetWorkloadsResponse:
+    async with call.app.db.read() as connection:
+        workloads, pagination = await list_workloads(connection, call.path_int("trialId"), call.query)
+    return GetWorkloadsResponse(workloads=workloads, pagination=pagination)
+
+
+class NoValidations(NotFound):
+    """Clients take a 404 for "there is none yet"."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "no validations for experiment")
+
+
+async def get_best_searcher_metric(call: Call[App, None, None]) -> BestSearcherMetricResponse:
+    async with call.app.db.read() as connection:
+        best = await best_searcher_metric(connection, call.path_int("experimentId"))
+    if best is None:
+        raise NoValidations
+    return BestSearcherMetricResponse(metric=double(best))
+
+
+_TRIAL: Final = "/api/v1/trials/{trialId}"
+_RAW: Final = "/api/v1/trials/metrics"
+
+ROUTES: Final = (
+    Route(method="POST", path=f"{_TRIAL}/metrics", handler=post_metrics, body=ReportMetricsRequest, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_TRIAL}/training_metrics",
+        handler=post_training_metrics,
+        body=TrialMetrics,
+        response=Empty,
+    ),
+    Route(
+        method="POST",
+        path=f"{_TRIAL}/validation_metrics",
+        handler=post_validation_metrics,
+        body=TrialMetrics,
+        response=Empty,
+    ),
+    Route(
+        method="GET",
+        path=f"{_RAW}/trial_metrics",
+        handler=get_metrics,
+        query=GetMetricsQuery,
+        response=GetMetricsResponse,
+        stream=True,
+    ),
+    Route(
+        method="GET",
+        path=f"{_RAW}/training_metrics",
+        handler=get_training_metrics,
+        query=GetMetricsQuery,
+        response=GetMetricsResponse,
+        stream=True,
+    ),
+    Route(
+        method="GET",
+        path=f"{_RAW}/validation_metrics",
+        handler=get_validation_metrics,
+        query=GetMetricsQuery,
+        response=GetMetricsResponse,
+        stream=True,
+    ),
+    Route(
+        method="GET",
+        path=f"{_TRIAL}/workloads",
+        handler=get_workloads,
+        query=GetWorkloadsQuery,
+        response=GetWorkloadsResponse,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric",
+        handler=get_best_searcher_metric,
+        response=BestSearcherMetricResponse,
+    ),
+)

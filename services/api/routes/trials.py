@@ -1,0 +1,57 @@
+"""Trials: look at one, end one (spec/experiments.md 6 and 13.4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.db.retry import in_transaction
+from services.api.actions.trial_requests import kill_trial, retain_trial_logs
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.trials import load_trial
+from services.api.wire.base import Empty
+from services.api.wire.experiment_actions import RetainLogsRequest
+from services.api.wire.trials import GetTrialResponse
+
+
+async def get(call: Call[App, None, None]) -> GetTrialResponse:
+    async with call.app.db.read() as connection:
+        trial = await load_trial(connection, call.path_int("trialId"), now=call.app.clock.now())
+    return GetTrialResponse(trial=trial)
+
+
+async def kill(call: Call[App, None, None]) -> None:
+    trial_id = call.path_int("id")
+    await in_transaction(call.app.db, lambda connection: kill_trial(connection, trial_id))
+
+
+async def retain(call: Call[App, None, RetainLogsRequest]) -> None:
+    trial_id, days = call.path_int("trialId"), call.body.num_days
+    await in_transaction(call.app.db, lambda connection: retain_trial_logs(connection, trial_id, days))
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/trials/{trialId}",
+        handler=get,
+        response=GetTrialResponse,
+        summary="One trial",
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/trials/{id}/kill",
+        handler=kill,
+        response=Empty,
+        summary="Kill a trial",
+    ),
+    Route(
+        method="PUT",
+        path="/api/v1/trials/{trialId}/retain_logs",
+        handler=retain,
+        body=RetainLogsRequest,
+        response=Empty,
+        summary="How long the logs of a trial are kept",
+    ),
+)

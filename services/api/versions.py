@@ -1,0 +1,17 @@
+"""Which release this is, and which one it stands in for."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Final
+
+REFERENCE_VERSION: Final = "0.38.1"
+"""What clients compare with their own version; they warn at every command when it differs."""
+
+
+def own_version() -> str:
+    """The version of this distribution; ``0+source`` for a tree that was never installed."""
+    try:
+        return metadata.version("resolute")
+    except metadata.PackageNotFoundError:
+        return "0+source"

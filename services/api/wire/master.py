@@ -1,0 +1,103 @@
+"""REST shapes of the installation as a whole: what it is, how it is configured, what it logs (spec/platform.md 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from services.api.wire.base import Message, WireEnum
+
+
+class InfoTelemetry(Struct, frozen=True):
+    enabled: bool = False
+    otel_enabled: bool = False
+    otel_endpoint: str = ""
+
+
+class Info(Struct, frozen=True, kw_only=True):
+    """``GET /info``; keys are snake_case on the wire. Clients look for ``sso_providers`` even when there are none."""
+
+    version: str
+    resolute_version: str
+    master_id: str
+    cluster_id: str
+    cluster_name: str
+    telemetry: InfoTelemetry = InfoTelemetry()
+    sso_providers: list[dict[str, Any]] | None = None
+
+
+class MasterResponse(Message, kw_only=True):
+    version: str
+    resolute_version: str
+    """Not in the reference."""
+    master_id: str
+    cluster_id: str
+    cluster_name: str
+    telemetry_enabled: bool = False
+    sso_providers: list[dict[str, Any]] = []
+    external_login_uri: str = ""
+    external_logout_uri: str = ""
+    branding: str = "determined"
+    rbac_enabled: bool = False
+    product: str = "PRODUCT_UNSPECIFIED"
+    feature_switches: list[str] = []
+    user_management_enabled: bool = True
+    strict_job_queue_control: bool = False
+    has_custom_logo: bool = False
+
+
+class TelemetryResponse(Message):
+    enabled: bool = False
+    segment_key: str = ""
+
+
+class ConfigResponse(Message):
+    config: dict[str, Any] | None = None
+
+
+class LogLevel(WireEnum):
+    UNSPECIFIED = "LOG_LEVEL_UNSPECIFIED", 0
+    TRACE = "LOG_LEVEL_TRACE", 1
+    DEBUG = "LOG_LEVEL_DEBUG", 2
+    INFO = "LOG_LEVEL_INFO", 3
+    WARNING = "LOG_LEVEL_WARNING", 4
+    ERROR = "LOG_LEVEL_ERROR", 5
+    CRITICAL = "LOG_LEVEL_CRITICAL", 6
+
+
+class LogConfig(Message):
+    level: LogLevel | UnsetType = UNSET
+    color: bool | UnsetType = UNSET
+
+
+class MasterConfig(Message):
+    log: LogConfig = LogConfig()
+
+
+class FieldMask(Message):
+    paths: list[str] = []
+
+
+class PatchConfigRequest(Message):
+    config: MasterConfig = MasterConfig()
+    field_mask: FieldMask = FieldMask()
+
+
+class MasterLogsQuery(Message):
+    offset: int = 0
+    limit: int = 0
+    follow: bool = False
+
+
+class LogEntry(Message, kw_only=True):
+    id: int
+    message: str
+    timestamp: str | None
+    level: LogLevel
+
+
+class MasterLogsResponse(Message, kw_only=True):
+    """One line of the stream."""
+
+    log_entry: LogEntry

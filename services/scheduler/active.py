@@ -1,0 +1,157 @@
+"""The active scheduler: its loops, and who looks at what when something is worth a look."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from libs.bus import Bus, CoreMessage
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Database
+from libs.events import subjects
+from services.scheduler.engine.allocations import AllocationEngine, owner_of
+from services.scheduler.engine.attention import Attention, Key
+from services.scheduler.engine.capacity import CapacityView
+from services.scheduler.engine.containers import ContainerDeletion
+from services.scheduler.engine.experiments import ExperimentEngine, Outcome
+from services.scheduler.engine.hints import hint_of
+from services.scheduler.engine.loops import retried_after
+from services.scheduler.engine.orders import OrderRepair
+from services.scheduler.engine.queue import PoolQueue
+from services.scheduler.engine.resync import keys_that_need_attention
+from services.scheduler.engine.rows import AllocationRow
+from services.scheduler.settings import SchedulerSettings
+
+log = structlog.get_logger()
+
+OBSERVER: str = "scheduler-observations"
+"""Name of the durable consumer: observations wait for the next active scheduler."""
+
+
+class ActiveScheduler:
+    """Everything that only one scheduler does at a time; each part is nevertheless correct if two do."""
+
+    def __init__(
+        self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig, settings: SchedulerSettings
+    ) -> None:
+        self._db = db
+        self._bus = bus
+        self._clock = clock
+        self._settings = settings
+        self._experiments = ExperimentEngine(db=db, clock=clock, cluster=cluster)
+        self._allocations = AllocationEngine(db=db, clock=clock, ended=self._allocation_ended)
+        self._containers = ContainerDeletion(db=db, allocations=self._allocations)
+        self._capacity = CapacityView(bus=bus, changed=self._plan)
+        self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster)
+        self._attention = Attention(self._look)
+        self._resync_now = asyncio.Event()
+        self._queues = {
+            pool.pool_name: PoolQueue(
+                db=db,
+                clock=clock,
+                cluster=cluster,
+                pool=pool,
+                capacity=self._capacity.of,
+                ended=self._allocation_ended,
+                settings=settings.queue,
+            )
+            for pool in cluster.resource_pools
+        }
+
+    async def run(self) -> None:
+        """Act until cancelled."""
+        async with (
+            self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
+            asyncio.TaskGroup() as tasks,
+        ):
+            tasks.create_task(self._attention.run(), name="attention")
+            tasks.create_task(self._capacity.run(), name="capacity")
+            tasks.create_task(self._resync(), name="resync")
+            tasks.create_task(self._observe(), name="observations")
+            for name, queue in self._queues.items():
+                tasks.create_task(queue.run(), name=f"queue {name}")
+
+    async def _observe(self) -> None:
+        await self._bus.consume(
+            stream=subjects.EVENTS_STREAM,
+            durable=OBSERVER,
+            filter=subjects.events_of("allocation", what="observed"),
+            handler=self._allocations.hear,
+            concurrency=self._settings.engine.observers,
+        )
+
+    async def _hear(self, message: CoreMessage) -> None:
+        hint = hint_of(message.subject, message.data)
+        for key in hint.keys:
+            self._attention.poke(key)
+        if hint.pool is not None:
+            self._plan(hint.pool)
+
+    def _plan(self, pool: str) -> None:
+        """Have the queue of ``pool`` planned, or all of them when it is not named."""
+        for queue in self._queues.values() if not pool else filter(None, (self._queues.get(pool),)):
+            queue.hint()
+
+    def _allocation_ended(self, row: AllocationRow) -> None:
+        self._attention.poke(Key("allocation", row.allocation_id))
+        self._plan(row.pool)
+
+    async def _look(self, key: Key) -> float | None:
+        match key.kind, key.ident:
+            case "experiment", int(ident):
+                return self._follow_up(await self._experiments.reconcile(ident))
+            case "deletion", int(ident):
+                return self._follow_up(await self._experiments.delete(ident))
+            case "allocation", str(allocation):
+                await self._look_at_ended(allocation)
+                return None
+            case "project", int(ident):
+                return await self._containers.advance_project(ident)
+            case "workspace", int(ident):
+                return await self._containers.advance_workspace(ident)
+            case _:
+                raise AssertionError(f"nobody looks at {key}")
+
+    def _follow_up(self, outcome: Outcome) -> float | None:
+        for pool in outcome.pools:
+            self._plan(pool)
+        return outcome.look_again_in_s
+
+    async def _look_at_ended(self, allocation: str) -> None:
+        """An allocation is over: its task reacts, or the experiment whose trial it was."""
+        async with self._db.read() as connection:
+            owner = await owner_of(connection, allocation)
+        if owner is None:
+            return
+        task_type, experiment = owner
+        if task_type == "TRIAL" and experiment is not None:
+            self._attention.poke(Key("experiment", experiment))
+            return
+        await self._allocations.settle_task(allocation)
+        if experiment is not None:
+            self._attention.poke(Key("deletion", experiment))
+
+    async def _resync(self) -> None:
+        """Look for what nobody has said: at the start, after gaps in the hints, and now and then."""
+        failures = 0
+        everything = True
+        while True:
+            self._resync_now.clear()
+            try:
+                for key in await keys_that_need_attention(self._db, self._clock, everything=everything):
+                    self._attention.poke(key)
+                everything = False
+                await self._allocations.kill_overdue()
+                await self._repair.repair()
+                failures = 0
+            except Exception as error:
+                failures += 1
+                await retried_after("resync", error, failures)
+                continue
+            try:
+                async with asyncio.timeout(self._settings.engine.resync_s):
+                    await self._resync_now.wait()
+            except TimeoutError:
+                pass

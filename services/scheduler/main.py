@@ -1,0 +1,77 @@
+"""The scheduler: ``python -m services.scheduler.main [--settings FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import structlog
+
+from libs.bus import connect_bus
+from libs.clock import SystemClock
+from libs.cluster.config import load_cluster_config
+from libs.db.engine import connect_database
+from libs.db.migrate import upgrade
+from libs.db.relay import relay_outbox
+from libs.errors import ResoluteError
+from libs.settings import load
+from libs.telemetry import configure_logging
+from services.scheduler.active import ActiveScheduler
+from services.scheduler.lease import hold_lease
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.status import serve_status
+
+log = structlog.get_logger()
+
+
+async def main(settings: SchedulerSettings) -> None:
+    """Stand by, and schedule while no other scheduler does; until cancelled."""
+    cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
+    async with AsyncExitStack() as stack:
+        db = await stack.enter_async_context(connect_database(settings.database))
+        await upgrade(db.url)
+        bus = await stack.enter_async_context(connect_bus(settings.bus))
+        await stack.enter_async_context(
+            serve_status(settings.telemetry.metrics_port or 0, is_healthy=lambda: bus.is_connected)
+        )
+
+        async def act() -> None:
+            # Made anew each time: what one term of office has in memory is of no use to the next.
+            clock = SystemClock()
+            await ActiveScheduler(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
+
+        async with asyncio.TaskGroup() as tasks:  # one loop failing ends the service; its restart is the recovery
+            tasks.create_task(relay_outbox(db, bus), name="outbox")
+            tasks.create_task(hold_lease(db.url, act, settings.lease), name="lease")
+
+
+async def run(settings: SchedulerSettings) -> None:
+    """Schedule until SIGTERM or SIGINT."""
+    running = asyncio.create_task(main(settings), name="main")
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, running.cancel)
+    try:
+        await running
+    except asyncio.CancelledError:
+        log.info("scheduler.stopped")
+
+
+def _command_line() -> SchedulerSettings:
+    parser = argparse.ArgumentParser(prog="resolute-scheduler", description="Decides what runs.")
+    parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
+    return load(SchedulerSettings, parser.parse_args().settings, os.environ)
+
+
+if __name__ == "__main__":
+    try:
+        loaded = _command_line()
+        configure_logging(loaded.telemetry, service="scheduler")
+        asyncio.run(run(loaded))
+    except ResoluteError as error:
+        sys.exit(f"resolute-scheduler: {error}")

@@ -1,0 +1,54 @@
+"""``/metrics`` and ``/health`` of a service without HTTP of its own: just enough for a scraper and a probe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from libs.telemetry import exposition
+
+log = structlog.get_logger()
+
+_REQUEST_TIMEOUT_S = 5.0
+
+
+@asynccontextmanager
+async def serve_status(port: int, is_healthy: Callable[[], bool]) -> AsyncIterator[None]:
+    """Serve on ``port`` of all interfaces while the block runs; 0 serves nothing."""
+    if not port:
+        yield
+        return
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                request = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_response(request, is_healthy))
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            log.debug("status.request_failed", error=repr(error))
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(answer, host="0.0.0.0", port=port)  # noqa: S104  # scrapers come from outside
+    log.info("status.listening", port=port)
+    async with server:
+        yield
+
+
+def _response(request: bytes, is_healthy: Callable[[], bool]) -> bytes:
+    path = request.split(b" ", 2)[1].split(b"?")[0] if request.count(b" ") >= 2 else b""
+    match path:
+        case b"/metrics":
+            status, kind, body = "200 OK", "text/plain; version=0.0.4; charset=utf-8", exposition()
+        case b"/health" | b"/healthz":
+            healthy = is_healthy()
+            status = "200 OK" if healthy else "503 Service Unavailable"
+            kind, body = "text/plain", b"ok\n" if healthy else b"the bus is not connected\n"
+        case _:
+            status, kind, body = "404 Not Found", "text/plain", b"not found\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + body
