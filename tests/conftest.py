@@ -18,6 +18,7 @@ from libs.bus import Bus, BusSettings, connect_bus
 from tests.harness import FakeClock, NatsServer, PostgresServer
 from tests.harness.containers import ContainerNats, ContainerPostgres, containers_wanted
 from tests.harness.streams import wipe
+from tests.harness.whole_system import WholeSystem, running_system
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +117,13 @@ def database_url(postgres_server: PostgresServer | ContainerPostgres, database_t
     postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
     yield postgres_server.url(name)
     postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def whole_system() -> Iterator[WholeSystem]:
+    """Everything, as ``resolute up`` starts it. Shared by the tests of a worker: look, but kill nothing."""
+    with running_system(slots=8) as system:
+        yield system
 
 
 @pytest.fixture

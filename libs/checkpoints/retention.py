@@ -1,6 +1,6 @@
 """The retention policy of an experiment: which of its checkpoints are good or new enough to be kept.
 
-Source: spec/experiments.md 10.4, with its remedy for unvalidated checkpoints: all ranks are per trial or per experiment.
+Source: spec/experiments.md 10.4, with its remedy for unvalidated checkpoints: ranks are per trial or per experiment.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def _by_value(row: Candidate) -> tuple[bool, float, int]:
 
 
 def _latest(rows: list[Candidate], count: int) -> set[str]:
-    newest_first = sorted(reversed(rows), key=lambda row: -row.steps_completed)
-    return {row.uuid for row in newest_first[:count]}
+    newest_first = sorted(enumerate(rows), key=lambda placed: (placed[1].steps_completed, placed[0]), reverse=True)
+    return {row.uuid for _, row in newest_first[:count]}
 
 
 def _or(value: Any, default: int) -> int:

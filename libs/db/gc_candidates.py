@@ -18,9 +18,7 @@ from libs.searchers.reports import read_number
 _DELETABLE = ("COMPLETED", "PARTIALLY_DELETED")
 
 
-async def gc_candidates(
-    connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]
-) -> list[Candidate]:
+async def gc_candidates(connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]) -> list[Candidate]:
     """The candidates of an experiment, oldest report first.
 
     Left out are those whose files are gone, and those from which a trial started or may yet start.

@@ -146,7 +146,7 @@ class ActiveScheduler:
                 await self._allocations.kill_overdue()
                 await self._repair.repair()
                 failures = 0
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
                 failures += 1
                 await retried_after("resync", error, failures)
                 continue

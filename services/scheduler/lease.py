@@ -53,7 +53,7 @@ async def _once(url: str, act: Callable[[], Awaitable[None]], settings: LeaseSet
         server_settings={"application_name": "resolute-scheduler-lease", "tcp_keepalives_idle": "10"},
     )
     try:
-        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SCHEDULER_LOCK):
+        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SCHEDULER_LOCK):  # noqa: ASYNC110
             await asyncio.sleep(settings.retry_s)
         log.info("lease.won")
         ACTIVE.set(1)

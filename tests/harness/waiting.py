@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -24,3 +25,13 @@ async def eventually(
         if loop.time() > deadline:
             raise AssertionError(f"did not happen in {timeout_s} s: {what or inspect.getsource(look).strip()}")
         await asyncio.sleep(every_s)
+
+
+def wait_until(look: Callable[[], T], *, timeout_s: float = 30.0, every_s: float = 0.05, what: str = "") -> T:
+    """``eventually`` for tests that block: what they wait for are processes."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"did not happen in {timeout_s} s: {what or inspect.getsource(look).strip()}")
+        time.sleep(every_s)
+    return value

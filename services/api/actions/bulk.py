@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
@@ -88,7 +88,7 @@ async def select_ids(
 
 
 async def _present(connection: AsyncConnection, ids: Sequence[int], project_id: int) -> set[int]:
-    query = select(experiments.c.id).where(experiments.c.id.in_(ids))
+    query = select(experiments.c.id).where(experiments.c.id == any_(literal(list(ids), ARRAY(BigInteger))))
     if project_id != ANY_PROJECT:
         query = query.where(experiments.c.project_id == project_id)
     return set(await connection.scalars(query))

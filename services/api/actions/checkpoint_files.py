@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, insert, select
+from msgspec import Struct
+from sqlalchemy import ARRAY, Text, any_, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.retention import checkpoints_to_delete, policy_of
@@ -22,6 +23,12 @@ from services.api.actions.locked_experiments import change, lock_experiment
 from services.api.http.credentials import Principal
 
 
+class StoredCheckpoint(Struct, frozen=True):
+    uuid: str
+    experiment_id: int | None
+    storage_id: int | None
+
+
 async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs: Sequence[str]) -> None:
     """Ask for the files that match any of ``globs`` to be deleted from each checkpoint; returns before it is done.
 
@@ -29,10 +36,10 @@ async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs:
     """
     _check_globs(globs)
     grouped: dict[tuple[int, int | None], list[str]] = defaultdict(list)
-    for row in await _find(connection, uuids):
-        if row.experiment_id is None:
-            raise FailedPrecondition(f"checkpoint '{row.uuid}' belongs to no experiment")
-        grouped[row.experiment_id, row.storage_id].append(row.uuid)
+    for found in await _find(connection, uuids):
+        if found.experiment_id is None:
+            raise FailedPrecondition(f"checkpoint '{found.uuid}' belongs to no experiment")
+        grouped[found.experiment_id, found.storage_id].append(found.uuid)
     for experiment_id in sorted({experiment_id for experiment_id, _ in grouped}):
         locked = await lock_experiment(connection, experiment_id)
         for (owner, storage_id), group in grouped.items():
@@ -41,9 +48,7 @@ async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs:
         await change(connection, locked, "edited")  # so that the scheduler looks
 
 
-async def apply_retention_policy(
-    connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]
-) -> None:
+async def apply_retention_policy(connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]) -> None:
     """Ask for everything to be deleted that the policy in ``config`` does not keep. The experiment is locked."""
     candidates = await gc_candidates(connection, experiment_id, config)
     grouped: dict[int | None, list[str]] = defaultdict(list)
@@ -71,25 +76,18 @@ def _check_globs(globs: Iterable[str]) -> None:
             raise InvalidRequest(f"glob '{glob}' cannot contain '..'")
 
 
-async def _find(connection: AsyncConnection, uuids: Sequence[str]) -> Sequence[Row[Any]]:
+async def _find(connection: AsyncConnection, uuids: Sequence[str]) -> list[StoredCheckpoint]:
     wanted = list(dict.fromkeys(uuids))
-    found = await connection.execute(
+    rows = await connection.execute(
         select(checkpoints.c.uuid, checkpoints.c.experiment_id, checkpoints.c.storage_id).where(
-            checkpoints.c.uuid.in_(wanted)
+            checkpoints.c.uuid == any_(literal(wanted, ARRAY(Text)))  # a list of any length is one parameter
         )
     )
-    by_uuid = {row.uuid: row for row in found}
+    by_uuid = {row.uuid: StoredCheckpoint(row.uuid, row.experiment_id, row.storage_id) for row in rows}
     unknown = [uuid for uuid in wanted if uuid not in by_uuid]
     if unknown:
-        raise UnknownCheckpoints(unknown)
+        raise NotFound("checkpoints", ", ".join(unknown))
     return [by_uuid[uuid] for uuid in wanted]
-
-
-class UnknownCheckpoints(NotFound):
-    """Some of the checkpoints a request names do not exist."""
-
-    def __init__(self, uuids: Sequence[str]) -> None:
-        super().__init__("checkpoint" if len(uuids) == 1 else "checkpoints", ", ".join(uuids))
 
 
 async def _request(

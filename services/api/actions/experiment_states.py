@@ -1,4 +1,4 @@
-"""What users ask of the course of an experiment. Its state changes here; trials and allocations follow in the scheduler.
+"""What users ask of the course of an experiment: its state changes here, trials and allocations in the scheduler.
 
 Source: spec/experiments.md 5.1 and 6.
 """

@@ -59,9 +59,7 @@ async def _renumber_trials(connection: AsyncConnection, experiment_id: int, proj
         .subquery()
     )
     moved = await connection.execute(
-        update(trials)
-        .where(trials.c.id == numbered.c.id)
-        .values(project_id=project_id, local_id=numbered.c.local_id)
+        update(trials).where(trials.c.id == numbered.c.id).values(project_id=project_id, local_id=numbered.c.local_id)
     )
     await connection.execute(
         update(projects).where(projects.c.id == project_id).values(max_local_id=used + moved.rowcount)

@@ -18,7 +18,7 @@ _FAILED: Final = "failed to create experiment: "
 
 
 async def pin_warm_start(connection: AsyncConnection, config: dict[str, Any]) -> None:
-    """Set ``searcher.source_checkpoint_uuid`` to the latest checkpoint of ``searcher.source_trial_id``, if that is given.
+    """Set ``searcher.source_checkpoint_uuid`` to the latest checkpoint of ``searcher.source_trial_id``, if given.
 
     Without it, the checkpoint that the user named has to exist. Raises InvalidRequest.
     """

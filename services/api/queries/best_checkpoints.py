@@ -52,7 +52,7 @@ def as_workload(row: Any) -> CheckpointWorkload:
     return CheckpointWorkload(
         uuid=row.uuid,
         end_time=timestamp(row.report_time),
-        state=CheckpointState(f"STATE_{row.state}"),
+        state=CheckpointState[row.state],
         resources={path: int64(int(size)) for path, size in row.resources.items()},
         total_batches=row.steps_completed or 0,
         metadata=struct_value(row.metadata),

@@ -106,7 +106,7 @@ def _as_checkpoint(row: Any) -> Checkpoint:
         report_time=timestamp(row.report_time),
         resources={path: int64(int(size)) for path, size in row.resources.items()},
         metadata=struct_value(row.metadata),
-        state=CheckpointState(f"STATE_{row.state}"),
+        state=CheckpointState[row.state],
         training=_training_of(row),
         storage_id=UNSET if row.storage_id is None else row.storage_id,
     )
@@ -142,7 +142,7 @@ def _in_states(states: Sequence[CheckpointState]) -> list[ColumnElement[bool]]:
 def _order(query: GetCheckpointsQuery) -> list[ColumnElement[Any]]:
     """By the searcher metric, the best come first unless a direction is given, in both lists.
 
-    The reference begins the list of a trial with its unvalidated checkpoints, and clients download the first as the best.
+    The reference begins the list of a trial with those that are not validated; clients download the first as the best.
     """
     ties = [checkpoints.c.report_time, checkpoints.c.uuid]
     descending = query.order_by is OrderBy.DESC

@@ -46,8 +46,8 @@ async def live_states_by_task(
 
 
 def displayed(state: str, live: Iterable[AllocationState]) -> str:
-    """The wire name of a state: ``STATE_`` and the state, or what the live allocations make of ACTIVE."""
-    return f"STATE_{shown_as(live) if state == ACTIVE else state}"
+    """The state itself, or what the live allocations make of ACTIVE."""
+    return shown_as(live) if state == ACTIVE else state
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[AllocationState, ...]]:

@@ -157,7 +157,7 @@ def _as_experiment(row: Any, state: str) -> Experiment:
         name=config.get("name") or "",
         description=config.get("description") or "",
         labels=config.get("labels") or [],
-        state=ExperimentState(state),
+        state=ExperimentState[state],
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
         archived=row.archived,

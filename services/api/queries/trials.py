@@ -114,7 +114,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         experiment_id=row.experiment_id,
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
-        state=TrialState(displayed(row.state, live)),
+        state=TrialState[displayed(row.state, live)],
         restarts=row.restarts if row.max_restarts is None else min(row.restarts, row.max_restarts),
         hparams=struct_value(row.hparams),
         total_batches_processed=row.total_batches,

@@ -64,9 +64,7 @@ def many(verb: str, action: Simple) -> Handler:
 async def delete(call: Call[App, None, None]) -> None:
     """Ask for the deletion; the experiment is gone when GET answers 404."""
     experiment_id = call.path_int("experimentId")
-    await in_transaction(
-        call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal)
-    )
+    await in_transaction(call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal))
 
 
 async def delete_many(call: Call[App, None, BulkRequest]) -> BulkResponse:
@@ -80,9 +78,7 @@ async def delete_many(call: Call[App, None, BulkRequest]) -> BulkResponse:
 
 async def move_one(call: Call[App, None, MoveExperimentRequest]) -> None:
     experiment_id, destination = call.path_int("experimentId"), _destination(call.body)
-    await in_transaction(
-        call.app.db, lambda connection: move(connection, experiment_id, destination, call.principal)
-    )
+    await in_transaction(call.app.db, lambda connection: move(connection, experiment_id, destination, call.principal))
 
 
 async def move_many(call: Call[App, None, BulkMoveRequest]) -> BulkResponse:

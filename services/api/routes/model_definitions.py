@@ -6,7 +6,7 @@ import asyncio
 import base64
 import posixpath
 import re
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from libs.errors import InvalidRequest
@@ -60,7 +60,7 @@ async def download_file(call: Call[App, DownloadQuery, None]) -> RawResponse:
     return RawResponse(content, headers=_attachment(posixpath.basename(call.query.path)))
 
 
-async def _load(call: Call[App, object, object]) -> tuple[str, bytes]:
+async def _load(call: Call[App, Any, Any]) -> tuple[str, bytes]:
     async with call.app.db.read() as connection:
         return await load_model_definition(connection, call.path_int("experimentId"))
 

@@ -65,7 +65,7 @@ class Attention:
             self._running.add(key)
             try:
                 after_s = await self._look(key)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
                 self._failures[key] = self._failures.get(key, 0) + 1
                 after_s = pause_after(self._failures[key])
                 report(key.kind, error, pause_s=after_s)

@@ -6,10 +6,10 @@ deleted, ``deletion.py`` marks what contains it, and looking ends. Source: spec/
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import structlog
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import Select, delete, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from libs.db.engine import Connection, Database
@@ -101,7 +101,7 @@ async def _doom(connection: Connection, experiment_id: int) -> None:
     await announce(connection, experiment_changed(row, "state"))
 
 
-def _live_tasks(workspace_id: int):  # type: ignore[no-untyped-def]
+def _live_tasks(workspace_id: int) -> Select[Any]:
     return (
         select(allocations.c.allocation_id)
         .join(tasks, tasks.c.task_id == allocations.c.task_id)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from services.scheduler.engine.attention import Key
-
-_EXPERIMENT: Final = frozenset({"created", "state", "edited", "searcher"})
 
 
 class Hint(msgspec.Struct, frozen=True):
@@ -37,17 +35,17 @@ def hint_of(subject: str, data: bytes) -> Hint:
 
 
 def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
-    if entity == "experiment":
-        if what in _EXPERIMENT:
-            deleting = event.get("state") == "DELETING"
-            yield Key("deletion" if deleting else "experiment", event["experiment_id"])
-        elif what == "deleted" and event.get("project_id") is not None:
-            yield Key("project", event["project_id"])
-    elif entity == "trial" and what == "state":
-        yield Key("experiment", event["experiment_id"])
-    elif entity == "allocation" and what == "ended":
-        yield Key("allocation", event["allocation_id"])
-    elif entity == "workspace":
-        if event.get("project_id") is not None:
-            yield Key("project", event["project_id"])
-        yield Key("workspace", event["workspace_id"])
+    experiment, project = event.get("experiment_id"), event.get("project_id")
+    match entity, what:
+        case "experiment", "deleted" if isinstance(project, int):
+            yield Key("project", project)
+        case "experiment", ("created" | "state" | "edited" | "searcher") if isinstance(experiment, int):
+            yield Key("deletion" if event.get("state") == "DELETING" else "experiment", experiment)
+        case "trial", "state" if isinstance(experiment, int):
+            yield Key("experiment", experiment)
+        case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
+            yield Key("allocation", event["allocation_id"])
+        case "workspace", _ if isinstance(event.get("workspace_id"), int):
+            if isinstance(project, int):
+                yield Key("project", project)
+            yield Key("workspace", event["workspace_id"])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
+from msgspec import Struct
 from sqlalchemy import select, text, update
 
 from libs.clock import Clock
@@ -49,6 +50,15 @@ PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan
 STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
 
 
+class PlanOutcome(Struct, frozen=True, kw_only=True):
+    started: int
+    impossible: tuple[AllocationRow, ...]
+    """Allocations whose turn it was, and that turned out to make no task."""
+    more: bool
+    """Whether another plan at once could start something."""
+    was_empty: bool
+
+
 class PoolQueue:
     """``ended`` is called for allocations that turn out to be impossible when they are to start."""
 
@@ -83,15 +93,17 @@ class PoolQueue:
             self._hinted.clear()
             began = time.monotonic()
             try:
-                more = await self.plan_once()
+                outcome = await self.plan_once()
                 failures = 0
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
                 failures += 1
                 await retried_after(f"queue of {self._pool.pool_name}", error, failures)
                 continue
             took = time.monotonic() - began
-            await asyncio.sleep(max(self._settings.plan_interval_s - took, took * (1 / _LARGEST_SHARE - 1)))
-            if not more:
+            # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
+            interval_s = 0.0 if outcome.was_empty else self._settings.plan_interval_s
+            await asyncio.sleep(max(interval_s - took, took * (1 / _LARGEST_SHARE - 1)))
+            if not outcome.more:
                 await self._wait()
 
     async def _wait(self) -> None:
@@ -101,16 +113,16 @@ class PoolQueue:
         except TimeoutError:
             pass
 
-    async def plan_once(self) -> bool:
-        """Make one plan and carry it out; True when more could start at once."""
+    async def plan_once(self) -> PlanOutcome:
+        """Make one plan and carry it out."""
         with PLAN_SECONDS.labels(self._pool.pool_name).time():
-            started, over, more = await in_transaction(self._db, self._plan)
-        for row in over:
+            outcome = await in_transaction(self._db, self._plan)
+        for row in outcome.impossible:
             self._ended(row)
-        STARTED.labels(self._pool.pool_name).inc(started)
-        return more
+        STARTED.labels(self._pool.pool_name).inc(outcome.started)
+        return outcome
 
-    async def _plan(self, connection: Connection) -> tuple[int, list[AllocationRow], bool]:
+    async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
         await connection.execute(
             text("SELECT pg_advisory_xact_lock(:space, hashtext(:pool))"), {"space": _POOL_LOCKS, "pool": name}
@@ -119,14 +131,21 @@ class PoolQueue:
         decisions = plan(loaded.snapshot)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
         rows = await self._start(connection, starts[:_STARTS_AT_ONCE])
-        waits = [
-            decision
-            for decision in decisions
-            if isinstance(decision, Wait) and loaded.wait_reasons[decision.allocation] != decision.reason
-        ]
-        await _note_waits(connection, waits)
-        over = [row for row in rows if is_over(row)]
-        return len(rows) - len(over), over, bool(over) or len(starts) > _STARTS_AT_ONCE
+        await _note_waits(
+            connection,
+            [
+                decision
+                for decision in decisions
+                if isinstance(decision, Wait) and loaded.wait_reasons[decision.allocation] != decision.reason
+            ],
+        )
+        impossible = tuple(row for row in rows if is_over(row))
+        return PlanOutcome(
+            started=len(rows) - len(impossible),
+            impossible=impossible,
+            more=bool(impossible) or len(starts) > _STARTS_AT_ONCE,
+            was_empty=not decisions,
+        )
 
     async def _start(self, connection: Connection, starts: Sequence[Start]) -> list[AllocationRow]:
         """Give the slots and write the orders; who has ended meanwhile is passed over."""

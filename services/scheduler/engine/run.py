@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlalchemy import select, update
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection
@@ -59,7 +60,7 @@ class Run:
         ids = [row.id for row in rows]
         newest = (
             select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
-            .distinct(trial_tasks.c.trial_id)
+            .ext(distinct_on(trial_tasks.c.trial_id))
             .where(trial_tasks.c.trial_id.in_(ids))
             .order_by(trial_tasks.c.trial_id, trial_tasks.c.position.desc())
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection
@@ -210,7 +211,7 @@ def _latest_query(trial_ids: Sequence[int]) -> Any:
     """The COMPLETED checkpoint with most steps of each trial; among equal ones the newest."""
     return (
         select(checkpoints.c.trial_id, checkpoints.c.uuid, checkpoints.c.steps_completed)
-        .distinct(checkpoints.c.trial_id)
+        .ext(distinct_on(checkpoints.c.trial_id))
         .where(checkpoints.c.trial_id.in_(trial_ids), checkpoints.c.state == "COMPLETED")
         .order_by(
             checkpoints.c.trial_id,

@@ -127,7 +127,7 @@ async def test_withdrawn_order_leaves_nothing(place: Place) -> None:
     await place.until_running(A)
     await place.withdraw(A)
     await eventually(lambda: place.remains() == [], timeout_s=20)
-    assert not (place.state_dir / "trash").exists() or list((place.state_dir / "trash").iterdir()) == []
+    await eventually(lambda: list((place.state_dir / "trash").iterdir()) == [], timeout_s=5)
 
 
 async def test_stop_order_for_what_never_existed_is_answered(place: Place) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx
 import msgspec
@@ -12,10 +13,12 @@ from sqlalchemy import text
 
 from libs.bus import Bus, BusSettings, Message
 from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.tables.logs import SHARD_LOCK
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import message_id
 from services.api.queries.task_log_following import streams_sealed
+from services.logs import store as store_module
 from services.logs.settings import WriterSettings
 from services.logs.store import store
 from services.logs.writer import LogWriter
@@ -24,7 +27,6 @@ from tests.integration.logs.conftest import (
     Service,
     Task,
     chunk,
-    lines_of,
     logs_settings,
     new_task,
     parked,
@@ -175,33 +177,29 @@ async def test_a_message_that_is_no_batch_does_not_hold_up_the_shard(
     await eventually(lambda: _texts_are(db, task, [b"x\n"]))
 
 
-async def test_no_line_appears_behind_a_reader_however_many_write(db: Database) -> None:
-    tasks = [await new_task(db) for _ in range(2)]
-    shard = subjects.log_shard(tasks[0].task)
-    done = asyncio.Event()
+async def test_no_line_appears_behind_a_reader_however_many_write(
+    db: Database, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, go_on = asyncio.Event(), asyncio.Event()
+    copy = store_module._copy
 
-    async def write(task: Task, stream: str) -> None:
-        for first in range(0, 40 * 5, 5):
-            await store(db, shard, [batch(task, first, 5, stream=stream)], park_s=60)
+    async def copy_and_pause(*arguments: Any) -> Any:
+        result = await copy(*arguments)
+        if not copied.is_set():
+            copied.set()
+            await go_on.wait()
+        return result
 
-    async def read() -> list[int]:
-        seen: list[int] = []
-        while True:
-            last = done.is_set()
-            async with db.read() as connection:
-                rows = await connection.scalars(
-                    text("SELECT id FROM task_logs WHERE task_id = :task AND id > :beyond ORDER BY id"),
-                    {"task": tasks[0].task, "beyond": seen[-1] if seen else 0},
-                )
-                seen.extend(rows)
-            if last:
-                return seen
-
-    reader = asyncio.create_task(read())
-    await asyncio.gather(*(write(task, stream) for task in tasks for stream in ("stdout", "stderr")))
-    done.set()
-    assert await reader == [row.id for row in await lines_of(db, tasks[0])]
-    assert len(await reader) == 400
+    monkeypatch.setattr(store_module, "_copy", copy_and_pause)
+    stalled = asyncio.create_task(keep(db, task, batch(task, 0, 3)))
+    await copied.wait()  # its lines have ids, and nobody sees them
+    other = asyncio.create_task(keep(db, task, batch(task, 0, 3, stream="stderr")))
+    await eventually(lambda: _somebody_waits(db), what="the second writer waits for the first")
+    assert await texts_of(db, task) == []
+    assert not other.done()
+    go_on.set()
+    await asyncio.gather(stalled, other)
+    assert len(await texts_of(db, task)) == 6
 
 
 async def test_followers_are_told(intake: httpx.AsyncClient, bus: Bus, task: Task) -> None:
@@ -259,6 +257,12 @@ async def _posted(client: httpx.AsyncClient, task: Task) -> bool:
 
 async def _texts_are(db: Database, task: Task, expected: list[bytes]) -> bool:
     return await texts_of(db, task) == expected
+
+
+async def _somebody_waits(db: Database) -> bool:
+    async with db.read() as connection:
+        query = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND NOT granted)"
+        return bool(await connection.scalar(text(query), {"space": SHARD_LOCK}))
 
 
 async def _is(look: object, expected: object) -> bool:

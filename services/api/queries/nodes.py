@@ -1,0 +1,124 @@
+"""Nodes as clients know them, "agents": what the launchers publish, joined with what runs there.
+
+Source: spec/scheduling.md 11.1, with ``container.id`` the name of the pod here and in the summaries of tasks alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.cluster import node_overrides
+from libs.db.tables.tasks import allocations
+from libs.events.capacity import Device as DeviceSeen
+from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.api.wire.agents import Agent, Container, ContainerState, Device, DeviceStats, DeviceType, Slot, SlotStats
+
+DEVICE_TYPES: Final = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "rocm": DeviceType.ROCM}
+
+Overrides = Mapping[str, bool]
+"""Name of a node that an administrator has disabled -> whether what runs there may finish."""
+
+
+async def load_overrides(connection: AsyncConnection) -> dict[str, bool]:
+    rows = await connection.execute(select(node_overrides.c.node, node_overrides.c.draining))
+    return {row.node: row.draining for row in rows}
+
+
+async def load_pod_states(connection: AsyncConnection) -> dict[str, ContainerState]:
+    """Name of a pod -> its state, for every pod of an allocation that holds slots."""
+    query = select(allocations.c.pods).where(allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None))
+    return {
+        pod["name"]: ContainerState[pod["state"]]
+        for pods in (await connection.execute(query)).scalars()
+        for pod in pods
+    }
+
+
+def agents(
+    capacity: Iterable[PoolCapacity], overrides: Overrides, pod_states: Mapping[str, ContainerState]
+) -> list[Agent]:
+    """Every node once, by name, whatever number of pools it belongs to."""
+    pools: dict[str, list[str]] = defaultdict(list)
+    nodes: dict[str, NodeCapacity] = {}
+    devices: dict[str, dict[str, DeviceSeen]] = defaultdict(dict)
+    aux: dict[str, set[str]] = defaultdict(set)
+    for pool in capacity:
+        for node in pool.nodes:
+            nodes.setdefault(node.name, node)
+            pools[node.name].append(pool.pool)
+            aux[node.name].update(node.aux_containers)
+            for device in node.devices:
+                # Pools that share a node each see their own pods; a slot is free when no pool sees it held.
+                known = devices[node.name].get(device.id)
+                if known is None or known.container is None:
+                    devices[node.name][device.id] = device
+    return [
+        _agent(nodes[name], pools[name], devices[name], aux[name], overrides.get(name), pod_states)
+        for name in sorted(nodes)
+    ]
+
+
+def holder_of(device: DeviceSeen) -> str | None:
+    """Id of the container that holds a slot; None for a free one."""
+    return device.container or device.allocation
+
+
+def is_available(node: NodeCapacity, overrides: Overrides) -> bool:
+    """Whether new work may start there."""
+    return node.enabled and not node.draining and node.name not in overrides
+
+
+def _agent(
+    node: NodeCapacity,
+    pools: list[str],
+    devices: Mapping[str, DeviceSeen],
+    aux: Iterable[str],
+    draining: bool | None,
+    pod_states: Mapping[str, ContainerState],
+) -> Agent:
+    enabled = node.enabled and draining is None
+    is_draining = node.draining or bool(draining)
+    kind = DEVICE_TYPES.get(node.slot_type, DeviceType.UNSPECIFIED)
+    containers = {ident: Container(id=ident, state=ContainerState.RUNNING) for ident in sorted(aux)}
+    slots: dict[str, Slot] = {}
+    for ident, seen in sorted(devices.items()):
+        device = Device(id=int(ident) if ident.isdecimal() else 0, type=kind)
+        container = None
+        if (holder := holder_of(seen)) is not None:
+            state = pod_states.get(holder, ContainerState.RUNNING)
+            container = containers.setdefault(holder, Container(id=holder, state=state))
+            container.devices = [*container.devices, device]
+        slots[ident] = Slot(id=ident, device=device, enabled=enabled, draining=is_draining, container=container)
+    return Agent(
+        id=node.name,
+        registered_time=node.registered_at or None,
+        slots=slots,
+        containers=containers,
+        addresses=list(node.addresses),
+        enabled=enabled,
+        draining=is_draining,
+        resource_pools=sorted(pools),
+        slot_stats=_slot_stats(slots.values()),
+    )
+
+
+def _slot_stats(slots: Iterable[Slot]) -> SlotStats:
+    by_type: dict[str, list[Slot]] = defaultdict(list)
+    for slot in slots:
+        by_type[slot.device.type.value].append(slot)
+    return SlotStats(
+        type_stats={
+            kind: DeviceStats(
+                states=dict(Counter(slot.container.state.value for slot in same if slot.container is not None)),
+                draining=sum(slot.draining for slot in same),
+                disabled=sum(not slot.enabled for slot in same),
+                total=len(same),
+            )
+            for kind, same in by_type.items()
+        }
+    )

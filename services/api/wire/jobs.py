@@ -1,0 +1,103 @@
+"""REST shapes of the job queue (spec/scheduling.md 6.3)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from services.api.wire.base import Double, Message, Pagination, WireEnum
+from services.api.wire.experiments import JobState, JobSummary
+from services.api.wire.ordering import OrderBy
+from services.api.wire.pools import QueueStats
+
+
+class JobType(WireEnum):
+    UNSPECIFIED = "TYPE_UNSPECIFIED", 0
+    EXPERIMENT = "TYPE_EXPERIMENT", 1
+    NOTEBOOK = "TYPE_NOTEBOOK", 2
+    TENSORBOARD = "TYPE_TENSORBOARD", 3
+    SHELL = "TYPE_SHELL", 4
+    COMMAND = "TYPE_COMMAND", 5
+    CHECKPOINT_GC = "TYPE_CHECKPOINT_GC", 6
+    EXTERNAL = "TYPE_EXTERNAL", 7
+    GENERIC = "TYPE_GENERIC", 8
+
+
+class Job(Message, kw_only=True):
+    """``entity_id`` is the id of the experiment or of the task."""
+
+    summary: JobSummary
+    type: JobType
+    submission_time: str | None
+    username: str
+    user_id: int
+    resource_pool: str
+    is_preemptible: bool
+    priority: int
+    weight: Double
+    entity_id: str
+    job_id: str
+    requested_slots: int
+    allocated_slots: int
+    name: str
+    progress: Double = 0.0
+    workspace_id: int
+
+
+class VisibleJob(Message, kw_only=True):
+    """A job that the caller may see whole; everybody may see every job."""
+
+    full: Job
+
+
+class GetJobsQuery(Message):
+    offset: int = 0
+    limit: int = 0
+    order_by: OrderBy = OrderBy.UNSPECIFIED
+    resource_pool: str = ""
+    states: list[JobState] = []
+
+
+class GetJobsV2Response(Message):
+    pagination: Pagination = Pagination()
+    jobs: list[VisibleJob] = []
+
+
+class GetJobsResponse(Message):
+    pagination: Pagination = Pagination()
+    jobs: list[Job] = []
+
+
+class GetStatsQuery(Message):
+    resource_pools: list[str] = []
+
+
+class DayInQueue(Message, kw_only=True):
+    """``period_start`` is a day, YYYY-MM-DD; ``seconds`` the average time in the queue of what left it that day."""
+
+    period_start: str
+    seconds: float
+
+
+class PoolQueue(Message, kw_only=True):
+    stats: QueueStats
+    resource_pool: str
+    aggregates: list[DayInQueue] = []
+
+
+class GetStatsResponse(Message):
+    results: list[PoolQueue] = []
+
+
+class QueueControl(Message):
+    """Exactly one of the fields besides ``job_id`` is given; a null counts as not given."""
+
+    job_id: str = ""
+    ahead_of: str | UnsetType = UNSET
+    behind_of: str | UnsetType = UNSET
+    resource_pool: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    weight: float | UnsetType = UNSET
+
+
+class UpdateQueueRequest(Message):
+    updates: list[QueueControl] = []

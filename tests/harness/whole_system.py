@@ -1,0 +1,129 @@
+"""The whole system as ``resolute up`` starts it, in a folder of its own; never left behind."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+
+from deploy.local import plan, processes, system
+from deploy.local.layout import Layout, Options
+from tests.harness.det import Det, client_python
+from tests.harness.processes import REPOSITORY
+from tests.harness.waiting import wait_until
+
+_CLEAN_UP = """
+import sys
+from deploy.local import cli
+sys.stdin.read()
+cli.main(["--state", sys.argv[1], "reset", "--yes"])
+"""
+"""Waits for the end of whoever started it, even by ``kill -9``."""
+
+
+@dataclass(frozen=True)
+class WholeSystem:
+    layout: Layout
+    options: Options
+    home: Path
+    """For homes of clients."""
+
+    @property
+    def url(self) -> str:
+        return self.options.master_url
+
+    @property
+    def nats_url(self) -> str:
+        return f"nats://127.0.0.1:{self.options.nats_port}"
+
+    def det(self, name: str = "client") -> Det:
+        return Det(self.url, self.home / name)
+
+    def token(self, username: str = "determined", password: str = "") -> str:
+        body = {"username": username, "password": password}
+        return str(httpx.post(f"{self.url}/api/v1/auth/login", json=body).raise_for_status().json()["token"])
+
+    def http(self) -> httpx.Client:
+        """A client that is logged in as ``determined``."""
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token()}"}, timeout=60)
+
+    def pids(self) -> dict[str, int]:
+        found = {name: processes.find(self.layout, name) for name in plan.PROCESSES}
+        return {name: process.pid for name, process in found.items() if process is not None}
+
+    def kill(self, name: str) -> int:
+        """``kill -9``; returns the process id that was killed, once it is gone."""
+        pid = self.pids()[name]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: self.pids().get(name) != pid, what=f"{name} is killed")
+        return pid
+
+    def wait_until_ready(self) -> None:
+        system.wait_until_ready(self.layout, self.options, set())
+
+    def rows(self, query: str, *values: Any) -> list[dict[str, Any]]:
+        """Rows of the database, which tests may look into but not change unless they say so."""
+
+        async def fetch() -> list[dict[str, Any]]:
+            url = plan.postgres(self.layout, self.options).url().replace("+asyncpg", "")
+            connection = await asyncpg.connect(url)
+            try:
+                return [dict(row) for row in await connection.fetch(query, *values)]
+            finally:
+                await connection.close()
+
+        return asyncio.run(fetch())
+
+
+def arguments(**changes: Any) -> argparse.Namespace:
+    """What ``resolute up`` gets from the command line: a free port, tasks run by the client's Python."""
+    chosen = {"host": "127.0.0.1", "port": 0, "slots": None, "python": str(client_python()), "config": None}
+    return argparse.Namespace(**(chosen | changes))
+
+
+@contextmanager
+def state_folder() -> Iterator[Path]:
+    """A folder for a system, cleaned up with everything that runs in it, however the tests end.
+
+    Not in ``/tmp``, where each task has files of its own, nor in a folder that PostgreSQL's user may not enter.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="resolute-e2e-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    state = folder / "state"
+    cleaner = subprocess.Popen(
+        [sys.executable, "-c", _CLEAN_UP, str(state)],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield state
+    finally:
+        assert cleaner.stdin is not None
+        cleaner.stdin.close()
+        ended = cleaner.wait(timeout=60)
+        shutil.rmtree(folder, ignore_errors=True)
+        assert ended == 0, "`resolute reset` failed"
+
+
+@contextmanager
+def running_system(*, slots: int) -> Iterator[WholeSystem]:
+    """A system that is ready, with ``slots`` slots whatever the machine has: most tasks of tests sleep."""
+    with state_folder() as state:
+        layout = Layout(state)
+        options = system.start(layout, arguments(slots=slots))
+        yield WholeSystem(layout, options, state.parent / "homes")

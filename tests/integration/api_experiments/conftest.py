@@ -1,0 +1,171 @@
+"""An api with the routes of experiments, on real servers, without a scheduler behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from libs.bus import Bus
+from libs.clock import SystemClock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.migrate import upgrade
+from services.api.access.sessions import Sessions
+from services.api.app import App
+from services.api.bootstrap import bootstrap
+from services.api.capacity import CapacityView
+from services.api.http.application import build_application
+from services.api.master_log import MasterLog
+from services.api.metrics.writer import MetricsWriter
+from services.api.routes import (
+    auth,
+    checkpoints,
+    cluster,
+    experiment_actions,
+    experiments,
+    metrics,
+    model_definitions,
+    projects,
+    searches,
+    trials,
+    users,
+    workspaces,
+)
+from services.api.routes.unimplemented import unimplemented
+from services.api.waits.hub import Hub
+from tests.integration.api_experiments.rows import Rows
+
+MODULES = (
+    auth,
+    checkpoints,
+    cluster,
+    experiment_actions,
+    experiments,
+    metrics,
+    model_definitions,
+    projects,
+    searches,
+    trials,
+    users,
+    workspaces,
+)
+"""Those of experiments, and what the client asks on the way to them."""
+
+
+@dataclass
+class Api:
+    """A running api and the ways in.
+
+    client, admin  HTTP as user ``determined`` and as user ``admin``
+    """
+
+    url: str
+    app: App
+    client: httpx.AsyncClient
+    admin: httpx.AsyncClient
+    rows: Rows
+
+    async def ok(self, method: str, path: str, **options: Any) -> Any:
+        """The answer to a request that has to succeed."""
+        response = await self.client.request(method, path, **options)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def refused(self, status: int, method: str, path: str, **options: Any) -> str:
+        """The message of a request that has to fail with ``status``."""
+        response = await self.client.request(method, path, **options)
+        assert response.status_code == status, response.text
+        body = response.json()
+        return str(body["error"]["error"] if "error" in body else body["message"])
+
+    async def create(self, config: str | None = None, **fields: Any) -> int:
+        """The id of a new experiment."""
+        body = {"config": CONFIG if config is None else config, **fields}
+        created = await self.ok("POST", "/api/v1/experiments", json=body)
+        return int(created["experiment"]["id"])
+
+
+CONFIG = """
+name: digits
+description: reads digits
+labels: [one, two]
+entrypoint: python3 train.py
+hyperparameters: {lr: {type: double, minval: 0.1, maxval: 1.0}, layers: 2}
+searcher: {name: random, metric: loss, max_trials: 4, smaller_is_better: true}
+max_restarts: 2
+"""
+
+CLUSTER = ClusterConfig(
+    cluster_name="test",
+    checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints", "storage_path": "kept"},
+    resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")),
+)
+
+
+@pytest.fixture
+def cluster_config() -> ClusterConfig:
+    return CLUSTER
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    await upgrade(database_url)
+    async with connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as database:
+        yield database
+
+
+@pytest.fixture
+async def api(db: Database, bus: Bus, cluster_config: ClusterConfig, tmp_path: Path) -> AsyncIterator[Api]:
+    clock = SystemClock()
+    app = App(
+        db=db,
+        bus=bus,
+        clock=clock,
+        cluster=cluster_config,
+        cluster_id=await bootstrap(db, clock, cluster_config),
+        sessions=Sessions(db=db, clock=clock),
+        capacity=CapacityView(),
+        hub=Hub(),
+        metrics_writer=MetricsWriter(db=db),
+        master_log=MasterLog(),
+        checkpoint_roots={"/checkpoints": str(tmp_path / "checkpoints")},
+    )
+    async with serving(app) as url, logged_in(url, "determined") as client, logged_in(url, "admin") as admin:
+        yield Api(url=url, app=app, client=client, admin=admin, rows=Rows(db))
+
+
+@asynccontextmanager
+async def serving(app: App) -> AsyncIterator[str]:
+    """The address of the api, in the loop of the test."""
+    routes = [route for module in MODULES for route in module.ROUTES]
+    application = build_application(
+        [*routes, *unimplemented(routes)], app, app.sessions.authenticate, registry=CollectorRegistry()
+    )
+    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        serve = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await serve
+
+
+@asynccontextmanager
+async def logged_in(url: str, username: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        answer = await client.post("/api/v1/auth/login", json={"username": username, "password": "", "isHashed": True})
+        client.cookies.clear()
+        client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+        yield client

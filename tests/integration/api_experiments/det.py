@@ -1,0 +1,82 @@
+"""The unmodified ``det`` client, from an environment of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+_CANDIDATES = (
+    os.environ.get("RESOLUTE_DET_PYTHON"),
+    os.environ.get("RESOLUTE_DET") and Path(os.environ["RESOLUTE_DET"]).with_name("python"),
+    REPOSITORY / ".venv-client" / "bin" / "python",
+)
+
+
+class Ran(Struct, frozen=True):
+    code: int
+    out: str
+    err: str
+
+
+class Det:
+    """Runs ``det`` commands one after the other, as user ``determined`` or whom the environment names."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def __call__(self, *arguments: str, code: int = 0) -> Ran:
+        """Run a command; fails the test unless it ends with ``code``."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(arguments).encode() + b"\n")
+        await self._process.stdin.drain()
+        answer = await asyncio.wait_for(self._process.stdout.readline(), 60)
+        ran = Ran(**json.loads(answer))
+        assert ran.code == code, f"det {' '.join(arguments)}: {ran}"
+        return ran
+
+
+def client_python() -> Path:
+    """The Python that has the client; skips the test without one."""
+    for candidate in _CANDIDATES:
+        if candidate and Path(candidate).exists():
+            return Path(candidate)
+    pytest.skip(
+        "needs the det client: `make setup`, or set RESOLUTE_DET=/path/to/bin/det"
+        " (or RESOLUTE_DET_PYTHON to the python of an environment with determined==0.38.1)"
+    )
+
+
+@asynccontextmanager
+async def start_det(master: str, home: Path, **env: str) -> AsyncIterator[Det]:
+    """The client with ``home`` for its settings and tokens."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DET_")}
+    process = await asyncio.create_subprocess_exec(
+        str(client_python()),
+        str(Path(__file__).with_name("det_driver.py")),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**26,
+        cwd=home,
+        env={
+            **inherited,
+            "DET_MASTER": master,
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "NO_COLOR": "1",
+            **env,
+        },
+    )
+    try:
+        yield Det(process)
+    finally:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,212 @@
+"""Rows that a scheduler and training code would have written: one line per object in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import insert, select, update
+
+from libs.db.engine import Database
+from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints, storage_backends
+from libs.db.tables.cluster import outbox
+from libs.db.tables.experiments import experiments
+from libs.db.tables.metrics import metrics
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.workspaces import projects, workspaces
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Rows:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def experiment(self, experiment_id: int) -> Any:
+        async with self._db.read() as connection:
+            found = await connection.execute(select(experiments).where(experiments.c.id == experiment_id))
+            return found.one()
+
+    async def set_experiment(self, experiment_id: int, **values: Any) -> None:
+        async with self._db.transaction() as connection:
+            await connection.execute(update(experiments).where(experiments.c.id == experiment_id).values(**values))
+
+    async def trial(self, experiment_id: int, **values: Any) -> int:
+        """A trial with its first task."""
+        experiment = await self.experiment(experiment_id)
+        row: dict[str, Any] = {
+            "experiment_id": experiment_id,
+            "project_id": experiment.project_id,
+            "request_id": str(uuid4()),
+            "hparams": {"lr": 0.5},
+            "state": "ACTIVE",
+            "start_time": START,
+            **values,
+        }
+        async with self._db.transaction() as connection:
+            added = await connection.execute(insert(trials).values(**row).returning(trials.c.id))
+            trial_id: int = added.scalar_one()
+            await self._task(connection, trial_id, f"{experiment_id}.{row['request_id']}", experiment, 0)
+        return trial_id
+
+    async def next_task(self, trial_id: int) -> None:
+        """The task of a continued trial."""
+        async with self._db.transaction() as connection:
+            trial = (await connection.execute(select(trials).where(trials.c.id == trial_id))).one()
+            experiment = await self.experiment(trial.experiment_id)
+            task_id = f"{trial.experiment_id}.{trial.request_id}-1"
+            await self._task(connection, trial_id, task_id, experiment, 1)
+
+    async def _task(self, connection: Any, trial_id: int, task_id: str, experiment: Any, position: int) -> None:
+        await connection.execute(
+            insert(tasks).values(
+                task_id=task_id, task_type="TRIAL", job_id=experiment.job_id, owner_id=1, start_time=START
+            )
+        )
+        await connection.execute(insert(trial_tasks).values(trial_id=trial_id, position=position, task_id=task_id))
+
+    async def allocation(self, trial_id: int, state: str, *, run: int = 1, **values: Any) -> None:
+        """An allocation of the newest task of a trial."""
+        async with self._db.transaction() as connection:
+            task = await connection.execute(
+                select(tasks.c.task_id, tasks.c.job_id)
+                .join(trial_tasks, trial_tasks.c.task_id == tasks.c.task_id)
+                .where(trial_tasks.c.trial_id == trial_id)
+                .order_by(trial_tasks.c.position.desc())
+                .limit(1)
+            )
+            task_id, job_id = task.one()
+            row = {
+                "allocation_id": f"{task_id}.{run}",
+                "task_id": task_id,
+                "job_id": job_id,
+                "name": f"Trial {trial_id}",
+                "pool": "default",
+                "slots": 1,
+                "state": state,
+                "requested_at": START,
+                **values,
+            }
+            await connection.execute(insert(allocations).values(**row))
+
+    async def end_allocations(self, trial_id: int) -> None:
+        async with self._db.transaction() as connection:
+            of_trial = select(trial_tasks.c.task_id).where(trial_tasks.c.trial_id == trial_id)
+            await connection.execute(
+                update(allocations)
+                .where(allocations.c.task_id.in_(of_trial))
+                .values(state="TERMINATED", released_at=START, end_time=START + timedelta(seconds=30))
+            )
+
+    async def metric(self, trial_id: int, step: int, group: str, values: Mapping[str, Any], **more: Any) -> int:
+        key = "validation_metrics" if group == "validation" else "avg_metrics"
+        row = {
+            "trial_id": trial_id,
+            "trial_run_id": 1,
+            "metric_group": group,
+            "kind": group.upper(),
+            "total_batches": step,
+            "end_time": START + timedelta(seconds=step),
+            "metrics": {key: dict(values)},
+            **more,
+        }
+        async with self._db.transaction() as connection:
+            added = await connection.execute(insert(metrics).values(**row).returning(metrics.c.id))
+            return int(added.scalar_one())
+
+    async def checkpoint(self, experiment_id: int, trial_id: int, step: int, **values: Any) -> str:
+        row: dict[str, Any] = {
+            "uuid": str(uuid4()),
+            "task_id": f"{experiment_id}.task",
+            "trial_id": trial_id,
+            "experiment_id": experiment_id,
+            "report_time": START + timedelta(seconds=step),
+            "state": "COMPLETED",
+            "resources": {"weights.pt": 2**40},
+            "metadata": {"steps_completed": step, "framework": "torch"},
+            "steps_completed": step,
+            **values,
+        }
+        async with self._db.transaction() as connection:
+            await connection.execute(insert(checkpoints).values(**row))
+        return str(row["uuid"])
+
+    async def storage(self, config: Mapping[str, Any]) -> int:
+        async with self._db.transaction() as connection:
+            added = await connection.execute(
+                insert(storage_backends)
+                .values(config=dict(config), config_hash=uuid4().bytes)
+                .returning(storage_backends.c.id)
+            )
+            return int(added.scalar_one())
+
+    async def project(self, name: str, **workspace: Any) -> int:
+        """A project in a workspace of the same name, both unarchived unless told otherwise."""
+        async with self._db.transaction() as connection:
+            added = await connection.execute(
+                insert(workspaces).values(name=name, owner_id=1, **workspace).returning(workspaces.c.id)
+            )
+            project = await connection.execute(
+                insert(projects)
+                .values(workspace_id=added.scalar_one(), name=name, key=uuid4().hex[:5].upper(), owner_id=1)
+                .returning(projects.c.id)
+            )
+            return int(project.scalar_one())
+
+    async def set_project(self, project_id: int, **values: Any) -> None:
+        async with self._db.transaction() as connection:
+            await connection.execute(update(projects).where(projects.c.id == project_id).values(**values))
+
+    async def trials_of(self, experiment_id: int) -> list[Any]:
+        async with self._db.read() as connection:
+            query = select(trials).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
+            return list((await connection.execute(query)).all())
+
+    async def job(self, job_id: str) -> Any:
+        async with self._db.read() as connection:
+            return (await connection.execute(select(jobs).where(jobs.c.job_id == job_id))).one()
+
+    async def other_job(self, pool: str, *, priority: int | None, submitted_at: datetime) -> None:
+        """A notebook that waits in a pool."""
+        job_id = str(uuid4())
+        async with self._db.transaction() as connection:
+            await connection.execute(
+                insert(jobs).values(
+                    job_id=job_id,
+                    job_type="NOTEBOOK",
+                    owner_id=1,
+                    pool=pool,
+                    priority=priority,
+                    submitted_at=submitted_at,
+                )
+            )
+            await connection.execute(
+                insert(tasks).values(
+                    task_id=job_id, task_type="NOTEBOOK", job_id=job_id, owner_id=1, start_time=submitted_at
+                )
+            )
+            await connection.execute(
+                insert(allocations).values(
+                    allocation_id=f"{job_id}.1",
+                    task_id=job_id,
+                    job_id=job_id,
+                    name="notebook",
+                    pool=pool,
+                    slots=1,
+                    state="PENDING",
+                    requested_at=submitted_at,
+                )
+            )
+
+    async def gc_requests(self, experiment_id: int) -> list[Any]:
+        async with self._db.read() as connection:
+            query = select(checkpoint_gc_requests).where(checkpoint_gc_requests.c.experiment_id == experiment_id)
+            return list((await connection.execute(query.order_by(checkpoint_gc_requests.c.id))).all())
+
+    async def announced(self) -> list[str]:
+        """Subjects in the outbox, oldest first; nothing relays it here."""
+        async with self._db.read() as connection:
+            return list(await connection.scalars(select(outbox.c.subject).order_by(outbox.c.id)))

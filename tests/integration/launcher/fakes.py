@@ -1,0 +1,134 @@
+"""The log intake and the master, as tasks see them over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from libs.capture.lines import CapturedLine, EndOfStream, decode, stream_of
+from services.logs.lines.bodies import Shipped, records_of
+
+
+@dataclass
+class FakeIntake:
+    """Keeps every line once by its number, as the writer of the logs service does."""
+
+    url: str = ""
+    requests: list[dict[str, str]] = field(default_factory=list)
+    lines: dict[tuple[str, str], dict[int, bytes]] = field(default_factory=dict)
+    """By pod and stream, payload by number."""
+    ends: dict[tuple[str, str], EndOfStream] = field(default_factory=dict)
+    refuse: Callable[[list[Shipped]], int] = lambda _records: 200
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        records = []
+        for record in records_of(zlib.decompress(body, 31)):
+            assert isinstance(record, Shipped), record
+            records.append(record)
+        status = self.refuse(records)
+        if status != 200:
+            return status
+        self.requests.append(headers)
+        for record in records:
+            stream = stream_of(record.path)
+            captured = decode(record.log)
+            assert stream is not None
+            key = (headers["x-det-pod"], stream[0])
+            match captured:
+                case EndOfStream():
+                    self.ends[key] = captured
+                case CapturedLine(seq=seq, payload=payload):
+                    assert self.lines.setdefault(key, {}).setdefault(seq, payload) == payload
+                case None:
+                    raise AssertionError(f"not a record: {record.log!r}")
+        return 200
+
+    def printed(self, stream: str = "stdout") -> list[bytes]:
+        """Lines of the only pod, in order; fails on gaps."""
+        for (_, name), by_seq in self.lines.items():
+            if name == stream:
+                assert sorted(by_seq) == list(range(len(by_seq)))
+                return [by_seq[seq] for seq in range(len(by_seq))]
+        return []
+
+
+@dataclass
+class FakeMaster:
+    """Answers what ``prep_container`` asks, and remembers it."""
+
+    url: str = ""
+    calls: list[tuple[str, str, Any]] = field(default_factory=list)
+    peers: dict[str, Any] = field(default_factory=dict)
+    context: str = ""
+
+    def answer(self, method: str, path: str, body: Any) -> Any:
+        self.calls.append((method, path, body))
+        if path.endswith("/context_directory"):
+            return {"b64Tgz": self.context}
+        if path.endswith("/all_gather"):
+            return {"data": [body["data"]]}
+        return {}
+
+
+@contextmanager
+def serve_intake() -> Iterator[FakeIntake]:
+    fake = FakeIntake()
+
+    class Handler(_Quiet):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = 404
+            if self.path == "/ingest/v1/logs":
+                status = fake.take({name.lower(): value for name, value in self.headers.items()}, body)
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with _serve(Handler) as fake.url:
+        yield fake
+
+
+@contextmanager
+def serve_master() -> Iterator[FakeMaster]:
+    fake = FakeMaster()
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            self._answer("GET")
+
+        def do_POST(self) -> None:
+            self._answer("POST")
+
+        def _answer(self, method: str) -> None:
+            raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            content = json.dumps(fake.answer(method, self.path, json.loads(raw) if raw else None)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    with _serve(Handler) as fake.url:
+        yield fake
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@contextmanager
+def _serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,122 @@
+"""Every line a task prints reaches the log intake once, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.bus import Bus, BusSettings
+from services.launcher.backends.process.records import holder
+from tests.harness.waiting import eventually
+from tests.integration.launcher.fakes import FakeIntake, serve_intake
+from tests.integration.launcher.place import Place, command, open_place
+
+A = "11111111-2222-4333-8444-555555555555.1"
+
+
+@pytest.fixture
+def intake() -> Iterator[FakeIntake]:
+    with serve_intake() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def place(
+    bus: Bus, bus_settings: BusSettings, tmp_path: Path, stub_python: str, isolation: str, intake: FakeIntake
+) -> AsyncIterator[Place]:
+    settings = {"RESOLUTE_TASKS__LOG_INTAKE_URL": intake.url}
+    async with open_place(bus, bus_settings.url, tmp_path, stub_python, settings) as opened:
+        yield opened
+
+
+def shipper(place: Place) -> int | None:
+    return holder(place.pod(A) / "ship" / "ship.lock")
+
+
+async def until_delivered(place: Place, intake: FakeIntake, timeout_s: float = 20.0) -> None:
+    await eventually(lambda: len(intake.ends) == 2, timeout_s=timeout_s, what=place.launcher.log())
+
+
+async def test_lines_arrive_with_the_identity_of_the_pod(place: Place, intake: FakeIntake) -> None:
+    await place.run(A, command("printf 'out\\001\\377\\n'; echo err >&2; exit 2"))
+    ended = await place.until_ended(A)
+    await until_delivered(place, intake)
+    assert intake.printed()[-1] == b"out\x01\xff"
+    assert intake.printed("stderr")[-1] == b"err"
+    assert {end.exit_code for end in intake.ends.values()} == {2}
+    headers = intake.requests[0]
+    assert headers["authorization"] == "Bearer session-token"
+    assert headers["x-det-allocation"] == A
+    assert headers["x-det-pod"] == ended.pods[0].name
+    assert (headers["x-det-node"], headers["x-det-restart"]) == ("node-a", "0")
+    assert headers["content-type"] == "application/msgpack"
+
+
+async def test_lines_arrive_soon(place: Place, intake: FakeIntake) -> None:
+    await place.run(A, command("echo early; sleep 300"))
+    await place.until_running(A)
+    await eventually(lambda: b"early" in intake.printed(), timeout_s=5)
+
+
+async def test_delivery_goes_on_without_the_launcher(place: Place, intake: FakeIntake) -> None:
+    intake.refuse = lambda _records: 503
+    await place.run(A, command("for i in $(seq 5000); do echo line $i; done"))
+    await place.until_ended(A)
+    await eventually(lambda: shipper(place), timeout_s=5)
+    place.launcher.kill()
+    intake.refuse = lambda _records: 200
+    await until_delivered(place, intake)
+    assert intake.printed()[-5000:] == [b"line %d" % number for number in range(1, 5001)]
+
+
+async def test_killed_shippers_are_replaced_and_repeat_nothing_that_matters(place: Place, intake: FakeIntake) -> None:
+    await place.run(A, command("for i in $(seq 300); do echo line $i; sleep 0.005; done"))
+    await place.until_running(A)
+    for _ in range(3):
+        pid = await eventually(lambda: shipper(place), timeout_s=10)
+        assert pid is not None
+        await asyncio.sleep(0.2)  # somewhere in the middle
+        os.kill(pid, signal.SIGKILL)
+        place.launcher.restart()  # sooner than the pause after which a launcher replaces it
+    await place.until_ended(A)
+    await until_delivered(place, intake)
+    assert intake.printed()[-300:] == [b"line %d" % number for number in range(1, 301)]
+
+
+async def test_output_is_complete_when_everything_is_killed_hard(place: Place, intake: FakeIntake) -> None:
+    await place.run(A, command("echo before; sleep 300"))
+    await place.until_running(A)
+    await eventually(lambda: b"before" in intake.printed(), timeout_s=10)
+    os.kill(place.supervisor(A), signal.SIGKILL)
+    await place.until_ended(A)
+    await until_delivered(place, intake)
+    assert {end.exit_code for end in intake.ends.values()} == {None}
+
+
+async def test_state_is_kept_until_the_last_line_is_delivered(place: Place, intake: FakeIntake) -> None:
+    intake.refuse = lambda _records: 503
+    await place.run(A, command("echo late"))
+    await place.until_ended(A)
+    await place.withdraw(A)
+    await asyncio.sleep(0.5)  # long enough to have been removed
+    assert len(place.remains()) == 1
+    intake.refuse = lambda _records: 200
+    await eventually(lambda: place.remains() == [], timeout_s=20)
+    assert intake.printed()[-1] == b"late"
+    assert len(intake.ends) == 2
+
+
+async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(place: Place, intake: FakeIntake) -> None:
+    intake.refuse = lambda records: 400 if any(b"poison" in record.log for record in records) else 200
+    await place.run(A, command("echo one; echo poison; echo two"))
+    await place.until_ended(A)
+    await eventually(lambda: len(intake.ends) == 2, timeout_s=20)
+    printed = [line for lines in intake.lines.values() for line in lines.values()]
+    assert b"one" in printed
+    assert b"two" in printed
+    assert b"poison" not in printed
