@@ -1,4 +1,4 @@
-"""The launcher as a process: ``python -m services.launcher.main [settings.yaml]``."""
+"""The launcher as a process: ``python -m services.launcher.main [--settings FILE]``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import structlog
 from prometheus_client import start_http_server
 
 from libs.bus import connect_bus
 from libs.clock import SystemClock
-from libs.errors import ResoluteError
-from libs.settings import load
-from libs.telemetry import REGISTRY, configure_logging
+from libs.service import run_service
+from libs.telemetry import REGISTRY
 from services.launcher.backends.process.opening import open_process_backend
-from services.launcher.backends.process.probe import CannotIsolate
 from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.settings import LauncherSettings
@@ -59,17 +56,10 @@ def _cancel_all(tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
 
 
-def run() -> int:
-    """Read the settings, run, and return the exit code."""
-    try:
-        settings = load(LauncherSettings, Path(sys.argv[1]) if len(sys.argv) > 1 else None, os.environ)
-        configure_logging(settings.telemetry, service="launcher")
-        asyncio.run(main(settings, dict(os.environ)))
-    except (ResoluteError, CannotIsolate) as error:
-        sys.stderr.write(f"launcher: {error}\n")
-        return 1
-    return 0
+async def run(settings: LauncherSettings) -> None:
+    """Launch until SIGTERM or SIGINT."""
+    await main(settings, dict(os.environ))
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    sys.exit(run_service("launcher", LauncherSettings, run))

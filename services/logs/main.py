@@ -1,15 +1,13 @@
-"""The logs service: ``python -m services.logs.main [settings.yaml]``."""
+"""The logs service: ``python -m services.logs.main [--settings FILE]``."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from pathlib import Path
 
 import structlog
 import uvicorn
@@ -18,8 +16,7 @@ from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.db.engine import connect_database
 from libs.events import subjects
-from libs.settings import load
-from libs.telemetry import configure_logging
+from libs.service import run_service
 from services.logs.intake import intake_app
 from services.logs.retention import LogRetention
 from services.logs.settings import IntakeSettings, LogsSettings
@@ -106,6 +103,4 @@ async def run(settings: LogsSettings) -> None:
 
 
 if __name__ == "__main__":
-    loaded = load(LogsSettings, Path(sys.argv[1]) if len(sys.argv) > 1 else None, os.environ)
-    configure_logging(loaded.telemetry, service="logs")
-    asyncio.run(run(loaded))
+    sys.exit(run_service("logs", LogsSettings, run))

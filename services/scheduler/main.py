@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -18,9 +16,7 @@ from libs.cluster.config import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
-from libs.errors import ResoluteError
-from libs.settings import load
-from libs.telemetry import configure_logging
+from libs.service import run_service
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
@@ -62,16 +58,5 @@ async def run(settings: SchedulerSettings) -> None:
         log.info("scheduler.stopped")
 
 
-def _command_line() -> SchedulerSettings:
-    parser = argparse.ArgumentParser(prog="resolute-scheduler", description="Decides what runs.")
-    parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
-    return load(SchedulerSettings, parser.parse_args().settings, os.environ)
-
-
 if __name__ == "__main__":
-    try:
-        loaded = _command_line()
-        configure_logging(loaded.telemetry, service="scheduler")
-        asyncio.run(run(loaded))
-    except ResoluteError as error:
-        sys.exit(f"resolute-scheduler: {error}")
+    sys.exit(run_service("scheduler", SchedulerSettings, run))

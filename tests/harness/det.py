@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from tests.harness.processes import REPOSITORY
 
 DET_VARIABLE: Final = "RESOLUTE_DET"
@@ -68,9 +66,9 @@ class Det:
         assert ended.code == 0, f"det {' '.join(arguments)} ended with {ended.code}\n{ended.output}{ended.errors}"
         return ended.output
 
-    def fails(self, *arguments: str, code: int = 1, timeout_s: float = 60) -> str:
+    def fails(self, *arguments: str, code: int = 1, timeout_s: float = 60, stdin: str = "") -> str:
         """What ``det`` printed, errors too; AssertionError unless it exited with ``code``."""
-        ended = self.run(*arguments, timeout_s=timeout_s)
+        ended = self.run(*arguments, timeout_s=timeout_s, stdin=stdin)
         assert ended.code == code, f"det {' '.join(arguments)} ended with {ended.code}\n{ended.output}{ended.errors}"
         assert "Traceback" not in ended.errors, ended.errors
         return ended.output + ended.errors
@@ -102,18 +100,6 @@ class Det:
         assert found, f"no result in {ended.output!r}"
         return json.loads(found[-1])
 
-    def create(self, config: dict[str, Any], directory: Path | None = None, *options: str) -> int:
-        """``det experiment create``; returns the id."""
-        found = re.search(r"Created experiment (\d+)", self(*self.create_arguments(config, directory), *options))
-        assert found is not None
-        return int(found.group(1))
-
-    def create_arguments(self, config: dict[str, Any], directory: Path | None = None) -> list[str]:
-        """Command line that creates an experiment from ``config`` with the files of ``directory``."""
-        path = self.home / f"config-{len(list(self.home.glob('config-*')))}.yaml"
-        path.write_text(yaml.safe_dump(config))
-        return ["experiment", "create", str(path), *([str(directory)] if directory else [])]
-
     def _run(self, argv: list[str], timeout_s: float, stdin: str) -> Ended:
         done = subprocess.run(
             argv,
@@ -124,5 +110,7 @@ class Det:
             text=True,
             timeout=timeout_s,
             check=False,
+            # Without a terminal the client reads passwords from its input.
+            start_new_session=True,
         )
         return Ended(done.returncode, done.stdout, done.stderr)

@@ -57,9 +57,7 @@ async def test_task_finds_its_environment_and_none_of_the_launchers(place: Place
 
 async def test_every_task_has_its_own_run_directory_and_tmp(place: Place) -> None:
     script = "echo {0} > /run/determined/mine; echo {0} > /tmp/mine; sleep 1; cat /run/determined/mine /tmp/mine"
-    await asyncio.gather(
-        place.run(A, command(script.format("a"))), place.run(B, command(script.format("b")))
-    )
+    await asyncio.gather(place.run(A, command(script.format("a"))), place.run(B, command(script.format("b"))))
     await asyncio.gather(place.until_ended(A), place.until_ended(B))
     assert place.printed(A)[-2:] == ["a", "a"]
     assert place.printed(B)[-2:] == ["b", "b"]
@@ -156,7 +154,7 @@ async def test_unreadable_order_disturbs_nobody(place: Place) -> None:
 
 
 async def test_gang_ends_with_the_first_that_fails(place: Place) -> None:
-    script = 'if mkdir /determined_shared_fs/first; then sleep 0.5; exit 9; else sleep 300; fi'
+    script = "if mkdir /determined_shared_fs/first; then sleep 0.5; exit 9; else sleep 300; fi"
     spec = command(script, num_pods=3, slots=3, shared_fs_host_path=str(place.state_dir.parent / "shared"))
     await place.run(A, spec)
     ended = await place.until_ended(A, timeout_s=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,8 +19,13 @@ B = "99999999-2222-4333-8444-555555555555.1"
 
 
 async def test_task_runs_on_while_the_launcher_is_killed_and_its_exit_code_is_found(place: Place) -> None:
-    await place.run(A, command("echo $$; while [ ! -e /determined_shared_fs/go ]; do sleep 0.05; done; exit 42",
-                               shared_fs_host_path=str(place.state_dir.parent)))
+    await place.run(
+        A,
+        command(
+            "echo $$; while [ ! -e /determined_shared_fs/go ]; do sleep 0.05; done; exit 42",
+            shared_fs_host_path=str(place.state_dir.parent),
+        ),
+    )
     before = await place.until_running(A)
     supervisor = place.supervisor(A)
     place.launcher.kill()
@@ -117,8 +123,9 @@ async def test_what_happened_while_the_bus_was_away_is_told_afterwards(
 ) -> None:
     place = place_on_own_bus
     shared = str(place.state_dir.parent)
-    await place.run(A, command("while [ ! -e /determined_shared_fs/go ]; do sleep 0.05; done; exit 6",
-                               shared_fs_host_path=shared))
+    await place.run(
+        A, command("while [ ! -e /determined_shared_fs/go ]; do sleep 0.05; done; exit 6", shared_fs_host_path=shared)
+    )
     await place.until_running(A)
     own_nats_server.kill()
     (place.state_dir.parent / "go").touch()
@@ -133,7 +140,7 @@ async def test_bus_that_forgot_its_orders_ends_no_task(place_on_own_bus: Place, 
     await place.run(A, command("sleep 300"))
     running = await place.until_running(A)
     own_nats_server.kill()
-    own_nats_server.wipe()
+    shutil.rmtree(own_nats_server.store_directory)
     own_nats_server.start()
     # What was observed before went with the disk of the server, and is told again.
     await place.until(A, lambda seen: seen.revision > running.revision, timeout_s=30)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from typing import Final
 
+from libs.errors import ResoluteError
 from services.launcher.backends.process.mounts import Mount, MountError, enter
 
 ADVICE: Final = """\
@@ -22,7 +23,7 @@ The process backend gives every task a /run/determined of its own in a mount nam
     kernel.unprivileged_userns_clone=1; on Ubuntu from 23.10 on also kernel.apparmor_restrict_unprivileged_userns=0"""
 
 
-class CannotIsolate(Exception):
+class CannotIsolate(ResoluteError):
     """Neither root's way nor that of user namespaces works; the message says what to do."""
 
 

@@ -1,0 +1,45 @@
+"""How every service begins: one command line, one place where a wrong setting is explained."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from libs.errors import ResoluteError
+from libs.settings import load
+from libs.telemetry import TelemetrySettings, configure_logging
+
+
+class ServiceSettings(Protocol):
+    @property
+    def telemetry(self) -> TelemetrySettings: ...
+
+
+_S = TypeVar("_S", bound=ServiceSettings)
+
+
+def run_service(name: str, settings_type: type[_S], run: Callable[[_S], Awaitable[None]]) -> int:
+    """Read the settings, log as ``name``, run until ``run`` returns. The exit code: 1 after an explained failure.
+
+    ``--settings FILE`` names a YAML file; ``RESOLUTE_...`` variables override it.
+    """
+    parser = argparse.ArgumentParser(prog=f"resolute-{name}")
+    parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
+    arguments = parser.parse_args()
+
+    async def main(settings: _S) -> None:
+        await run(settings)
+
+    try:
+        settings: _S = load(settings_type, arguments.settings, os.environ)  # type: ignore[type-var]
+        configure_logging(settings.telemetry, service=name)
+        asyncio.run(main(settings))
+    except ResoluteError as error:
+        sys.stderr.write(f"resolute-{name}: {error}\n")
+        return 1
+    return 0

@@ -1,0 +1,189 @@
+"""Changing what decides a job's place in the queue: priority, weight, pool (spec/scheduling.md 6.1 and 6.3).
+
+An experiment keeps them in its configuration too, where the engine reads the pool: trials that hold slots of another
+pool are asked to leave, and come back in the new one.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+from sqlalchemy import exists, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.cluster.resolution import resolve_pool
+from libs.db.engine import Database
+from libs.db.outbox import announce
+from libs.db.retry import in_transaction
+from libs.db.tables.experiments import experiments
+from libs.db.tables.tasks import jobs, tasks
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
+from libs.errors import InvalidRequest, ResoluteError
+from libs.events.changes import ExperimentChanged, JobChanged, PoolChanged
+from libs.states.experiment import LIVE
+from services.api.actions.resource_request import check_resources
+from services.api.capacity import CapacityView
+from services.api.wire.jobs import QueueControl
+
+LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99
+
+
+class JobNotFound(ResoluteError):
+    """Clients know this text; unlike others it has no quotes."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} not found")
+
+
+class _Change(Struct, frozen=True, kw_only=True):
+    """Columns of ``jobs`` and keys of ``resources`` in a configuration that get new values."""
+
+    columns: dict[str, Any]
+    resources: dict[str, Any]
+
+
+async def update_queue(
+    db: Database, updates: Sequence[QueueControl], *, cluster: ClusterConfig, capacity: CapacityView
+) -> None:
+    """Do all of them, each by itself; what is wrong with some does not keep the others from being done.
+
+    Raises the error of the only one that failed, or InvalidRequest with the texts of all.
+    """
+    failed: list[ResoluteError] = []
+    for wanted in updates:
+        try:
+            await _update_one(db, wanted, cluster, capacity)
+        except ResoluteError as error:
+            failed.append(error)
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise InvalidRequest(f"encountered the following errors: {', '.join(str(error) for error in failed)}")
+
+
+async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig, capacity: CapacityView) -> None:
+    _check_shape(wanted)
+
+    async def work(connection: AsyncConnection) -> None:
+        # The experiment before the job, as everybody who locks both.
+        locked = select(experiments).where(experiments.c.job_id == wanted.job_id).with_for_update(key_share=True)
+        experiment = (await connection.execute(locked)).one_or_none()
+        job = await _live_job(connection, wanted.job_id, experiment)
+        if isinstance(wanted.resource_pool, str):
+            change = await _new_pool(connection, wanted.resource_pool, job, experiment, cluster, capacity)
+        else:
+            change = _new_standing(wanted)
+        await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**change.columns))
+        if experiment is not None:
+            await _edit(connection, experiment, change)
+        await _announce(connection, job, change)
+
+    await in_transaction(db, work)
+
+
+def _check_shape(wanted: QueueControl) -> None:
+    given = [
+        name
+        for name in ("ahead_of", "behind_of", "resource_pool", "priority", "weight")
+        if getattr(wanted, name) is not UNSET
+    ]
+    if len(given) != 1:
+        raise InvalidRequest("updates: each changes exactly one of priority, weight and resourcePool")
+    if given[0] in ("ahead_of", "behind_of"):
+        raise InvalidRequest("jobs cannot be moved ahead of or behind each other, change their priority instead")
+    if isinstance(wanted.priority, int) and not LEAST_PRIORITY <= wanted.priority <= GREATEST_PRIORITY:
+        raise InvalidRequest("priority must be between 1 and 99")
+    if isinstance(wanted.weight, float) and not (wanted.weight > 0 and math.isfinite(wanted.weight)):
+        raise InvalidRequest("weight must be greater than 0")
+
+
+async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -> Any:
+    job = (await connection.execute(select(jobs).where(jobs.c.job_id == job_id).with_for_update())).one_or_none()
+    if job is None:
+        raise JobNotFound(job_id)
+    if experiment is not None:
+        lives = experiment.state in LIVE
+    else:
+        lives = await connection.scalar(select(exists().where(tasks.c.job_id == job_id, tasks.c.end_time.is_(None))))
+    if not lives:
+        raise JobNotFound(job_id)
+    return job
+
+
+def _new_standing(wanted: QueueControl) -> _Change:
+    values: dict[str, Any] = {}
+    if wanted.priority is not UNSET:
+        values["priority"] = wanted.priority
+    if wanted.weight is not UNSET:
+        values["weight"] = wanted.weight
+    return _Change(columns=values, resources=values)
+
+
+async def _new_pool(
+    connection: AsyncConnection,
+    wanted: str,
+    job: Any,
+    experiment: Any,
+    cluster: ClusterConfig,
+    capacity: CapacityView,
+) -> _Change:
+    if experiment is None:
+        raise InvalidRequest(f"setting resource pool for job type TYPE_{job.job_type} is not supported")
+    resources = experiment.config.get("resources") or {}
+    slots = resources.get("slots_per_trial") or 0
+    if wanted and cluster.pool(wanted) is None:
+        raise InvalidRequest(f"invalid resource pool name {wanted}")
+    workspace = (
+        await connection.execute(
+            select(workspaces.c.default_compute_pool, workspaces.c.default_aux_pool)
+            .join(projects, projects.c.workspace_id == workspaces.c.id)
+            .where(projects.c.id == experiment.project_id)
+        )
+    ).one()
+    pool = resolve_pool(
+        cluster,
+        name=wanted,
+        slots=slots,
+        workspace_compute=workspace.default_compute_pool,
+        workspace_aux=workspace.default_aux_pool,
+    )
+    if pool == job.pool:
+        raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")
+    single_pod = bool(resources.get("is_single_node"))
+    check_resources(cluster, capacity.of(pool), pool=pool, slots=slots, single_pod=single_pod)
+    return _Change(columns={"pool": pool}, resources={"resource_pool": pool})
+
+
+async def _edit(connection: AsyncConnection, experiment: Any, change: _Change) -> None:
+    config = copy.deepcopy(experiment.config)
+    config["resources"] = {**(config.get("resources") or {}), **change.resources}
+    await connection.execute(update(experiments).where(experiments.c.id == experiment.id).values(config=config))
+    owner = await connection.scalar(select(users.c.username).where(users.c.id == experiment.owner_id))
+    await announce(
+        connection,
+        ExperimentChanged(
+            experiment_id=experiment.id,
+            what="edited",
+            state=experiment.state,
+            name=config.get("name") or "",
+            job_id=experiment.job_id,
+            owner=owner or "",
+            project_id=experiment.project_id,
+            progress=experiment.progress,
+        ),
+    )
+
+
+async def _announce(connection: AsyncConnection, job: Any, change: _Change) -> None:
+    now = {"pool": job.pool, "priority": job.priority, "weight": job.weight, **change.columns}
+    await announce(
+        connection,
+        JobChanged(job_id=job.job_id, what="changed", **now),
+        *(PoolChanged(pool=pool, what="queue") for pool in sorted({job.pool, now["pool"]})),
+    )

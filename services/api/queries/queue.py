@@ -1,0 +1,199 @@
+"""The queue of a pool as users see it: jobs that hold or want slots, in the order in which they get them.
+
+Source: spec/scheduling.md 5.2 (order), 6.2 and 6.3. Checkpoint GC is invisible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import case, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.db.tables.experiments import experiments
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects
+from services.api.queries.job_summary import NO_LINE
+from services.api.wire.base import double, timestamp
+from services.api.wire.experiments import JobState, JobSummary
+from services.api.wire.jobs import DayInQueue, Job, JobType
+from services.api.wire.pools import QueueStats
+
+INVISIBLE: Final = "CHECKPOINT_GC"
+DAYS_AVERAGED: Final = 30
+
+
+class QueuedJob(Struct, frozen=True, kw_only=True):
+    """A job with everything it holds and wants in one pool."""
+
+    job_id: str
+    job_type: str
+    owner_id: int
+    workspace_id: int
+    pool: str
+    priority: int
+    weight: float
+    submitted_at: datetime
+    requested_slots: int
+    allocated_slots: int
+    scheduled: bool
+    preemptible: bool
+    name: str
+
+    @property
+    def state(self) -> JobState:
+        return JobState.SCHEDULED if self.scheduled else JobState.QUEUED
+
+
+class Standing(Struct, frozen=True):
+    """A job and how many others come before it."""
+
+    job: QueuedJob
+    jobs_ahead: int
+
+
+async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: str | None = None) -> list[QueuedJob]:
+    """The jobs of one pool, or of all when it is None; in no order."""
+    scheduled = allocations.c.assigned_at.is_not(None)
+    query = (
+        select(
+            jobs,
+            allocations.c.pool.label("queued_in"),
+            func.sum(allocations.c.slots).label("requested_slots"),
+            func.sum(case((scheduled, allocations.c.slots), else_=0)).label("allocated_slots"),
+            func.bool_or(scheduled).label("scheduled"),
+            func.bool_and(allocations.c.preemptible).label("preemptible"),
+            func.min(allocations.c.name).label("name"),
+        )
+        .join(jobs, jobs.c.job_id == allocations.c.job_id)
+        .where(allocations.c.released_at.is_(None), jobs.c.job_type != INVISIBLE)
+        .group_by(jobs.c.job_id, allocations.c.pool)
+    )
+    if pool is not None:
+        query = query.where(allocations.c.pool == pool)
+    return [
+        QueuedJob(
+            job_id=row.job_id,
+            job_type=row.job_type,
+            owner_id=row.owner_id,
+            workspace_id=row.workspace_id,
+            pool=row.queued_in,
+            priority=cluster.default_priority(row.queued_in) if row.priority is None else row.priority,
+            weight=row.weight,
+            submitted_at=row.submitted_at,
+            requested_slots=row.requested_slots,
+            allocated_slots=row.allocated_slots,
+            scheduled=row.scheduled,
+            preemptible=row.preemptible,
+            name=row.name,
+        )
+        for row in await connection.execute(query)
+    ]
+
+
+def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> list[Standing]:
+    """The jobs of ``pool`` in the order of the queue; where slots are shared out there is no line, only an order."""
+    sign = -1 if cluster.resource_manager.type == "kubernetes" else 1
+    ordered = sorted(queue, key=lambda job: (sign * job.priority, job.submitted_at, job.job_id))
+    config = cluster.pool(pool)
+    lines_up = config is None or cluster.scheduler_of(config).type != "fair_share"
+    return [Standing(job, place if lines_up else NO_LINE) for place, job in enumerate(ordered)]
+
+
+def stats_by_pool(queue: Iterable[QueuedJob]) -> dict[str, QueueStats]:
+    """How many jobs of each pool wait, and how many hold something; pools without jobs are absent."""
+    counts = Counter((job.pool, job.scheduled) for job in queue)
+    return {
+        pool: QueueStats(queued_count=counts[pool, False], scheduled_count=counts[pool, True])
+        for pool in {pool for pool, _ in counts}
+    }
+
+
+async def wire_jobs(connection: AsyncConnection, standings: Sequence[Standing]) -> list[Job]:
+    """The jobs as clients see them, in the same order. A job whose object was deleted meanwhile is left out."""
+    ids = [standing.job.job_id for standing in standings]
+    usernames = await _usernames(connection, {standing.job.owner_id for standing in standings})
+    objects = await _experiments(connection, ids) | await _tasks(connection, ids)
+    return [
+        _wire(standing, objects[standing.job.job_id], usernames[standing.job.owner_id])
+        for standing in standings
+        if standing.job.job_id in objects
+    ]
+
+
+def _wire(standing: Standing, entity: Mapping[str, Any], username: str) -> Job:
+    job = standing.job
+    return Job(
+        summary=JobSummary(state=job.state, jobs_ahead=standing.jobs_ahead),
+        type=JobType[job.job_type],
+        submission_time=timestamp(job.submitted_at),
+        username=username,
+        user_id=job.owner_id,
+        resource_pool=job.pool,
+        is_preemptible=job.preemptible,
+        priority=job.priority,
+        weight=double(job.weight),
+        entity_id=entity["entity_id"],
+        job_id=job.job_id,
+        requested_slots=job.requested_slots,
+        allocated_slots=job.allocated_slots,
+        name=entity.get("name") or job.name,
+        progress=double(entity.get("progress") or 0.0),
+        workspace_id=entity.get("workspace_id") or job.workspace_id,
+    )
+
+
+async def _usernames(connection: AsyncConnection, ids: Iterable[int]) -> dict[int, str]:
+    rows = await connection.execute(select(users.c.id, users.c.username).where(users.c.id.in_(ids)))
+    return {row.id: row.username for row in rows}
+
+
+async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    query = (
+        select(
+            experiments.c.job_id,
+            experiments.c.id,
+            experiments.c.progress,
+            experiments.c.config["name"].astext.label("name"),
+            projects.c.workspace_id,
+        )
+        .join(projects, projects.c.id == experiments.c.project_id)
+        .where(experiments.c.job_id.in_(job_ids))
+    )
+    return {
+        row.job_id: {
+            "entity_id": str(row.id),
+            "name": row.name,
+            "progress": row.progress,
+            "workspace_id": row.workspace_id,
+        }
+        for row in await connection.execute(query)
+    }
+
+
+async def _tasks(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    query = select(tasks.c.job_id, tasks.c.task_id).where(tasks.c.job_id.in_(job_ids), tasks.c.task_type != "TRIAL")
+    return {row.job_id: {"entity_id": row.task_id} for row in await connection.execute(query)}
+
+
+async def days_in_queue(connection: AsyncConnection, pool: str, now: datetime) -> list[DayInQueue]:
+    """The average wait in a pool on each of the last days on which something got its slots; today is always there."""
+    since = (now - timedelta(days=DAYS_AVERAGED)).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = func.to_char(func.timezone("UTC", allocations.c.assigned_at), "YYYY-MM-DD")
+    waited = func.avg(func.extract("epoch", allocations.c.assigned_at - allocations.c.requested_at))
+    query = (
+        select(day.label("day"), waited.label("seconds"))
+        .join(jobs, jobs.c.job_id == allocations.c.job_id)
+        .where(allocations.c.pool == pool, allocations.c.assigned_at >= since, jobs.c.job_type != INVISIBLE)
+        .group_by(day)
+        .order_by(day)
+    )
+    days = {row.day: float(row.seconds) for row in await connection.execute(query)}
+    days.setdefault(now.strftime("%Y-%m-%d"), 0.0)
+    return [DayInQueue(period_start=start, seconds=seconds) for start, seconds in days.items()]

@@ -1,0 +1,102 @@
+"""The job queue."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.errors import InvalidRequest
+from services.api.actions.job_queue import update_queue
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.pagination import list_bounds
+from services.api.http.routing import Route
+from services.api.queries.queue import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
+from services.api.wire.base import Empty, Pagination
+from services.api.wire.jobs import (
+    GetJobsQuery,
+    GetJobsResponse,
+    GetJobsV2Response,
+    GetStatsQuery,
+    GetStatsResponse,
+    Job,
+    PoolQueue,
+    UpdateQueueRequest,
+    VisibleJob,
+)
+from services.api.wire.ordering import OrderBy
+from services.api.wire.pools import QueueStats
+
+DEFAULT_LIMIT: Final = 100
+
+
+async def get_jobs_v2(call: Call[App, GetJobsQuery, None]) -> GetJobsV2Response:
+    jobs, pagination = await _page(call)
+    return GetJobsV2Response(jobs=[VisibleJob(full=job) for job in jobs], pagination=pagination)
+
+
+async def get_jobs(call: Call[App, GetJobsQuery, None]) -> GetJobsResponse:
+    jobs, pagination = await _page(call)
+    return GetJobsResponse(jobs=jobs, pagination=pagination)
+
+
+async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
+    """Pools that do not exist get no entry."""
+    app, wanted = call.app, set(call.query.resource_pools)
+    names = sorted(pool.pool_name for pool in app.cluster.resource_pools)
+    async with app.db.read() as connection:
+        stats = stats_by_pool(await load_queue(connection, app.cluster))
+        results = [
+            PoolQueue(
+                resource_pool=name,
+                stats=stats.get(name, QueueStats()),
+                aggregates=await days_in_queue(connection, name, app.clock.now()),
+            )
+            for name in names
+            if not wanted or name in wanted
+        ]
+    return GetStatsResponse(results=results)
+
+
+async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
+    await update_queue(call.app.db, call.body.updates, cluster=call.app.cluster, capacity=call.app.capacity)
+    return Empty()
+
+
+async def _page(call: Call[App, GetJobsQuery, None]) -> tuple[list[Job], Pagination]:
+    app, query = call.app, call.query
+    pool = query.resource_pool or app.cluster.resource_manager.default_compute_resource_pool
+    if app.cluster.pool(pool) is None:
+        raise InvalidRequest(f"cannot find resource pool {pool}")
+    async with app.db.read() as connection:
+        standings = in_line(await load_queue(connection, app.cluster, pool), app.cluster, pool)
+        if query.states:
+            standings = [standing for standing in standings if standing.job.state in query.states]
+        standings.sort(key=lambda standing: (standing.jobs_ahead, standing.job.job_id))
+        if query.order_by is OrderBy.DESC:
+            standings.reverse()
+        page = list_bounds(len(standings), offset=query.offset, limit=query.limit or DEFAULT_LIMIT)
+        return await wire_jobs(connection, standings[page.start_index : page.end_index]), page
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/job-queues-v2",
+        handler=get_jobs_v2,
+        query=GetJobsQuery,
+        response=GetJobsV2Response,
+    ),
+    Route(
+        method="GET", path="/api/v1/job-queues", handler=get_jobs, query=GetJobsQuery, response=GetJobsResponse
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/job-queues/stats",
+        handler=get_stats,
+        query=GetStatsQuery,
+        response=GetStatsResponse,
+    ),
+    Route(
+        method="POST", path="/api/v1/job-queues", handler=update_jobs, body=UpdateQueueRequest, response=Empty
+    ),
+)

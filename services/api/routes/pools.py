@@ -1,0 +1,58 @@
+"""Resource pools."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.pagination import list_page
+from services.api.http.routing import Route
+from services.api.queries.nodes import load_overrides
+from services.api.queries.pools import wire_pool
+from services.api.queries.queue import load_queue, stats_by_pool
+from services.api.wire.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
+
+
+async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
+    """All pools by name. No pool is bound to a workspace in this release, so ``unbound`` leaves none out."""
+    app = call.app
+    async with app.db.read() as connection:
+        overrides = await load_overrides(connection)
+        stats = stats_by_pool(await load_queue(connection, app.cluster))
+    pools = [
+        wire_pool(
+            pool,
+            app.cluster,
+            app.capacity.of(pool.pool_name),
+            overrides,
+            stats.get(pool.pool_name, QueueStats()),
+        )
+        for pool in sorted(app.cluster.resource_pools, key=lambda pool: pool.pool_name)
+    ]
+    page, pagination = list_page(pools, offset=call.query.offset, limit=call.query.limit)
+    return GetPoolsResponse(resource_pools=page, pagination=pagination)
+
+
+async def get_kubernetes_managers(call: Call[App, None, None]) -> ResourceManagersResponse:
+    manager = call.app.cluster.resource_manager
+    return ResourceManagersResponse(
+        resource_managers=[manager.cluster_name] if manager.type == "kubernetes" else []
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/resource-pools",
+        handler=get_pools,
+        query=GetPoolsQuery,
+        response=GetPoolsResponse,
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/k8s-resource-managers",
+        handler=get_kubernetes_managers,
+        response=ResourceManagersResponse,
+    ),
+)

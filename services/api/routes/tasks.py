@@ -1,0 +1,34 @@
+"""Tasks, whatever their kind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.tasks import count_running, live_allocations, load_task
+from services.api.wire.tasks import GetTaskResponse, GetTasksResponse, TasksCountResponse
+
+
+async def get_tasks(call: Call[App, None, None]) -> GetTasksResponse:
+    """What holds or wants slots now."""
+    async with call.app.db.read() as connection:
+        return GetTasksResponse(allocation_id_to_summary=await live_allocations(connection, call.app.cluster))
+
+
+async def get_task(call: Call[App, None, None]) -> GetTaskResponse:
+    async with call.app.db.read() as connection:
+        return GetTaskResponse(task=await load_task(connection, call.path_str("taskId")))
+
+
+async def get_count(call: Call[App, None, None]) -> TasksCountResponse:
+    async with call.app.db.read() as connection:
+        return await count_running(connection)
+
+
+ROUTES: Final = (
+    Route(method="GET", path="/api/v1/tasks", handler=get_tasks, response=GetTasksResponse),
+    Route(method="GET", path="/api/v1/tasks/count", handler=get_count, response=TasksCountResponse),
+    Route(method="GET", path="/api/v1/tasks/{taskId}", handler=get_task, response=GetTaskResponse),
+)

@@ -1,0 +1,104 @@
+"""The unmodified client inside a task: ``prep_container`` and ``exec.launch``, against a small fake master.
+
+Needs ``RESOLUTE_DET_PYTHON``, an interpreter with ``determined==0.38.1`` installed:
+``python -m venv /path && /path/bin/pip install determined==0.38.1 && export RESOLUTE_DET_PYTHON=/path/bin/python``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import tarfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.bus import Bus, BusSettings
+from libs.events.orders import TrialTask
+from tests.integration.launcher.fakes import FakeMaster, serve_master
+from tests.integration.launcher.place import Place, command, open_place
+
+A = "5.11111111-2222-4333-8444-555555555555.1"
+
+
+@pytest.fixture(scope="session")
+def det_python() -> str:
+    path = os.environ.get("RESOLUTE_DET_PYTHON")
+    if not path:
+        pytest.skip("needs RESOLUTE_DET_PYTHON, a Python with determined==0.38.1 (pip install determined==0.38.1)")
+    return path
+
+
+@pytest.fixture
+def master() -> Iterator[FakeMaster]:
+    with serve_master() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def place(
+    bus: Bus, bus_settings: BusSettings, tmp_path: Path, det_python: str, isolation: str, master: FakeMaster
+) -> AsyncIterator[Place]:
+    settings = {"RESOLUTE_TASKS__MASTER_URL": master.url}
+    async with open_place(bus, bus_settings.url, tmp_path, det_python, settings) as opened:
+        yield opened
+
+
+def context(**files: str) -> str:
+    """A context directory as the master sends it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name.replace("_py", ".py"))
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+async def test_command_runs_in_its_context(place: Place, master: FakeMaster) -> None:
+    master.context = context(hello_py="print('hello from the context')")
+    await place.run(A, command("python3", "hello.py", task=A.rpartition(".")[0]))
+    ended = await place.until_ended(A, timeout_s=60)
+    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    assert place.printed(A)[-1] == "hello from the context"
+    assert ("POST", f"/api/v1/allocations/{A}/proxy_address", {"proxyAddress": "127.0.0.1"}) in master.calls
+
+
+async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place, master: FakeMaster) -> None:
+    train = (
+        "import json, determined as det\n"
+        "info = det.get_cluster_info()\n"
+        "print(json.dumps([info.trial.trial_id, info.trial.hparams, info.slot_ids, info.container_addrs]))\n"
+    )
+    master.context = context(train_py=train)
+    config = {
+        "entrypoint": "python3 train.py",
+        "checkpoint_storage": {"type": "shared_fs", "host_path": "/unused", "storage_path": None},
+        "searcher": {"name": "single", "metric": "loss", "smaller_is_better": True},
+        "hyperparameters": {},
+        "debug": False,
+        "resources": {"slots_per_trial": 1},
+    }
+    spec = command(
+        task=A.rpartition(".")[0],
+        task_type="TRIAL",
+        slots=1,
+        shared_fs_host_path=str(place.state_dir.parent / "checkpoints"),
+        trial=TrialTask(
+            experiment_id=5, trial_id=7, trial_run_id=1, seed=1, config=config, hparams={"lr": 0.5}, steps_completed=0
+        ),
+    )
+    await place.run(A, spec)
+    ended = await place.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    assert json.loads(place.printed(A)[-1]) == [7, {"lr": 0.5}, [0], ["127.0.0.1"]]
+    paths = [path.removeprefix("/api/v1/") for _, path, _ in master.calls]
+    assert paths == [
+        f"tasks/{spec.task}/context_directory",
+        f"allocations/{A}/acceleratorData",
+        f"allocations/{A}/proxy_address",
+        f"allocations/{A}/all_gather",
+    ]
