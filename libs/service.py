@@ -23,10 +23,17 @@ class ServiceSettings(Protocol):
 _S = TypeVar("_S", bound=ServiceSettings)
 
 
-def run_service(name: str, settings_type: type[_S], run: Callable[[_S], Awaitable[None]]) -> int:
+def run_service(
+    name: str,
+    settings_type: type[_S],
+    run: Callable[[_S], Awaitable[None]],
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> int:
     """Read the settings, log as ``name``, run until ``run`` returns. The exit code: 1 after an explained failure.
 
     ``--settings FILE`` names a YAML file; ``RESOLUTE_...`` variables override it.
+    loop_factory  None is asyncio's own
     """
     parser = argparse.ArgumentParser(prog=f"resolute-{name}")
     parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
@@ -38,7 +45,8 @@ def run_service(name: str, settings_type: type[_S], run: Callable[[_S], Awaitabl
     try:
         settings: _S = load(settings_type, arguments.settings, os.environ)  # type: ignore[type-var]
         configure_logging(settings.telemetry, service=name)
-        asyncio.run(main(settings))
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(main(settings))
     except ResoluteError as error:
         sys.stderr.write(f"resolute-{name}: {error}\n")
         return 1

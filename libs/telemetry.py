@@ -40,7 +40,8 @@ def configure_logging(settings: TelemetrySettings, *, service: str, stream: Text
     rendered: list[Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if settings.log_format == "json"
-        else [structlog.dev.ConsoleRenderer(colors=False)]
+        # Stacks without local variables: those may hold tokens.
+        else [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
     )
     structlog.configure(
         processors=[

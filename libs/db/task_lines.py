@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.outbox import enqueue, log_message
 from libs.db.tables.tasks import task_line_seq
 from libs.events.logs import LogBatch, LogLine
+from libs.loglines.batches import service_stream
 
 
 async def add_task_line(
@@ -29,5 +30,7 @@ async def add_task_line(
         stdtype="stdout",
         source="master",
     )
-    batch = LogBatch(task=task, stream=f"sys/{allocation}", lines=(line,), contiguous=False)
+    batch = LogBatch(
+        task=task, stream=service_stream(allocation), allocation=allocation, lines=(line,), contiguous=False
+    )
     await enqueue(connection, log_message(batch))

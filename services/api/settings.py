@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.telemetry import TelemetrySettings
+from services.api.metrics.writer import MetricsSettings
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +30,7 @@ class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     database: DatabaseSettings = DatabaseSettings(pool_size=20)
     bus: BusSettings = BusSettings(name="api")
     telemetry: TelemetrySettings = TelemetrySettings()
+    metrics: MetricsSettings = MetricsSettings()
     cluster_config: str | None = None
     """Path of the cluster configuration file; without it there is one pool, named default."""
     checkpoint_roots: dict[str, str] = {}

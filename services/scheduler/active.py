@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import structlog
 
@@ -23,11 +24,13 @@ from services.scheduler.engine.queue import PoolQueue
 from services.scheduler.engine.resync import keys_that_need_attention
 from services.scheduler.engine.rows import AllocationRow
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.together import together
 
 log = structlog.get_logger()
 
-OBSERVER: str = "scheduler-observations"
+OBSERVER: Final = "scheduler-observations"
 """Name of the durable consumer: observations wait for the next active scheduler."""
+OBSERVATION_ACK_WAIT_S: Final = 3.0
 
 
 class ActiveScheduler:
@@ -62,16 +65,14 @@ class ActiveScheduler:
 
     async def run(self) -> None:
         """Act until cancelled."""
-        async with (
-            self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
-            asyncio.TaskGroup() as tasks,
-        ):
-            tasks.create_task(self._attention.run(), name="attention")
-            tasks.create_task(self._capacity.run(), name="capacity")
-            tasks.create_task(self._resync(), name="resync")
-            tasks.create_task(self._observe(), name="observations")
-            for name, queue in self._queues.items():
-                tasks.create_task(queue.run(), name=f"queue {name}")
+        async with self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set):
+            await together(
+                attention=self._attention.run(),
+                capacity=self._capacity.run(),
+                resync=self._resync(),
+                observations=self._observe(),
+                **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
+            )
 
     async def _observe(self) -> None:
         await self._bus.consume(
@@ -80,6 +81,8 @@ class ActiveScheduler:
             filter=subjects.events_of("allocation", what="observed"),
             handler=self._allocations.hear,
             concurrency=self._settings.engine.observers,
+            # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
+            ack_wait_s=OBSERVATION_ACK_WAIT_S,
         )
 
     async def _hear(self, message: CoreMessage) -> None:

@@ -8,7 +8,7 @@ that its connection is gone); every loop is correct then too, as each decision i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import asyncpg
@@ -17,6 +17,7 @@ import structlog
 from libs.db.engine import is_connection_failure
 from libs.telemetry import gauge
 from services.scheduler.settings import LeaseSettings
+from services.scheduler.together import together
 
 log = structlog.get_logger()
 
@@ -30,7 +31,7 @@ class LeaseLost(Exception):
     """The connection that holds the lease does not answer."""
 
 
-async def hold_lease(url: str, act: Callable[[], Awaitable[None]], settings: LeaseSettings) -> None:
+async def hold_lease(url: str, act: Callable[[], Coroutine[Any, Any, None]], settings: LeaseSettings) -> None:
     """Run ``act`` whenever, and as long as, this process holds the lease; until cancelled.
 
     ``act`` is cancelled when the lease is lost, and run again after it is won back. What it raises ends this too.
@@ -45,7 +46,7 @@ async def hold_lease(url: str, act: Callable[[], Awaitable[None]], settings: Lea
         await asyncio.sleep(settings.retry_s)
 
 
-async def _once(url: str, act: Callable[[], Awaitable[None]], settings: LeaseSettings) -> None:
+async def _once(url: str, act: Callable[[], Coroutine[Any, Any, None]], settings: LeaseSettings) -> None:
     connection = await asyncpg.connect(
         url,
         timeout=10,
@@ -57,24 +58,10 @@ async def _once(url: str, act: Callable[[], Awaitable[None]], settings: LeaseSet
             await asyncio.sleep(settings.retry_s)
         log.info("lease.won")
         ACTIVE.set(1)
-        await _act_while_held(connection, act, settings)
+        await together(lease_check=_check(connection, settings.check_s), active=act())
     finally:
         ACTIVE.set(0)
         connection.terminate()  # frees the lock at once, also when the connection is half dead
-
-
-async def _act_while_held(connection: Any, act: Callable[[], Awaitable[None]], settings: LeaseSettings) -> None:
-    acting = asyncio.ensure_future(act())
-    checking = asyncio.create_task(_check(connection, settings.check_s), name="lease check")
-    try:
-        await asyncio.wait((acting, checking), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (acting, checking):
-            task.cancel()
-        results = await asyncio.gather(acting, checking, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
-            raise result
 
 
 async def _check(connection: Any, every_s: float) -> None:

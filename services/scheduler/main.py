@@ -21,6 +21,7 @@ from services.scheduler.active import ActiveScheduler
 from services.scheduler.lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.status import serve_status
+from services.scheduler.together import together
 
 log = structlog.get_logger()
 
@@ -41,9 +42,8 @@ async def main(settings: SchedulerSettings) -> None:
             clock = SystemClock()
             await ActiveScheduler(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
 
-        async with asyncio.TaskGroup() as tasks:  # one loop failing ends the service; its restart is the recovery
-            tasks.create_task(relay_outbox(db, bus), name="outbox")
-            tasks.create_task(hold_lease(db.url, act, settings.lease), name="lease")
+        # One loop failing ends the service; its restart is the recovery.
+        await together(outbox=relay_outbox(db, bus), lease=hold_lease(db.url, act, settings.lease))
 
 
 async def run(settings: SchedulerSettings) -> None:

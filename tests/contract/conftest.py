@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.harness.det import Det
+from tests.harness.client import Client
 from tests.harness.whole_system import WholeSystem
 from tests.programs import submit
 
 
 @pytest.fixture(scope="session")
-def det(whole_system: WholeSystem) -> Det:
+def det(whole_system: WholeSystem) -> Client:
     return whole_system.det()
 
 
@@ -25,7 +25,7 @@ class Finished:
 
 
 @pytest.fixture(scope="session")
-def finished(det: Det) -> Finished:
+def finished(det: Client) -> Finished:
     """An experiment of one trial with three steps, a validation and a checkpoint, which has completed."""
     experiment = submit(det, "steps.py", name="finished", labels=["contract"])
     det("experiment", "wait", "--polling-interval", "1", str(experiment))

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.contract.conftest import Finished
-from tests.harness.det import Det
+from tests.harness.client import Client
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
 from tests.programs import configuration, create_arguments, submit, yaml_text
@@ -40,20 +40,20 @@ def row(output: str, header: str, value: object) -> dict[str, str]:
 
 def test_users_log_in_and_see_who_they_are(whole_system: WholeSystem) -> None:
     det = whole_system.det("login")
-    det("user", "login", "admin", stdin="\n")
+    det("user", "login", "admin", answers=("",))
     assert "admin" in det("user", "whoami")
     listed = {user["Username"]: user for user in table(det("user", "list"))}
     assert listed["admin"]["Admin"] == "True"
     assert listed["determined"]["Admin"] == "False"
     det("user", "create", "ada", "--password", "Analytical1")
     det("user", "logout")
-    det("user", "login", "ada", stdin="Analytical1\n")
+    det("user", "login", "ada", answers=("Analytical1",))
     assert "ada" in det("user", "whoami")
     det("user", "logout")
-    assert "Invalid username/password" in det.fails("user", "login", "ada", stdin="wrong\n")
+    assert "Invalid username/password" in det.fails("user", "login", "ada", answers=("wrong",))
 
 
-def test_master_info_and_config(det: Det, whole_system: WholeSystem) -> None:
+def test_master_info_and_config(det: Client, whole_system: WholeSystem) -> None:
     info = yaml.safe_load(det("master", "info"))
     assert info["version"] == "0.38.1"
     assert info["clusterName"] == "local"
@@ -62,7 +62,7 @@ def test_master_info_and_config(det: Det, whole_system: WholeSystem) -> None:
     assert yaml.safe_load(det("version"))["master"]["version"] == "0.38.1"
 
 
-def test_experiment_list(det: Det, finished: Finished) -> None:
+def test_experiment_list(det: Client, finished: Finished) -> None:
     listed = row(det("experiment", "list"), "ID", finished.experiment)
     assert listed["Owner"] == "determined"
     assert listed["Name"] == "finished"
@@ -71,7 +71,7 @@ def test_experiment_list(det: Det, finished: Finished) -> None:
     assert row(det("experiment", "list", "--all", "--show_project"), "ID", finished.experiment)["Project"]
 
 
-def test_experiment_describe(det: Det, finished: Finished) -> None:
+def test_experiment_describe(det: Client, finished: Finished) -> None:
     text = det("experiment", "describe", str(finished.experiment), "--metrics")
     assert "STATE_COMPLETED" in text
     assert "Training Metric: loss" in text
@@ -80,7 +80,7 @@ def test_experiment_describe(det: Det, finished: Finished) -> None:
     assert described[0]["experiment"]["labels"] == ["contract"]
 
 
-def test_experiment_trials_and_checkpoints(det: Det, finished: Finished) -> None:
+def test_experiment_trials_and_checkpoints(det: Client, finished: Finished) -> None:
     trial = row(det("experiment", "list-trials", str(finished.experiment)), "Trial ID", finished.trial)
     assert trial["State"] == "COMPLETED"
     assert trial["# of Batches"] == "3"
@@ -91,7 +91,7 @@ def test_experiment_trials_and_checkpoints(det: Det, finished: Finished) -> None
     assert float(best[0]["Validation Metric"]) == pytest.approx(1 / 3)
 
 
-def test_logs_of_experiment_trial_and_task_are_the_same(det: Det, finished: Finished) -> None:
+def test_logs_of_experiment_trial_and_task_are_the_same(det: Client, finished: Finished) -> None:
     whole = det("experiment", "logs", str(finished.experiment))
     lines = [line for line in whole.splitlines() if line.startswith("[20")]
     assert [line.rpartition("|| ")[2] for line in lines if "|| step" in line] == ["step 1", "step 2", "step 3"]
@@ -103,7 +103,7 @@ def test_logs_of_experiment_trial_and_task_are_the_same(det: Det, finished: Fini
     assert [line for line in tail.splitlines() if line.startswith("[20")] == lines[-4:]
 
 
-def test_trial_describe(det: Det, finished: Finished) -> None:
+def test_trial_describe(det: Client, finished: Finished) -> None:
     text = det("trial", "describe", str(finished.trial), "--metrics")
     assert finished.checkpoint in text
     assert '"loss": 0.5' in text
@@ -113,7 +113,7 @@ def test_trial_describe(det: Det, finished: Finished) -> None:
     assert steps == [1, 2, 3]
 
 
-def test_checkpoint_describe_and_download(det: Det, finished: Finished, tmp_path: Path) -> None:
+def test_checkpoint_describe_and_download(det: Client, finished: Finished, tmp_path: Path) -> None:
     assert row(det("checkpoint", "describe", finished.checkpoint), "Checkpoint UUID", finished.checkpoint)
     for mode in ("direct", "master"):
         folder = tmp_path / mode
@@ -121,7 +121,7 @@ def test_checkpoint_describe_and_download(det: Det, finished: Finished, tmp_path
         assert (folder / "step").read_text() == "3"
 
 
-def test_experiment_download(det: Det, finished: Finished, tmp_path: Path) -> None:
+def test_experiment_download(det: Client, finished: Finished, tmp_path: Path) -> None:
     det("experiment", "download", str(finished.experiment), "--output-dir", str(tmp_path / "best"))
     assert (tmp_path / "best" / finished.checkpoint / "step").read_text() == "3"
     det("trial", "download", str(finished.trial), "--latest", "--output-dir", str(tmp_path / "latest"))
@@ -131,14 +131,14 @@ def test_experiment_download(det: Det, finished: Finished, tmp_path: Path) -> No
         assert archive.getnames() == ["steps.py"]
 
 
-def test_experiment_config_is_what_was_submitted_with_defaults(det: Det, finished: Finished) -> None:
+def test_experiment_config_is_what_was_submitted_with_defaults(det: Client, finished: Finished) -> None:
     config = yaml.safe_load(det("experiment", "config", str(finished.experiment)))
     assert config["entrypoint"] == "python3 steps.py"
     assert config["resources"]["resource_pool"] == "default"
     assert config["hyperparameters"]["steps"] == {"type": "const", "val": 3}
 
 
-def test_experiment_set_and_label(det: Det, finished: Finished) -> None:
+def test_experiment_set_and_label(det: Client, finished: Finished) -> None:
     experiment = str(finished.experiment)
     det("experiment", "set", "description", experiment, "the first one")
     det("experiment", "label", "add", experiment, "good")
@@ -152,12 +152,12 @@ def test_experiment_set_and_label(det: Det, finished: Finished) -> None:
     det("experiment", "set", "name", experiment, "finished")
 
 
-def row_of_experiment(det: Det, experiment: int) -> dict[str, object]:
+def row_of_experiment(det: Client, experiment: int) -> dict[str, object]:
     described: dict[str, object] = json.loads(det("experiment", "describe", str(experiment), "--json"))[0]["experiment"]
     return described
 
 
-def test_experiment_archive(det: Det, finished: Finished) -> None:
+def test_experiment_archive(det: Client, finished: Finished) -> None:
     experiment = str(finished.experiment)
     det("experiment", "archive", experiment)
     assert not [one for one in table(det("experiment", "list")) if one["ID"] == experiment]
@@ -166,7 +166,7 @@ def test_experiment_archive(det: Det, finished: Finished) -> None:
     assert row(det("experiment", "list"), "ID", experiment)
 
 
-def test_paused_experiment_waits_in_no_queue_and_is_canceled_at_once(det: Det) -> None:
+def test_paused_experiment_waits_in_no_queue_and_is_canceled_at_once(det: Client) -> None:
     experiment = submit(det, "steps.py", "--paused")
     assert row_of_experiment(det, experiment)["state"] == "STATE_PAUSED"
     assert "cannot pause" not in det("experiment", "pause", str(experiment))
@@ -176,7 +176,7 @@ def test_paused_experiment_waits_in_no_queue_and_is_canceled_at_once(det: Det) -
     assert "terminal state" in det.fails("experiment", "pause", str(experiment))
 
 
-def test_queue_shows_what_runs_and_kill_ends_it(det: Det) -> None:
+def test_queue_shows_what_runs_and_kill_ends_it(det: Client) -> None:
     experiment = submit(det, "steps.py", hyperparameters={"steps": 100000, "pause_s": 0.2})
     wait_until(lambda: row_of_experiment(det, experiment)["state"] == "STATE_RUNNING")
     job = next(one for one in table(det("job", "list")) if f"({experiment})" in one["Name"])
@@ -199,7 +199,7 @@ def test_queue_shows_what_runs_and_kill_ends_it(det: Det) -> None:
     assert not [one for one in table(det("job", "list")) if f"({experiment})" in one["Name"]]
 
 
-def test_trial_kill_cancels_the_only_trial(det: Det) -> None:
+def test_trial_kill_cancels_the_only_trial(det: Client) -> None:
     experiment = submit(det, "steps.py", hyperparameters={"steps": 100000, "pause_s": 0.2})
     wait_until(lambda: row_of_experiment(det, experiment)["state"] == "STATE_RUNNING")
     trial = table(det("experiment", "list-trials", str(experiment)))[0]["Trial ID"]
@@ -208,7 +208,7 @@ def test_trial_kill_cancels_the_only_trial(det: Det) -> None:
     assert table(det("experiment", "list-trials", str(experiment)))[0]["State"] == "CANCELED"
 
 
-def test_delete_removes_rows_and_files(det: Det, whole_system: WholeSystem) -> None:
+def test_delete_removes_rows_and_files(det: Client, whole_system: WholeSystem) -> None:
     experiment = submit(det, "steps.py")
     det("experiment", "wait", "--polling-interval", "1", str(experiment))
     checkpoint = table(det("experiment", "list-checkpoints", str(experiment)))[0]["UUID"]
@@ -225,7 +225,7 @@ def test_delete_removes_rows_and_files(det: Det, whole_system: WholeSystem) -> N
     assert (trials, lines) == ([], [])
 
 
-def test_workspaces_and_projects(det: Det) -> None:
+def test_workspaces_and_projects(det: Client) -> None:
     det("workspace", "create", "lab")
     assert row(det("workspace", "list"), "Name", "lab")
     assert row(det("workspace", "describe", "lab"), "Name", "lab")
@@ -244,7 +244,7 @@ def test_workspaces_and_projects(det: Det) -> None:
     assert "lab" not in [one["Name"] for one in table(det("workspace", "list"))]
 
 
-def test_preview_search(det: Det, tmp_path: Path) -> None:
+def test_preview_search(det: Client, tmp_path: Path) -> None:
     path = tmp_path / "search.yaml"
     searcher = {
         "name": "adaptive_asha",
@@ -259,7 +259,7 @@ def test_preview_search(det: Det, tmp_path: Path) -> None:
     assert trials == {"train for 62 epochs": "9", "train for 250 epochs": "5", "train for 1000 epochs": "2"}
 
 
-def test_create_with_follow_shows_the_output_and_ends_well(det: Det) -> None:
+def test_create_with_follow_shows_the_output_and_ends_well(det: Client) -> None:
     output = det(*create_arguments(det, "echo hello from a trial", "--follow-first-trial"))
     assert "|| hello from a trial" in output
     assert "resources exited successfully with a zero exit code" in output

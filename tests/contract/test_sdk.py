@@ -7,11 +7,11 @@ import json
 import pytest
 
 from tests.contract.conftest import Finished
-from tests.harness.det import Det
+from tests.harness.client import Client
 from tests.programs import DIRECTORY, configuration
 
 
-def test_an_experiment_from_creation_to_deletion(det: Det) -> None:
+def test_an_experiment_from_creation_to_deletion(det: Client) -> None:
     seen = det.sdk(
         """
 import pathlib
@@ -67,7 +67,7 @@ result(seen)
     }
 
 
-def test_looking_things_up(det: Det, finished: Finished) -> None:
+def test_looking_things_up(det: Client, finished: Finished) -> None:
     seen = det.sdk(
         """
 experiment, trial, checkpoint = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -96,7 +96,7 @@ result({
     }
 
 
-def test_checkpoint_metadata_and_files(det: Det, finished: Finished) -> None:
+def test_checkpoint_metadata_and_files(det: Client, finished: Finished) -> None:
     seen = det.sdk(
         """
 checkpoint = client.get_checkpoint(sys.argv[1])
@@ -113,7 +113,7 @@ result([added, checkpoint.metadata.get("stage"), sorted(checkpoint.resources)])
     assert "step" in seen[2]
 
 
-def test_workspaces_and_projects(det: Det) -> None:
+def test_workspaces_and_projects(det: Client) -> None:
     seen = det.sdk(
         """
 workspace = client.create_workspace("sdk lab")
@@ -131,7 +131,7 @@ result(seen + ["sdk lab" in [one.name for one in client.list_workspaces()]])
     assert seen == [True, "two ears", ["sound"], ["todo"], False]
 
 
-def test_what_does_not_exist_is_not_found(det: Det) -> None:
+def test_what_does_not_exist_is_not_found(det: Client) -> None:
     seen = det.sdk(
         """
 from determined.common.api import errors

@@ -21,7 +21,7 @@ import httpx
 
 from deploy.local import plan, processes, system
 from deploy.local.layout import Layout, Options
-from tests.harness.det import Det, client_python
+from tests.harness.client import Client, client_python
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 
@@ -49,8 +49,8 @@ class WholeSystem:
     def nats_url(self) -> str:
         return f"nats://127.0.0.1:{self.options.nats_port}"
 
-    def det(self, name: str = "client") -> Det:
-        return Det(self.url, self.home / name)
+    def det(self, name: str = "client") -> Client:
+        return Client(self.url, self.home / name)
 
     def token(self, username: str = "determined", password: str = "") -> str:
         body = {"username": username, "password": password}

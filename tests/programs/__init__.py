@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.harness.det import Det
+from tests.harness.client import Client
 
 DIRECTORY = Path(__file__).parent
 
@@ -26,7 +26,7 @@ def configuration(program: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def create_arguments(det: Det, program: str, *options: str, **changes: Any) -> list[str]:
+def create_arguments(det: Client, program: str, *options: str, **changes: Any) -> list[str]:
     """Arguments of ``det`` that create an experiment with ``program``."""
     number = sum(1 for _ in det.home.glob("config-*"))
     path = det.home / f"config-{number}.yaml"
@@ -35,7 +35,7 @@ def create_arguments(det: Det, program: str, *options: str, **changes: Any) -> l
     return ["experiment", "create", str(path), *files, *options]
 
 
-def submit(det: Det, program: str, *options: str, **changes: Any) -> int:
+def submit(det: Client, program: str, *options: str, **changes: Any) -> int:
     """``det experiment create``; returns the id."""
     return created(det(*create_arguments(det, program, *options, **changes)))
 

@@ -70,7 +70,7 @@ class Sessions:
 
     @asynccontextmanager
     async def listening(self, bus: Bus) -> AsyncIterator[None]:
-        """Forget what the bus says has ended, while the block runs. Raises Unavailable when it takes no subscription."""
+        """Forget what the bus says has ended, while the block runs. Raises Unavailable when it is away."""
 
         async def user_changed(_: CoreMessage) -> None:
             self.forget()

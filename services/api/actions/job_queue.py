@@ -6,7 +6,6 @@ pool are asked to leave, and come back in the new one.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,11 +21,10 @@ from libs.db.outbox import announce
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import InvalidRequest, ResoluteError
-from libs.events.changes import ExperimentChanged, JobChanged, PoolChanged
-from libs.states.experiment import LIVE
+from libs.events.changes import JobChanged, PoolChanged
+from services.api.actions.locked_experiments import change, is_live, lock_experiment
 from services.api.actions.resource_request import check_resources
 from services.api.capacity import CapacityView
 from services.api.wire.jobs import QueueControl
@@ -72,17 +70,20 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
 
     async def work(connection: AsyncConnection) -> None:
         # The experiment before the job, as everybody who locks both.
-        locked = select(experiments).where(experiments.c.job_id == wanted.job_id).with_for_update(key_share=True)
-        experiment = (await connection.execute(locked)).one_or_none()
+        found = await connection.scalar(select(experiments.c.id).where(experiments.c.job_id == wanted.job_id))
+        experiment = None if found is None else await lock_experiment(connection, found)
         job = await _live_job(connection, wanted.job_id, experiment)
         if isinstance(wanted.resource_pool, str):
-            change = await _new_pool(connection, wanted.resource_pool, job, experiment, cluster, capacity)
+            new = await _new_pool(
+                connection, wanted.resource_pool, job=job, experiment=experiment, cluster=cluster, capacity=capacity
+            )
         else:
-            change = _new_standing(wanted)
-        await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**change.columns))
+            new = _new_standing(wanted)
+        await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
         if experiment is not None:
-            await _edit(connection, experiment, change)
-        await _announce(connection, job, change)
+            resources = {**(experiment.config.get("resources") or {}), **new.resources}
+            await change(connection, experiment, "edited", config={**experiment.config, "resources": resources})
+        await _announce(connection, job, new)
 
     await in_transaction(db, work)
 
@@ -108,9 +109,10 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
     if job is None:
         raise JobNotFound(job_id)
     if experiment is not None:
-        lives = experiment.state in LIVE
+        lives = is_live(experiment)
     else:
-        lives = await connection.scalar(select(exists().where(tasks.c.job_id == job_id, tasks.c.end_time.is_(None))))
+        running = select(exists().where(tasks.c.job_id == job_id, tasks.c.end_time.is_(None)))
+        lives = bool(await connection.scalar(running))
     if not lives:
         raise JobNotFound(job_id)
     return job
@@ -128,6 +130,7 @@ def _new_standing(wanted: QueueControl) -> _Change:
 async def _new_pool(
     connection: AsyncConnection,
     wanted: str,
+    *,
     job: Any,
     experiment: Any,
     cluster: ClusterConfig,
@@ -160,28 +163,8 @@ async def _new_pool(
     return _Change(columns={"pool": pool}, resources={"resource_pool": pool})
 
 
-async def _edit(connection: AsyncConnection, experiment: Any, change: _Change) -> None:
-    config = copy.deepcopy(experiment.config)
-    config["resources"] = {**(config.get("resources") or {}), **change.resources}
-    await connection.execute(update(experiments).where(experiments.c.id == experiment.id).values(config=config))
-    owner = await connection.scalar(select(users.c.username).where(users.c.id == experiment.owner_id))
-    await announce(
-        connection,
-        ExperimentChanged(
-            experiment_id=experiment.id,
-            what="edited",
-            state=experiment.state,
-            name=config.get("name") or "",
-            job_id=experiment.job_id,
-            owner=owner or "",
-            project_id=experiment.project_id,
-            progress=experiment.progress,
-        ),
-    )
-
-
-async def _announce(connection: AsyncConnection, job: Any, change: _Change) -> None:
-    now = {"pool": job.pool, "priority": job.priority, "weight": job.weight, **change.columns}
+async def _announce(connection: AsyncConnection, job: Any, new: _Change) -> None:
+    now = {"pool": job.pool, "priority": job.priority, "weight": job.weight, **new.columns}
     await announce(
         connection,
         JobChanged(job_id=job.job_id, what="changed", **now),

@@ -127,9 +127,7 @@ async def delete_project(db: Database, project_id: int) -> bool:
 
 def _check_takes_projects(workspace: Row) -> None:
     if workspace["archived"] or workspace["immutable"]:
-        raise FailedPrecondition(
-            f"workspace ({workspace['id']}) is immutable or archived and cannot add new projects"
-        )
+        raise FailedPrecondition(f"workspace ({workspace['id']}) is immutable or archived and cannot add new projects")
     if workspace["state"]:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is being deleted and cannot add new projects")
 

@@ -59,9 +59,8 @@ async def log_out(db: Database, principal: Principal) -> None:
     async with db.transaction() as connection:
         await connection.execute(
             delete(user_sessions).where(
-                user_sessions.c.id == principal.session_id, user_sessions.c.token_type == "LOGIN"  # noqa: S105
+                user_sessions.c.id == principal.session_id,
+                user_sessions.c.token_type == "LOGIN",  # noqa: S105
             )
         )
-        await announce(
-            connection, UserChanged(user_id=principal.user_id, what="sessions", username=principal.username)
-        )
+        await announce(connection, UserChanged(user_id=principal.user_id, what="sessions", username=principal.username))

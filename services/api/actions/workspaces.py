@@ -74,9 +74,7 @@ async def patch_workspace(
             values["checkpoint_storage"] = _checked_storage(wanted) if wanted else None
         if values:
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
-            await announce(
-                connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"])
-            )
+            await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"]))
         return await workspace_row(connection, workspace_id, user_id=user_id)
 
 

@@ -17,6 +17,7 @@ from services.api.wire.model_definitions import FileNode
 TEXT: Final = "text/plain; charset=utf-8"
 BINARY: Final = "application/octet-stream"
 _SNIFFED_BYTES: Final = 512
+_TYPES: Final = mimetypes.MimeTypes()  # those Python knows, the same on every machine
 
 
 def file_tree(tgz: bytes) -> list[FileNode]:
@@ -67,7 +68,7 @@ def _node(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> FileN
 
 
 def _content_type(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> str:
-    guess, encoding = mimetypes.guess_type(path)
+    guess, encoding = _TYPES.guess_type(path)
     if guess is not None and encoding is None:
         return f"{guess}; charset=utf-8" if guess.startswith("text/") else guess
     source = archive.extractfile(member) if member.isreg() else None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.checkpoints import checkpoints
@@ -30,7 +31,7 @@ async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]
     signed = value * sign_of_searcher_metric(experiments)
     rows = await connection.execute(
         select(*checkpoints.c)
-        .distinct(checkpoints.c.trial_id)
+        .ext(distinct_on(checkpoints.c.trial_id))
         .select_from(
             checkpoints.join(experiments, experiments.c.id == checkpoints.c.experiment_id).join(
                 metrics, report_at_step(metrics, checkpoints, "validation")

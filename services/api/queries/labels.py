@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
@@ -10,8 +10,13 @@ from libs.db.tables.experiments import experiments
 
 async def labels_in_use(connection: AsyncConnection, project_id: int) -> list[str]:
     """Labels of the experiments of a project, or of all for 0: those used most first, then by name."""
-    label = func.jsonb_array_elements_text(experiments.c.config["labels"]).column_valued("label")
-    query = select(label).select_from(experiments, label).group_by(label).order_by(func.count().desc(), label)
+    each = func.jsonb_array_elements_text(experiments.c.config["labels"]).table_valued("label").render_derived()
+    query = (
+        select(each.c.label)
+        .select_from(experiments.join(each, true()))
+        .group_by(each.c.label)
+        .order_by(func.count().desc(), each.c.label)
+    )
     if project_id:
         query = query.where(experiments.c.project_id == project_id)
     return list(await connection.scalars(query))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, case, cast, func, null
+from sqlalchemy import ColumnElement, FromClause, and_, case, cast, func, literal_column, null
 from sqlalchemy.dialects.postgresql import DOUBLE_PRECISION
 
 _WORDS = ("NaN", "Infinity", "-Infinity")
@@ -16,7 +16,8 @@ _WORDS = ("NaN", "Infinity", "-Infinity")
 
 def number_in(value: ColumnElement[Any]) -> ColumnElement[Any]:
     """The number in a jsonb value, NULL when it holds none. NaN sorts after all numbers."""
-    kind, text = func.jsonb_typeof(value), value.op("#>>")("{}")
+    # Not a parameter: the driver would send it as text, and the operator takes an array.
+    kind, text = func.jsonb_typeof(value), value.op("#>>")(literal_column("'{}'"))
     return case(
         (kind == "number", cast(text, DOUBLE_PRECISION)),
         (and_(kind == "string", text.in_(_WORDS)), cast(text, DOUBLE_PRECISION)),

@@ -31,7 +31,9 @@ async def load_overrides(connection: AsyncConnection) -> dict[str, bool]:
 
 async def load_pod_states(connection: AsyncConnection) -> dict[str, ContainerState]:
     """Name of a pod -> its state, for every pod of an allocation that holds slots."""
-    query = select(allocations.c.pods).where(allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None))
+    query = select(allocations.c.pods).where(
+        allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None)
+    )
     return {
         pod["name"]: ContainerState[pod["state"]]
         for pods in (await connection.execute(query)).scalars()
@@ -58,7 +60,14 @@ def agents(
                 if known is None or known.container is None:
                     devices[node.name][device.id] = device
     return [
-        _agent(nodes[name], pools[name], devices[name], aux[name], overrides.get(name), pod_states)
+        _agent(
+            nodes[name],
+            pools=pools[name],
+            devices=devices[name],
+            aux=aux[name],
+            draining=overrides.get(name),
+            pod_states=pod_states,
+        )
         for name in sorted(nodes)
     ]
 
@@ -75,6 +84,7 @@ def is_available(node: NodeCapacity, overrides: Overrides) -> bool:
 
 def _agent(
     node: NodeCapacity,
+    *,
     pools: list[str],
     devices: Mapping[str, DeviceSeen],
     aux: Iterable[str],

@@ -88,10 +88,7 @@ def masked(storage: dict[str, Any]) -> dict[str, Any]:
 def unmasked(storage: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     """A storage configuration in which secrets that came back masked are again what they were."""
     known = before or {}
-    return {
-        key: known.get(key) if key in _SECRETS and value == MASK else value
-        for key, value in storage.items()
-    }
+    return {key: known.get(key) if key in _SECRETS and value == MASK else value for key, value in storage.items()}
 
 
 def _identity(row: Row) -> AgentUserGroup | Any:
@@ -106,7 +103,7 @@ async def workspace_row(connection: AsyncConnection, workspace_id: int, *, user_
     if lock:
         await connection.execute(select(workspaces.c.id).where(workspaces.c.id == workspace_id).with_for_update())
     query = workspaces_seen_by(user_id).where(workspaces.c.id == workspace_id)
-    row = (await connection.execute(query)).mappings().one_or_none()
+    row: Row | None = (await connection.execute(query)).mappings().one_or_none()
     if row is None:
         raise NotFound("workspace", workspace_id)
     return row
@@ -185,7 +182,9 @@ async def project_row(connection: AsyncConnection, project_id: int, *, lock: boo
     """Raises NotFound."""
     if lock:
         await connection.execute(select(projects.c.id).where(projects.c.id == project_id).with_for_update())
-    row = (await connection.execute(_projects().where(projects.c.id == project_id))).mappings().one_or_none()
+    row: Row | None = (
+        (await connection.execute(_projects().where(projects.c.id == project_id))).mappings().one_or_none()
+    )
     if row is None:
         raise NotFound("project", project_id)
     return row
@@ -193,7 +192,9 @@ async def project_row(connection: AsyncConnection, project_id: int, *, lock: boo
 
 async def project_by_key(connection: AsyncConnection, key: str) -> Row:
     """Keys are compared without case. Raises NotFound."""
-    row = (await connection.execute(_projects().where(projects.c.key == key.upper()))).mappings().one_or_none()
+    row: Row | None = (
+        (await connection.execute(_projects().where(projects.c.key == key.upper()))).mappings().one_or_none()
+    )
     if row is None:
         raise NotFound("project", key)
     return row

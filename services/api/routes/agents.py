@@ -98,11 +98,11 @@ def _without(agent: Agent, query: GetAgentsQuery | GetAgentQuery) -> Agent:
 _ONE: Final = "/api/v1/agents/{agentId}"
 
 ROUTES: Final = (
-    Route(
-        method="GET", path="/api/v1/agents", handler=get_agents, query=GetAgentsQuery, response=GetAgentsResponse
-    ),
+    Route(method="GET", path="/api/v1/agents", handler=get_agents, query=GetAgentsQuery, response=GetAgentsResponse),
     Route(method="GET", path=_ONE, handler=get_agent, query=GetAgentQuery, response=AgentResponse),
-    Route(method="POST", path=f"{_ONE}/disable", handler=disable_agent, body=DisableAgentRequest, response=AgentResponse),
+    Route(
+        method="POST", path=f"{_ONE}/disable", handler=disable_agent, body=DisableAgentRequest, response=AgentResponse
+    ),
     Route(method="POST", path=f"{_ONE}/enable", handler=enable_agent, response=AgentResponse),
     Route(method="GET", path=f"{_ONE}/slots", handler=get_slots, response=SlotsResponse),
     Route(method="GET", path=f"{_ONE}/slots/{{slotId}}", handler=get_slot, response=SlotResponse),

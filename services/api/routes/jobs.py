@@ -86,9 +86,7 @@ ROUTES: Final = (
         query=GetJobsQuery,
         response=GetJobsV2Response,
     ),
-    Route(
-        method="GET", path="/api/v1/job-queues", handler=get_jobs, query=GetJobsQuery, response=GetJobsResponse
-    ),
+    Route(method="GET", path="/api/v1/job-queues", handler=get_jobs, query=GetJobsQuery, response=GetJobsResponse),
     Route(
         method="GET",
         path="/api/v1/job-queues/stats",
@@ -96,7 +94,5 @@ ROUTES: Final = (
         query=GetStatsQuery,
         response=GetStatsResponse,
     ),
-    Route(
-        method="POST", path="/api/v1/job-queues", handler=update_jobs, body=UpdateQueueRequest, response=Empty
-    ),
+    Route(method="POST", path="/api/v1/job-queues", handler=update_jobs, body=UpdateQueueRequest, response=Empty),
 )

@@ -103,9 +103,7 @@ async def get_settings(call: Call[App, None, None]) -> UserSettings:
     async with call.app.db.read() as connection:
         rows = (await connection.execute(query.order_by(user_settings.c.storage_path, user_settings.c.key))).mappings()
         return UserSettings(
-            settings=[
-                UserSetting(key=row["key"], storage_path=row["storage_path"], value=row["value"]) for row in rows
-            ]
+            settings=[UserSetting(key=row["key"], storage_path=row["storage_path"], value=row["value"]) for row in rows]
         )
 
 

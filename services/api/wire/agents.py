@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Message, Pagination, WireEnum
 from services.api.wire.ordering import OrderBy
@@ -98,7 +98,7 @@ class GetAgentQuery(Message):
 
 class GetAgentsResponse(Message):
     agents: list[Agent] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
 
 
 class AgentResponse(Message, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Double, Message, Pagination, WireEnum
 from services.api.wire.experiments import JobState, JobSummary
@@ -58,12 +58,12 @@ class GetJobsQuery(Message):
 
 
 class GetJobsV2Response(Message):
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
     jobs: list[VisibleJob] = []
 
 
 class GetJobsResponse(Message):
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
     jobs: list[Job] = []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from services.api.wire.base import Message, WireEnum
 
@@ -72,7 +72,7 @@ class LogConfig(Message):
 
 
 class MasterConfig(Message):
-    log: LogConfig = LogConfig()
+    log: LogConfig = field(default_factory=LogConfig)
 
 
 class FieldMask(Message):
@@ -80,8 +80,8 @@ class FieldMask(Message):
 
 
 class PatchConfigRequest(Message):
-    config: MasterConfig = MasterConfig()
-    field_mask: FieldMask = FieldMask()
+    config: MasterConfig = field(default_factory=MasterConfig)
+    field_mask: FieldMask = field(default_factory=FieldMask)
 
 
 class MasterLogsQuery(Message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.agents import DeviceType
 from services.api.wire.base import Message, Pagination, WireEnum
@@ -94,7 +94,7 @@ class GetPoolsQuery(Message):
 
 class GetPoolsResponse(Message):
     resource_pools: list[ResourcePool] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
 
 
 class ResourceManagersResponse(Message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Message, Pagination, WireEnum
 from services.api.wire.ordering import OrderBy
@@ -52,7 +52,7 @@ class NewUser(Message):
 
 
 class PostUserRequest(Message):
-    user: NewUser = NewUser()
+    user: NewUser = field(default_factory=NewUser)
     password: str = ""
     is_hashed: bool = False
 
@@ -107,7 +107,7 @@ class GetUsersQuery(Message):
 
 class GetUsersResponse(Message):
     users: list[User] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
 
 
 class UserSetting(Message):

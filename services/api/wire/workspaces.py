@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Message, Pagination, WireEnum
 from services.api.wire.ordering import OrderBy
@@ -62,7 +62,7 @@ class GetWorkspacesQuery(Message):
 
 class GetWorkspacesResponse(Message):
     workspaces: list[Workspace] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
 
 
 class PostWorkspaceRequest(Message):
@@ -145,7 +145,7 @@ class GetProjectsQuery(Message):
 
 class GetProjectsResponse(Message):
     projects: list[Project] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)
 
 
 class PostProjectRequest(Message):
@@ -175,4 +175,4 @@ class PageQuery(Message):
 
 class AvailablePools(Message):
     resource_pools: list[str] = []
-    pagination: Pagination = Pagination()
+    pagination: Pagination = field(default_factory=Pagination)

@@ -7,8 +7,8 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 * the task gets pipes, never files: ``wrap_rank`` reopens its standard output by name;
 * a line ends at a line feed or a carriage return, or is cut after 8191 bytes, not inside a UTF-8 character;
 * files are only ever appended to; a new one begins at ``--segment-bytes``;
-* when ``--cap-bytes`` lie unshipped, the pipes are left unread and the task waits (``--when-full block``), or the
-  oldest file goes and a line says so (``--when-full drop``, for shippers that do not delete what they have sent);
+* when ``--cap-bytes`` (8 MiB at least) lie unshipped, the pipes are left unread and the task waits (``--when-full
+  block``), or the oldest files go and a line says so (``drop``, for shippers that do not delete what they have sent);
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
 * output of processes that outlive the task is read for one more second.
 """
@@ -89,19 +89,21 @@ class StreamFile:
     def current(self) -> str:
         return f"{self.name}.{self.segment}.log"
 
-    def take(self, data: bytes) -> None:
-        """Write the lines that ``data`` completes."""
+    def take(self, data: bytes) -> int:
+        """Write the lines that ``data`` completes; returns how many bytes that made."""
         lines, self.pending = split_lines(self.pending, data)
-        self.write(lines)
+        return self.write(lines)
 
-    def write(self, payloads: list[bytes]) -> None:
+    def write(self, payloads: list[bytes]) -> int:
         records = []
         for payload in payloads:
             records.append(text_record(self.seq, payload))
             self.seq += 1
-        self._append(b"".join(records))
+        data = b"".join(records)
+        self._append(data)
         if self.echo_fd is not None and payloads:
             os.write(self.echo_fd, b"\n".join(payloads) + b"\n")
+        return len(data)
 
     def finish(self, exit_code: int | None) -> None:
         """Write what is unfinished, and the end of the stream."""
@@ -152,7 +154,10 @@ class Space:
         self.counted = sum(size for _, size, _ in segments)
         if self.counted <= self.cap_bytes:
             return False
-        return not (self.drop_oldest and self._drop(segments))
+        if self.drop_oldest:
+            self._drop(segments)
+            return False
+        return True
 
     def _segments(self) -> list[tuple[int, int, str]]:
         found = []
@@ -165,16 +170,17 @@ class Space:
                 found.append((stat.st_mtime_ns, stat.st_size, entry.name))
         return sorted(found)
 
-    def _drop(self, segments: list[tuple[int, int, str]]) -> bool:
+    def _drop(self, segments: list[tuple[int, int, str]]) -> None:
+        """Delete the oldest segments until there is room again; those being written to stay."""
         current = [stream.current() for stream in self.streams]
         for _, size, name in segments:
+            if self.counted <= self.cap_bytes:
+                return
             if name not in current:
                 os.unlink(os.path.join(self.directory, name))
                 self.counted -= size
                 stream = self.streams[STREAMS.index(name.split(".")[0])]
                 stream.write([b"WARNING: %d bytes of older output were dropped before they could be shipped" % size])
-                return True
-        return False
 
 
 class Wakeup:
@@ -308,7 +314,7 @@ def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: Space, wake
         full = full and space.is_full(0)
         timeout = FULL_POLL_S if full else deadline - time.monotonic() if deadline is not None else None
         ready, _, _ = select.select([woken] if full else [woken, *unread], [], [], timeout)
-        got = 0
+        written = 0
         for fd in ready:
             data = os.read(fd, READ_BYTES)
             if fd == woken:
@@ -317,11 +323,10 @@ def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: Space, wake
                 unread.discard(fd)
                 os.close(fd)
                 continue
-            got += len(data)
-            stream_by_pipe[fd].take(data)
-        if got:
+            written += stream_by_pipe[fd].take(data)
+        if written:
             wakeup.send()
-            full = space.is_full(got)
+            full = space.is_full(written)
 
 
 def seal(directory: str, exit_code: int | None) -> None:
@@ -396,11 +401,13 @@ def main(args: list[str]) -> int:
         flags[flag] = args.pop(0)
     if len(args) < 2:
         sys.exit("capture: no command")
+    cap_bytes = int(flags["--cap-bytes"])
     return run(
         args[1:],
         flags["--dir"],
-        int(flags["--segment-bytes"]),
-        int(flags["--cap-bytes"]),
+        # Only segments that are finished can go away, so the ones being written must leave room below the cap.
+        min(int(flags["--segment-bytes"]), cap_bytes // 8),
+        cap_bytes,
         flags["--when-full"] == "drop",
     )
 

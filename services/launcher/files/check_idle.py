@@ -12,14 +12,17 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # Python 3.8 cannot write these types down while it runs
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    State = Mapping[str, Sequence[Mapping[str, Any]]]
+    """What Jupyter lists: ``kernels``, ``terminals`` and ``sessions``."""
 
 CHECK_S = 30.0
 CERTIFICATE = "/run/determined/jupyter/jupyterCert.pem"
-
-State = Mapping[str, Sequence[Mapping[str, Any]]]
-"""What Jupyter lists: ``kernels``, ``terminals`` and ``sessions``."""
 
 
 def is_idle(kind: str, state: State, before: str | None) -> tuple[bool, str | None]:

@@ -10,7 +10,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # Python 3.8 cannot write these types down while it runs
+    from collections.abc import Callable, Iterable
+
+    Post = Callable[[str], None]
 
 RETRY_S = 5.0
 
@@ -24,9 +29,6 @@ def watch(lines: Iterable[str], ready: re.Pattern[str], waiting: re.Pattern[str]
         if waiting is not None and waiting.match(line):
             post("waiting")
             waiting = None
-
-
-Post = Callable[[str], None]
 
 
 def make_post() -> Post:
@@ -61,7 +63,9 @@ def main() -> None:
     parser.add_argument("--ready-regex", type=re.compile, required=True)
     parser.add_argument("--waiting-regex", type=re.compile)
     args = parser.parse_args()
-    watch(sys.stdin, args.ready_regex, args.waiting_regex, make_post())
+    # Whatever a service prints must not end the wait for the one line that counts.
+    with open(sys.stdin.fileno(), errors="replace", closefd=False) as lines:
+        watch(lines, args.ready_regex, args.waiting_regex, make_post())
 
 
 if __name__ == "__main__":

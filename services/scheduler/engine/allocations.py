@@ -110,6 +110,7 @@ class AllocationEngine:
         now = self._clock.now()
         row.settled = True
         out = Outgoing()
+        out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
         if task.end_time is None:
             task.end_time = now
             out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))

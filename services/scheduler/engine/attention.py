@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Literal, NamedTuple
 
 from services.scheduler.engine.loops import pause_after, report
+from services.scheduler.together import together
 
 WORKERS: Final = 8
 
@@ -50,9 +51,7 @@ class Attention:
     async def run(self) -> None:
         """Work until cancelled."""
         try:
-            async with asyncio.TaskGroup() as workers:
-                for number in range(WORKERS):
-                    workers.create_task(self._work(), name=f"attention {number}")
+            await together(**{f"attention {number}": self._work() for number in range(WORKERS)})
         finally:
             for timer in self._timers.values():
                 timer.cancel()

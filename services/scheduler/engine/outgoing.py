@@ -13,6 +13,7 @@ from libs.db.tables.tasks import task_line_seq
 from libs.events.changes import PublicEvent
 from libs.events.logs import LogBatch, LogLine
 from libs.events.orders import Order
+from libs.loglines.batches import service_stream
 
 
 class _Line:
@@ -34,8 +35,15 @@ class _Line:
             stdtype="stdout",
             source="master",
         )
-        stream = f"sys/{self.allocation}"
-        return log_message(LogBatch(task=self.task, stream=stream, lines=(line,), contiguous=False))
+        return log_message(
+            LogBatch(
+                task=self.task,
+                stream=service_stream(self.allocation),
+                allocation=self.allocation,
+                lines=(line,),
+                contiguous=False,
+            )
+        )
 
 
 class Outgoing:
@@ -60,6 +68,17 @@ class Outgoing:
 
     def line(self, *, task: str, allocation: str, text: str, now: datetime, level: str = "INFO") -> None:
         self._messages.append(_Line(task, allocation, text, level, now))
+
+    def no_more_lines(self, *, task: str, allocation: str) -> None:
+        """Nobody has anything more to say about the allocation: who follows the log need not wait for it."""
+        stream = service_stream(allocation)
+        self._messages.append(
+            log_message(
+                LogBatch(
+                    task=task, stream=stream, allocation=allocation, lines=(), end_of_stream=True, contiguous=False
+                )
+            )
+        )
 
     async def flush(self, connection: Connection) -> None:
         count = sum(isinstance(message, _Line) for message in self._messages)

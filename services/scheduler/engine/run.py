@@ -11,7 +11,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.trials import trial_tasks, trials
-from libs.events.changes import ExperimentChanged, TrialChanged
+from libs.events.changes import ExperimentChanged, TaskChanged, TrialChanged
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TERMINAL, TrialState
 from services.scheduler.engine.outgoing import Outgoing
@@ -107,7 +107,9 @@ class Run:
         self.requested.append(row)
 
     def settled(self, trial: TrialRow) -> None:
-        self._open.pop(trial.id).settled = True
+        row = self._open.pop(trial.id)
+        row.settled = True
+        self.out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
 
     def look_again(self, *, in_s: float) -> None:
         """Have the experiment looked at again, at the latest after ``in_s`` seconds."""
@@ -119,7 +121,9 @@ class Run:
         trial.early_exit_deadline = None
         trial.error = error or trial.error
         self.ended.append(trial)
-        self._ended_tasks.append(self.task_of(trial))
+        task = self.task_of(trial)
+        self._ended_tasks.append(task)
+        self.out.announce(TaskChanged(task_id=task, task_type="TRIAL", what="ended"))
 
     async def write(self) -> None:
         """Write back everything that changed, and what there is to say about it."""

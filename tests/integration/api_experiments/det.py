@@ -9,15 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from msgspec import Struct
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-_CANDIDATES = (
-    os.environ.get("RESOLUTE_DET_PYTHON"),
-    os.environ.get("RESOLUTE_DET") and Path(os.environ["RESOLUTE_DET"]).with_name("python"),
-    REPOSITORY / ".venv-client" / "bin" / "python",
-)
+from tests.harness.det import det_path
 
 
 class Ran(Struct, frozen=True):
@@ -44,23 +38,12 @@ class Det:
         return ran
 
 
-def client_python() -> Path:
-    """The Python that has the client; skips the test without one."""
-    for candidate in _CANDIDATES:
-        if candidate and Path(candidate).exists():
-            return Path(candidate)
-    pytest.skip(
-        "needs the det client: `make setup`, or set RESOLUTE_DET=/path/to/bin/det"
-        " (or RESOLUTE_DET_PYTHON to the python of an environment with determined==0.38.1)"
-    )
-
-
 @asynccontextmanager
 async def start_det(master: str, home: Path, **env: str) -> AsyncIterator[Det]:
     """The client with ``home`` for its settings and tokens."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("DET_")}
     process = await asyncio.create_subprocess_exec(
-        str(client_python()),
+        str(det_path().with_name("python")),
         str(Path(__file__).with_name("det_driver.py")),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

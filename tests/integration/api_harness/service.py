@@ -213,7 +213,7 @@ async def rows_of(db: Database, table: Any, **key: Any) -> list[Any]:
     """The rows of a table with these values, in the order of its first column."""
     async with db.read() as connection:
         query = select(table).where(*(table.c[name] == value for name, value in key.items()))
-        return list((await connection.execute(query.order_by(list(table.c)[0]))).all())
+        return list((await connection.execute(query.order_by(next(iter(table.c))))).all())
 
 
 async def set_allocation(db: Database, allocation: str, **values: Any) -> None:

@@ -235,7 +235,7 @@ async def test_reports_that_are_refused(client: httpx.AsyncClient, run: Run) -> 
 async def test_a_bad_report_does_not_fail_its_neighbours(db: Database, bus: Bus, clock: FakeClock) -> None:
     many = [await new_run(db) for _ in range(8)]
     async with replica(db, bus, clock) as api, api.client(headers=many[0].headers) as client:
-        # jsonb refuses this number when it gets to the server; everything before lets it pass.
+        # A moment before all moments: decoded without complaint, and refused when it is written.
         sent = [
             report(client, run, step=1, loss=1, **({"time": "0001-01-01T00:00:00+14:00"} if n == 3 else {}))
             for n, run in enumerate(many)

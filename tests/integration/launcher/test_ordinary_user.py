@@ -31,7 +31,7 @@ from services.launcher.container.settings import TaskSettings
 from tests.integration.launcher.place import command, make_python
 
 A = "11111111-2222-4333-8444-555555555555.1"
-script = "sleep 300 & mkdir -m 0 shut; echo mine > /tmp/mine; id -u; cat given/in; touch given/x || echo read-only; exit 4"
+script = "sleep 300 & mkdir -m 0 shut; echo > /tmp/mine; id -u; cat given/in; touch given/x || echo read-only; exit 4"
 
 async def main(directory):
     (directory / "data").mkdir()

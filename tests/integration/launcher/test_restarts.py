@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -79,9 +81,6 @@ async def test_stop_that_was_ordered_meanwhile_is_done(place: Place) -> None:
 
 
 async def test_supervisor_that_died_meanwhile_is_found_out(place: Place) -> None:
-    import os
-    import signal
-
     await place.run(A, command("sleep 300"))
     await place.until_running(A)
     place.launcher.kill()

@@ -72,8 +72,7 @@ async def test_order_follows_submission_quickly(world: World) -> None:
             await w.api.create()
             await w.launcher.running(count)
             times.append(time.monotonic() - began)
-        print(times)
-        assert sorted(times)[len(times) // 2] < 0.3, times
+        assert min(times) < 0.1, times
 
 
 async def test_created_paused_has_a_trial_and_no_allocation(world: World) -> None:
@@ -246,7 +245,7 @@ async def test_cancel_retries_match_ends_the_trial_without_a_restart(world: Worl
         [trial] = await w.api.trials(experiment)
         assert trial["state"] == "ACTIVE", "the decision waits for the log"
         await w.api.sql(
-            "UPDATE tasks SET cancel_retries = '[{\"regex\": \"OOM\", \"log\": \"CUDA OOM\"}]' WHERE task_id = :task",
+            'UPDATE tasks SET cancel_retries = \'[{"regex": "OOM", "log": "CUDA OOM"}]\' WHERE task_id = :task',
             task=task,
         )
         await w.api.sql(

@@ -33,9 +33,11 @@ from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
+from services.scheduler.together import end
 from tests.harness import eventually
 
 SINGLE: dict[str, Any] = {"name": "single", "metric": "loss"}
+USUAL = SchedulerSettings()
 QUICK = SchedulerSettings(queue=QueueSettings(plan_interval_s=0.01, resync_s=0.5), engine=EngineSettings(resync_s=0.3))
 """For tests that take hints or whole schedulers away, and wait for what finds out all the same."""
 
@@ -282,9 +284,7 @@ async def background(*work: Any) -> AsyncIterator[list[asyncio.Task[Any]]]:
         yield tasks
     finally:
         failed = [task.exception() for task in tasks if task.done() and not task.cancelled()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
     assert not [error for error in failed if error is not None], failed
 
 
@@ -296,10 +296,8 @@ class World:
         self.api = Api(db)
         self.launcher = FakeLauncher(bus)
 
-    def scheduler(self, settings: SchedulerSettings = SchedulerSettings()) -> ActiveScheduler:
-        return ActiveScheduler(
-            db=self.db, bus=self.bus, clock=SystemClock(), cluster=self.cluster, settings=settings
-        )
+    def scheduler(self, settings: SchedulerSettings = USUAL) -> ActiveScheduler:
+        return ActiveScheduler(db=self.db, bus=self.bus, clock=SystemClock(), cluster=self.cluster, settings=settings)
 
     @asynccontextmanager
     async def scheduling(self, *, schedulers: int = 1) -> AsyncIterator[World]:

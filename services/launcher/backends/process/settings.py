@@ -25,7 +25,7 @@ class ProcessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Directories of this machine that tasks see although they lie in ``/tmp``, where each task has its own files."""
     pass_environment: tuple[str, ...] = ()
     """Variables of the launcher that tasks get, besides PATH, HOME, locale, time zone, proxies and certificates."""
-    max_unshipped_bytes: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
+    max_unshipped_bytes: Annotated[int, Meta(ge=8 << 20)] = 1 << 30
     """Output of a pod that may wait on the disk for the log intake; a task that prints more than that waits too."""
     log_delivery_s: Annotated[float, Meta(ge=0)] = 3600.0
     """How long output that could not be delivered is kept after a task whose order is gone."""

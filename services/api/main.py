@@ -1,0 +1,171 @@
+"""The api: ``python -m services.api.main [--settings FILE]``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+import uvicorn
+import uvloop
+from sqlalchemy import text
+
+from libs.bus import connect_bus
+from libs.clock import SystemClock
+from libs.cluster.config import load_cluster_config
+from libs.db.engine import connect_database
+from libs.db.migrate import upgrade
+from libs.db.relay import relay_outbox
+from libs.service import run_service
+from libs.telemetry import REGISTRY
+from services.api.access.sessions import Sessions
+from services.api.app import App
+from services.api.bootstrap import bootstrap
+from services.api.capacity import CapacityView
+from services.api.http.application import build_application
+from services.api.http.health import HealthReport, ResourceManagerHealth
+from services.api.master_log import MasterLog
+from services.api.metrics.writer import MetricsWriter
+from services.api.routes.table import all_routes
+from services.api.settings import ApiSettings, HttpSettings
+from services.api.waits.hub import Hub
+
+log = structlog.get_logger()
+
+HEALTH_TIMEOUT_S: Final = 3.0
+_LAST_WORDS_S: Final = 2.0
+"""How long requests that were cut may clean up."""
+
+
+async def main(
+    settings: ApiSettings,
+    *,
+    stop: asyncio.Event,
+    master_log: MasterLog,
+    listening: Callable[[int], None] = lambda port: None,
+) -> None:
+    """Serve until ``stop`` is set: then refuse new connections, finish what is under way, cut the long polls.
+
+    ``listening`` is called with the port once requests are taken, which is when everything needed has answered.
+    """
+    clock = SystemClock()
+    cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
+    master_log.attach()
+    async with AsyncExitStack() as stack:
+        db = await stack.enter_async_context(connect_database(settings.database))
+        await upgrade(settings.database.url)
+        cluster_id = await bootstrap(db, clock, cluster)
+        bus = await stack.enter_async_context(connect_bus(settings.bus))
+        app = App(
+            db=db,
+            bus=bus,
+            clock=clock,
+            cluster=cluster,
+            cluster_id=cluster_id,
+            sessions=Sessions(db=db, clock=clock),
+            capacity=CapacityView(),
+            hub=Hub(),
+            metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
+            master_log=master_log,
+        )
+        await stack.enter_async_context(app.sessions.listening(bus))
+        await stack.enter_async_context(app.hub.listening(bus))
+        application = build_application(
+            all_routes(),
+            app,
+            app.sessions.authenticate,
+            health=lambda: health(app),
+            registry=REGISTRY,
+            enable_cors=settings.http.enable_cors,
+        )
+        async with asyncio.TaskGroup() as tasks:  # one loop failing ends the service; its restart is the recovery
+            background = (
+                tasks.create_task(app.capacity.follow(bus), name="capacity"),
+                tasks.create_task(app.metrics_writer.run(), name="metrics"),
+                tasks.create_task(relay_outbox(db, bus), name="outbox"),
+            )
+            await _serve(application, settings.http, stop, listening)
+            for task in background:
+                task.cancel()
+
+
+async def health(app: App) -> HealthReport:
+    """Down only when the database is: without a launcher or the bus most of the api still works."""
+    try:
+        async with asyncio.timeout(HEALTH_TIMEOUT_S), app.db.read() as connection:
+            await connection.execute(text("SELECT 1"))
+        database = True
+    except Exception as error:  # noqa: BLE001  whatever it is that keeps the database from answering, it is down
+        log.warning("health.database_down", error=str(error))
+        database = False
+    pools = [
+        ResourceManagerHealth(
+            cluster_name=pool.pool_name, status="up" if app.capacity.of(pool.pool_name) is not None else "down"
+        )
+        for pool in app.cluster.resource_pools
+    ]
+    up_or_down: Any = "up" if database else "down"
+    return HealthReport(status=up_or_down, database=up_or_down, resource_managers=pools)
+
+
+async def _serve(
+    application: Callable[..., Any], settings: HttpSettings, stop: asyncio.Event, listening: Callable[[int], None]
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            application,
+            http="httptools",
+            ws="websockets",
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_keep_alive=settings.keep_alive_s,
+            timeout_graceful_shutdown=settings.shutdown_grace_s,
+        )
+    )
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+    port: int = listener.getsockname()[1]
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        log.info("api.listening", host=settings.host, port=port)
+        listening(port)
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        server.should_exit = True
+        await serving
+        if server.server_state.tasks:
+            await asyncio.wait(server.server_state.tasks, timeout=_LAST_WORDS_S)
+        log.info("api.stopped")
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals belong to ``run``: uvicorn would raise them again, in the middle of our shutdown."""
+        yield
+
+
+async def run(settings: ApiSettings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    master_log = MasterLog()
+    logging.getLogger().addHandler(master_log)
+    await main(settings, stop=stop, master_log=master_log)
+
+
+if __name__ == "__main__":
+    sys.exit(run_service("api", ApiSettings, run, loop_factory=uvloop.new_event_loop))

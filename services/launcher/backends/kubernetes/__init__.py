@@ -1,0 +1,1 @@
+"""Task containers as pods: one Job for each allocation, in one namespace, with the rights of that namespace only."""

@@ -1,0 +1,65 @@
+"""How a launcher uses a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    kind: Literal["fluent-bit", "builtin"] = "fluent-bit"
+    """``fluent-bit``: a sidecar in every task pod. ``builtin``: a small program inside the task container, for clusters
+    that have no such image."""
+    image: str = "fluent/fluent-bit:4.0.3"
+    """Of the sidecar. Version 4.0 or newer: older ones drop lines when they are asked to end."""
+    uid: int | None = None
+    """User of the sidecar; None takes that of the task."""
+    gid: int | None = None
+    grace_s: Annotated[int, Meta(ge=1)] = 25
+    """How long the sidecar may take to deliver the last lines once a task has ended."""
+    flush_s: Annotated[float, Meta(gt=0)] = 0.5
+    """Longest time that a line waits for others before it is sent."""
+    max_unshipped_bytes: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
+    """Output of a pod that may lie on the node's disk. Beyond that the oldest is dropped (``fluent-bit``, which does not
+    delete what it has sent), or the task waits (``builtin``)."""
+
+
+class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    kubeconfig: str | None = None
+    """Path of a kubeconfig file; None uses the service account of the pod that the launcher runs in."""
+    context: str | None = None
+    """Context of the kubeconfig; None takes the current one."""
+    cluster_id: str = ""
+    """Id of this installation, as ``det master info`` shows it; required. Every object carries it, and nothing that does
+    not is ever touched, so installations that share a namespace need different ones."""
+    namespace: str = ""
+    """Where the pool's tasks run; empty takes ``kubernetes_namespace`` of the pool, else ``default_namespace`` of the
+    resource manager."""
+    shipper: ShipperSettings = ShipperSettings()
+    wheels_dir: str | None = None
+    """Directory of this machine with the wheels that tasks see in ``/opt/determined/wheels``; None when the images have
+    the ``determined`` package already."""
+    services: bool = False
+    """Make a Service for every port of a task that is proxied, for gateways that do not reach pods directly."""
+    priority_classes: Literal["auto", "assume", "off"] = "auto"
+    """``auto`` looks which priority classes there are, and makes ``determined-priority-<n>`` when it may; ``assume``
+    uses them without looking, for launchers without rights in the cluster; ``off`` leaves pods without one."""
+    default_scheduler: Literal["", "coscheduler"] = ""
+    """Scheduler of pods whose pod spec names none."""
+    finished_job_ttl_s: Annotated[int, Meta(ge=0)] = 86_400
+    """After which time the cluster may delete a finished Job of which the launcher did not take notice. How a task
+    ended is known for that long after an outage of the launcher."""
+    stuck_grace_s: Annotated[float, Meta(ge=0)] = 60.0
+    """How long a pod may wait for what will probably never come (a Secret that is missing, a pod that is refused)."""
+    log_delivery_s: Annotated[float, Meta(ge=0)] = 60.0
+    """How long the pods of an ended task are left alone, so that their sidecars deliver the last lines."""
+    creators: Annotated[int, Meta(ge=1)] = 12
+    """Allocations whose objects are made side by side."""
+    max_requests: Annotated[int, Meta(ge=2)] = 16
+    """Requests to the API server that are under way at once."""
+    request_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
+    connect_patience_s: Annotated[float, Meta(ge=0)] = 30.0
+    """How long to wait at the start for an API server that does not answer."""
+    assumed_slots: Annotated[int, Meta(ge=0)] | None = None
+    """Slots of the pool, for launchers that may not see nodes; None takes what the namespace's quota allows."""

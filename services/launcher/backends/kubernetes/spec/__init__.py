@@ -1,0 +1,1 @@
+"""An order as Kubernetes objects (pure): Job, ConfigMap, Secrets and Services."""

@@ -1,0 +1,62 @@
+"""What all tasks of a pool have in common when they become Kubernetes objects; found out once, at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from libs.cluster.config import SlotType
+from libs.events.orders import TaskSpec
+from libs.podspec import merge_pod
+from services.launcher.backends.kubernetes.settings import ShipperSettings
+from services.launcher.container.settings import TaskSettings
+
+SLOT_RESOURCE: Final[Mapping[SlotType, str]] = {"cuda": "nvidia.com/gpu", "rocm": "amd.com/gpu", "cpu": "cpu"}
+DEFAULT_SHM_BYTES: Final = 4 << 30
+"""What ``shm_size`` says where nobody has said anything."""
+
+Json = dict[str, Any]
+
+
+class PoolTraits(Struct, frozen=True, kw_only=True):
+    pool: str
+    cluster_id: str
+    namespace: str
+    slot_type: SlotType = "cuda"
+    slot_cpu: float = 1.0
+    """Cores of one slot, where slots are cores."""
+    cpu_pod_spec: Json | None = None
+    gpu_pod_spec: Json | None = None
+    default_scheduler: str = ""
+    tasks: TaskSettings = TaskSettings()
+    shipper: ShipperSettings = ShipperSettings()
+    has_native_sidecars: bool = False
+    """Whether init containers may stay beside the task (Kubernetes 1.29)."""
+    wheels: str | None = None
+    """Name of the ConfigMap that holds the wheels."""
+    services: bool = False
+    finished_job_ttl_s: int = 86_400
+    scripts: Mapping[str, bytes] = {}
+    master_cert: bytes | None = None
+
+    @property
+    def ships(self) -> Literal["fluent-bit", "builtin", "nothing"]:
+        """What sends the output of tasks to the log intake."""
+        return self.shipper.kind if self.tasks.log_intake_url else "nothing"
+
+    def pod_defaults(self, spec: TaskSpec) -> Json | None:
+        return self.gpu_pod_spec if spec.slots else self.cpu_pod_spec
+
+
+def user_pod(spec: TaskSpec, traits: PoolTraits) -> Json:
+    """The pod that the task's user and the pool's administrator ask for, as one; no nulls, no directives.
+
+    A trial's stored configuration has the defaults of its pool in it already, as they were when it was submitted, and
+    checkpoint GC takes over a pod that is complete. Raises InvalidRequest.
+    """
+    own = spec.environment.pod_spec
+    if spec.task_type in ("TRIAL", "CHECKPOINT_GC"):
+        return merge_pod(None, own)
+    return merge_pod(traits.pod_defaults(spec), own)

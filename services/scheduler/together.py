@@ -1,0 +1,46 @@
+"""Loops that live and die together: the first that ends ends them all.
+
+Like ``asyncio.TaskGroup``, but a task that swallows its cancellation is cancelled again. Before Python 3.12
+``asyncio.wait_for`` does that when its result arrives in the same moment (bpo-37658), and the NATS client waits that
+way; a group would then wait for ever, and a scheduler that lost its lease go on with one of its loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+
+CANCEL_AGAIN_S: Final = 1.0
+
+
+async def together(**loops: Coroutine[Any, Any, None]) -> None:
+    """Run ``loops`` until one raises or returns, or until cancelled; then end the others.
+
+    The names name the tasks. Raises what the first that failed has raised.
+    """
+    tasks = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended = [task for task in tasks if task.done()]
+        await end(*tasks)
+    for task in (*ended, *tasks):
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+async def end(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel ``tasks`` and wait until they have ended, even if cancelled meanwhile; raises nothing of theirs."""
+    interrupted: asyncio.CancelledError | None = None
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        try:
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
+        except asyncio.CancelledError as error:
+            interrupted = error
+            pending = {task for task in pending if not task.done()}
+    if interrupted is not None:
+        raise interrupted

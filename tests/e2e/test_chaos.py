@@ -1,0 +1,105 @@
+"""Every process of the control plane is killed while a search runs, and nobody who trains or looks at it can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from deploy.local import plan
+from tests.e2e.looking import Looking
+from tests.harness.waiting import wait_until
+from tests.harness.whole_system import WholeSystem, running_system
+from tests.programs import submit
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(280)]
+
+CONCURRENT = 4
+TRIALS = 6
+PROGRESS = 5
+"""Steps that every trial does between two kills, so that each kill hits all of them in their training loop."""
+VICTIMS = ("api", "scheduler", "launcher", "logs", "nats", "postgres")
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[WholeSystem]:
+    """Not the shared one: here services are killed."""
+    with running_system(slots=CONCURRENT) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def look(system: WholeSystem) -> Iterator[Looking]:
+    with system.http() as http:
+        yield Looking(http)
+
+
+def last_steps(look: Looking, experiment: int) -> dict[int, tuple[int, int]]:
+    """Trial -> last step in its metrics, and in its log; empty while nobody answers."""
+    try:
+        return {
+            trial["id"]: (max(look.steps(trial["id"]), default=0), last_printed(look.printed(trial["id"])))
+            for trial in look.trials(experiment)
+        }
+    except httpx.HTTPError:
+        return {}
+
+
+def last_printed(lines: list[str]) -> int:
+    return max((int(line.split()[1]) for line in lines if line.startswith("step ")), default=0)
+
+
+def wait_for_progress(look: Looking, experiment: int, *, after: str) -> None:
+    """Every trial goes on by PROGRESS steps, seen in its metrics and in its log."""
+    before = wait_until(lambda: last_steps(look, experiment), timeout_s=30, what=f"the api answers after {after}")
+    assert len(before) == CONCURRENT
+
+    def moved() -> bool:
+        now = last_steps(look, experiment)
+        return bool(now) and all(
+            now[trial][kind] >= steps[kind] + PROGRESS for trial, steps in before.items() for kind in (0, 1)
+        )
+
+    wait_until(moved, timeout_s=60, every_s=0.2, what=f"every trial goes on after {after}")
+
+
+def test_a_search_survives_the_death_of_every_process(system: WholeSystem, look: Looking) -> None:
+    assert set(VICTIMS) == set(plan.PROCESSES)
+    experiment = submit(
+        system.det(),
+        "steps.py",
+        hyperparameters={"steps": 0, "pause_s": 0.1, "x": {"type": "double", "minval": 0, "maxval": 1}},
+        searcher={"name": "random", "metric": "loss", "max_trials": TRIALS, "max_concurrent_trials": CONCURRENT},
+    )
+    wait_until(lambda: len(look.trials(experiment)) == CONCURRENT)
+    wait_for_progress(look, experiment, after="the start")
+    for victim in VICTIMS:
+        killed = system.kill(victim)
+        wait_until(lambda: system.pids().get(victim) not in (None, killed), what=f"{victim} is started again")  # noqa: B023
+        wait_for_progress(look, experiment, after=f"the death of {victim}")
+
+    # The trials end, and new ones begin, while those who should notice are away.
+    for victim in ("launcher", "scheduler", "logs"):
+        system.kill(victim)
+    (system.layout.checkpoints / "finish").touch()
+    system.wait_until_ready()
+    look.wait(experiment, timeout_s=90)
+
+    trials = look.trials(experiment)
+    assert len(trials) == TRIALS
+    for trial in trials:
+        ident, steps = trial["id"], trial["totalBatchesProcessed"]
+        assert (trial["state"], trial["restarts"]) == ("STATE_COMPLETED", 0)
+        assert steps > PROGRESS * len(VICTIMS) or trial in trials[CONCURRENT:]
+        assert look.steps(ident) == list(range(1, steps + 1))
+        assert look.steps(ident, "validation") == [steps]
+        printed = [line for line in look.printed(ident, stdtypes="stdout") if not line.startswith(("INFO", "WARN"))]
+        assert printed[0].startswith(f"trial {ident} run 1 seed ")
+        assert printed[1:] == [*(f"step {number}" for number in range(1, steps + 1)), f"done after step {steps}"]
+    rows = system.rows(
+        "SELECT run_id, count(*) AS allocations FROM trials JOIN trial_tasks ON trial_id = trials.id"
+        " JOIN allocations USING (task_id) WHERE experiment_id = $1 GROUP BY trials.id",
+        experiment,
+    )
+    assert rows == [{"run_id": 1, "allocations": 1}] * TRIALS

@@ -1,0 +1,129 @@
+"""``resolute up | status | down | reset`` on a state folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local import processes
+from deploy.local.layout import Layout, Options
+from tests.e2e.looking import Looking
+from tests.harness.client import client_python
+from tests.harness.processes import REPOSITORY
+from tests.harness.waiting import wait_until
+from tests.harness.whole_system import WholeSystem, state_folder
+from tests.programs import submit
+
+NOT_RUNNING = 3
+
+
+class Resolute:
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self._argv = [sys.executable, "-m", "deploy.local.cli", "--state", str(state)]
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [*self._argv, *arguments], cwd=REPOSITORY, capture_output=True, text=True, timeout=90, check=False
+        )
+        assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def up(self) -> str:
+        return self("up", "--port", "0", "--slots", "2", "--python", str(client_python()))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self._argv, *arguments], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def status(self, code: int = 0) -> dict[str, object]:
+        found: dict[str, object] = json.loads(self("status", "--json", code=code))
+        return found
+
+    def system(self) -> WholeSystem:
+        layout = Layout(self.state)
+        options = Options.load(layout)
+        assert options is not None
+        return WholeSystem(layout, options, self.state.parent / "homes")
+
+
+@pytest.fixture
+def resolute() -> Iterator[Resolute]:
+    with state_folder() as state:
+        yield Resolute(state)
+
+
+def test_nothing_runs_before_the_first_up(resolute: Resolute) -> None:
+    assert "nothing was ever started" in resolute("status", code=NOT_RUNNING)
+    assert "nothing was running" in resolute("down")
+    assert "nothing to delete" in resolute("reset", "--yes")
+    assert "does not have determined==0.38.1" in resolute("up", "--port", "0", "--python", "/usr/bin/env", code=1)
+
+
+def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> None:
+    assert "ready after" in resolute.up()
+    system = resolute.system()
+    first = resolute.status()
+    assert first["master"] == system.url
+    experiment = submit(system.det(), "steps.py", hyperparameters={"steps": 0, "pause_s": 0.1})
+    with system.http() as http:
+        look = Looking(http)
+        trial = wait_until(lambda: look.trials(experiment))[0]["id"]
+        wait_until(lambda: "step 2" in look.printed(trial))
+    # A second up changes nothing.
+    resolute.up()
+    assert resolute.status() == first
+
+    assert "1 tasks go on" in resolute("down")
+    down = resolute.status(code=NOT_RUNNING)
+    assert set(down["services"].values()) == {None}  # type: ignore[attr-defined]
+    resolute.up()
+    assert resolute.status()["master"] == first["master"]
+    (system.layout.checkpoints / "finish").touch()
+    with system.http() as http:
+        look = Looking(http)
+        look.wait(experiment)
+        steps = look.trial(experiment)["totalBatchesProcessed"]
+        assert look.steps(trial) == list(range(1, steps + 1))
+        numbered = [line for line in look.printed(trial) if line.startswith("step ")]
+        assert numbered == [f"step {number}" for number in range(1, steps + 1)]
+        assert look.trial(experiment)["restarts"] == 0
+
+    (system.layout.checkpoints / "finish").unlink()
+    submit(system.det(), "steps.py", hyperparameters={"steps": 0, "pause_s": 0.1})
+    with system.http() as http:
+        look = Looking(http)
+        wait_until(lambda: look.state(experiment + 1) == "STATE_RUNNING")
+    assert "ended 1 tasks" in resolute("down", "--tasks")
+    resolute("reset", "--yes")
+    assert not resolute.state.exists()
+
+
+def test_one_service_in_the_foreground_is_handed_back(resolute: Resolute) -> None:
+    resolute.up()
+    system = resolute.system()
+    supervised = system.pids()["scheduler"]
+    foreground = resolute.start("up", "--service", "scheduler")
+    try:
+        wait_until(lambda: resolute.status()["services"]["scheduler"]["pid"] != supervised)  # type: ignore[index]
+        pid = system.pids()["scheduler"]
+        # Nobody else restarts it now.
+        assert processes.find(system.layout, "scheduler") is not None
+        experiment = submit(system.det(), "steps.py")
+        with system.http() as http:
+            Looking(http).wait(experiment)
+    finally:
+        foreground.send_signal(signal.SIGINT)
+        foreground.wait(timeout=30)
+    wait_until(lambda: system.pids().get("scheduler") not in (None, pid, supervised), what="the supervisor took over")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    resolute.status()

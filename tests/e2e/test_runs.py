@@ -1,0 +1,118 @@
+"""Single runs through the unmodified client and harness: paused and resumed, failing, refusing, seen from inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from tests.e2e.looking import Looking
+from tests.harness.client import Client
+from tests.harness.waiting import wait_until
+from tests.harness.whole_system import WholeSystem
+from tests.programs import submit
+
+
+def allocations(system: WholeSystem, experiment: int) -> list[dict[str, Any]]:
+    return system.rows(
+        "SELECT allocation_id, state, exit_reason, status_code, preempt_acked FROM allocations"
+        " JOIN tasks USING (task_id) WHERE experiment_id = $1 AND task_type = 'TRIAL' ORDER BY requested_at",
+        experiment,
+    )
+
+
+def runs(system: WholeSystem, experiment: int) -> list[int]:
+    return [int(row["allocation_id"].rpartition(".")[2]) for row in allocations(system, experiment)]
+
+
+def test_a_run_paused_in_the_middle_does_every_step_once(det: Client, look: Looking, whole_system: WholeSystem) -> None:
+    steps = 60
+    experiment = submit(det, "steps.py", hyperparameters={"steps": steps, "pause_s": 0.05})
+    trial = wait_until(lambda: look.trials(experiment))[0]["id"]
+    wait_until(lambda: "step 5" in look.printed(trial), what="it trains")
+    det("experiment", "pause", str(experiment))
+    wait_until(
+        lambda: look.state(experiment) == "STATE_PAUSED" and allocations(whole_system, experiment)[0]["exit_reason"]
+    )
+    first = allocations(whole_system, experiment)[0]
+    assert first["preempt_acked"]
+    assert first["exit_reason"].startswith("allocation preempted after")
+    done = look.steps(trial)
+    assert done == list(range(1, len(done) + 1))
+    assert len(done) < steps
+
+    det("experiment", "activate", str(experiment))
+    look.wait(experiment)
+    only = look.trial(experiment)
+    assert (only["id"], only["restarts"], only["totalBatchesProcessed"]) == (trial, 0, steps)
+    assert look.steps(trial) == list(range(1, steps + 1))
+    assert look.steps(trial, "validation") == [steps]
+    assert runs(whole_system, experiment) == [1, 2]
+    printed = look.printed(trial)
+    assert [line for line in printed if line.startswith("step ")] == [f"step {n}" for n in range(1, steps + 1)]
+    checkpoint = next(line for line in printed if line.startswith("resumed from checkpoint "))
+    assert checkpoint.endswith(f" after step {len(done)}")
+    assert [line.split()[3] for line in printed if line.startswith("trial ")] == ["1", "2"]
+
+
+def test_a_failing_trial_is_restarted_and_says_why(det: Client, look: Looking, whole_system: WholeSystem) -> None:
+    experiment = submit(det, "echo about to fail; exit 3", max_restarts=1)
+    assert det.run("experiment", "wait", "--polling-interval", "1", str(experiment)).code == 1
+    look.wait(experiment, "STATE_ERROR")
+    trial = look.trial(experiment)
+    assert (trial["state"], trial["restarts"]) == ("STATE_ERROR", 1)
+    assert runs(whole_system, experiment) == [1, 2]
+    assert [row["status_code"] for row in allocations(whole_system, experiment)] == [3, 3]
+    crashes = [line for line in look.logs(trial["id"]) if "crashed:" in line["log"]]
+    assert len(crashes) == 2
+    for line in crashes:
+        assert "resources failed with non-zero exit code" in line["log"]
+        assert "exit code 3" in line["log"]
+        assert line["level"] == "LOG_LEVEL_ERROR"
+    assert look.printed(trial["id"]).count("about to fail") == 2
+
+
+def test_invalid_hyperparameters_end_a_trial_without_a_restart(
+    det: Client, look: Looking, whole_system: WholeSystem
+) -> None:
+    experiment = submit(det, "invalid.py", max_restarts=3)
+    look.wait(experiment)
+    trial = look.trial(experiment)
+    assert (trial["state"], trial["restarts"]) == ("STATE_COMPLETED", 0)
+    assert runs(whole_system, experiment) == [1]
+
+
+def test_cancel_asks_and_kill_does_not(det: Client, look: Looking, whole_system: WholeSystem) -> None:
+    endless = {"steps": 100_000, "pause_s": 0.1}
+    asked = submit(det, "steps.py", hyperparameters=endless)
+    killed = submit(det, "steps.py", hyperparameters=endless)
+    for experiment in (asked, killed):
+        wait_until(lambda: "step 2" in [line for one in look.trials(experiment) for line in look.printed(one["id"])])  # noqa: B023
+    det("experiment", "cancel", str(asked))
+    det("experiment", "kill", str(killed))
+    look.wait(asked, "STATE_CANCELED")
+    look.wait(killed, "STATE_CANCELED")
+    assert any("asked to leave" in line for line in look.printed(look.trial(asked)["id"]))
+    assert not any("asked to leave" in line for line in look.printed(look.trial(killed)["id"]))
+    assert allocations(whole_system, killed)[0]["exit_reason"].startswith("allocation killed after")
+
+
+def test_tasks_that_run_at_the_same_time_have_places_of_their_own(det: Client, look: Looking) -> None:
+    first, second = submit(det, "place.py"), submit(det, "place.py")
+    for experiment in (first, second):
+        look.wait(experiment)
+        trial = look.trial(experiment)["id"]
+        printed = look.printed(trial)
+        assert f"trial {trial} reads {trial} and {trial}" in printed
+        place = next(line for line in printed if line.startswith("in /run/determined/workdir with "))
+        assert {"info", "mine", "train", "workdir"} <= set(place.split())
+        assert "task type TRIAL, slots [0]" in printed
+
+
+def test_the_token_of_a_task_ends_with_its_allocation(det: Client, look: Looking, whole_system: WholeSystem) -> None:
+    experiment = submit(det, "echo $DET_SESSION_TOKEN $DET_USER_TOKEN", resources={"slots_per_trial": 0})
+    look.wait(experiment)
+    allocation_token, user_token = look.printed(look.trial(experiment)["id"])[-1].split()
+    for header, token in (("Grpc-Metadata-x-allocation-token", allocation_token), ("Authorization", user_token)):
+        response = httpx.get(f"{whole_system.url}/api/v1/me", headers={header: f"Bearer {token}"})
+        assert (response.status_code, response.json()["error"]["error"]) == (401, "invalid credentials")

@@ -1,0 +1,134 @@
+"""The cluster, its nodes and its queue, as the unmodified client sees them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from libs.events.observations import PodSeen
+from tests.harness.det import Det
+from tests.integration.api_platform.world import Rows, World, two_nodes
+
+
+@pytest.fixture(scope="module")
+def running(world: World, rows: Rows, det: Det) -> dict[str, str]:
+    """An experiment that runs on node ``a``, one that waits, and a notebook that waits before it."""
+    _, job = rows.experiment(name="first")
+    pod = PodSeen(name="pod-0", state="RUNNING", node="a", addresses=("10.0.0.1",), devices=("000", "001"))
+    allocation = rows.allocation(job_id=job, pods=(pod,))
+    _, waiting = rows.experiment(name="second", priority=50, minutes=1)
+    rows.allocation(job_id=waiting, assigned=False, name="Trial 2 (Experiment 2)")
+    task, notebook = rows.task(priority=10)
+    rows.allocation(job_id=notebook, task_id=task, assigned=False, slots=1, name="Notebook (calm-cat)")
+    world.publish(two_nodes(pod="pod-0", allocation=allocation))
+    until(lambda: table(det, "agent", "list"))
+    return {"allocation": allocation, "job": job, "waiting": waiting, "notebook": notebook, "task": task}
+
+
+def until(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 20
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found
+
+
+def table(det: Det, *arguments: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(det(*arguments, "--csv").out)))
+
+
+def test_info_says_which_release_it_stands_in_for(det: Det) -> None:
+    info = det("master", "info", "--json").json()
+    assert info["version"] == "0.38.1"
+    assert info["clusterName"] == "testing"
+    assert "version" not in det("user", "whoami").err, "no warning about differing versions"
+
+
+def test_config_is_shown_without_secrets(det: Det) -> None:
+    text = det("master", "config", "show", "--json").out
+    assert "testing" in text
+    assert "very-secret" not in text
+    assert "hidden-too" not in text
+
+
+def test_log_level_is_the_one_thing_to_set(det: Det) -> None:
+    det("master", "config", "set", "--log.level=DEBUG")
+    assert det("master", "config", "show", "--json").json()["log"]["level"] == "debug"
+    det("master", "config", "set", "--log.level=INFO")
+    assert "only log.level" in det.fails("master", "config", "set", "--log.color=on").err
+
+
+def test_logs_are_shown_from_the_end(det: Det) -> None:
+    (line,) = det("master", "logs", "--tail", "1").out.splitlines()
+    assert "LOG_LEVEL_" in line
+    assert "api.listening" in det("master", "logs").out
+
+
+def test_agents_are_the_nodes(det: Det, running: dict[str, str]) -> None:
+    a, b = table(det, "agent", "list")
+    assert (a["Agent ID"], a["Slots"], a["Containers"], a["Resource Pool"]) == ("a", "4", "2", "gpus")
+    assert (b["Agent ID"], b["Slots"], b["Addresses"]) == ("b", "2", "10.0.0.2")
+
+
+def test_slots_show_who_holds_them(det: Det, running: dict[str, str]) -> None:
+    slots = {(slot["Agent ID"], slot["Slot ID"]): slot for slot in table(det, "slot", "list")}
+    assert len(slots) == 6
+    assert slots["a", "000"]["Allocation ID"] == running["allocation"]
+    assert slots["a", "001"]["Task Name"] == "Trial 1 (Experiment 1)"
+    assert slots["a", "002"]["Allocation ID"] == "FREE"
+    assert slots["b", "001"]["Task Name"] == "Non-Determined Task: stranger"
+    assert slots["a", "000"]["Type"] == "cuda"
+
+
+def test_tasks_show_where_they_run(det: Det, running: dict[str, str]) -> None:
+    tasks = {task["Allocation ID"]: task for task in table(det, "task", "list")}
+    assert tasks[running["allocation"]]["Agent"] == "a"
+    notebook = next(task for task in tasks.values() if task["Task ID"] == running["task"])
+    assert (notebook["Agent"], notebook["Priority"], notebook["Ports"]) == ("unassigned", "10", "8888")
+
+
+def test_jobs_stand_in_the_order_of_the_queue(det: Det, running: dict[str, str]) -> None:
+    jobs = table(det, "job", "list")
+    assert [job["ID"] for job in jobs] == [running["notebook"], running["job"], running["waiting"]]
+    assert [job["#"] for job in jobs] == ["0", "1", "2"]
+    assert [job["Slots (acquired/needed)"] for job in jobs] == ["0/1", "2/2", "0/2"]
+    assert [job["State"] for job in jobs] == ["STATE_QUEUED", "STATE_SCHEDULED", "STATE_QUEUED"]
+    assert jobs[1]["Job Name"].startswith("first (")
+    assert table(det, "job", "list", "-p", "cpus") == []
+    backwards = table(det, "job", "list", "--reverse", "--limit", "1", "--pages", "1")
+    assert [job["ID"] for job in backwards] == [running["waiting"]]
+
+
+def test_priorities_change_the_queue(det: Det, running: dict[str, str]) -> None:
+    det("job", "update", running["waiting"], "--priority", "1")
+    first = table(det, "job", "list")[0]
+    assert (first["ID"], first["Priority"]) == (running["waiting"], "1")
+    det("job", "update-batch", f"{running['waiting']}.priority=50", f"{running['notebook']}.priority=10")
+    assert "priority must be between 1 and 99" in det.fails("job", "update", running["job"], "--priority", "100").err
+    assert "job nothing not found" in det.fails("job", "update", "nothing", "--priority", "5").err
+
+
+def test_experiments_change_their_pool_and_other_tasks_do_not(det: Det, running: dict[str, str]) -> None:
+    ended = det.fails("job", "update", running["notebook"], "--resource-pool", "cpus")
+    assert "setting resource pool for job type TYPE_NOTEBOOK is not supported" in ended.err
+    assert "resource pool is unchanged" in det.fails("job", "update", running["job"], "--resource-pool", "gpus").err
+    assert "invalid resource pool name" in det.fails("job", "update", running["job"], "--resource-pool", "no").err
+
+
+def test_nodes_are_taken_out_of_service(det: Det, running: dict[str, str]) -> None:
+    drained = det("agent", "disable", "a", "--drain")
+    assert "Tasks still in progress on draining nodes." in drained.out
+    assert running["allocation"] in drained.out
+    a, b = table(det, "agent", "list")
+    assert (a["Enabled"], a["Draining"], b["Enabled"]) == ("False", "True", "True")
+    det("agent", "enable", "a")
+    det("agent", "disable", "b")
+    a, b = table(det, "agent", "list")
+    assert (a["Enabled"], b["Enabled"], b["Draining"]) == ("True", "False", "False")
+    det("agent", "enable", "--all")
+    assert "agent 'c' not found" in det.fails("agent", "disable", "c").err

@@ -1,0 +1,221 @@
+"""What the tests of the platform put around an api: a cluster, capacity, and rows that other services would write."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import insert, select
+
+from libs.bus import BusSettings, connect_bus
+from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.tables.experiments import experiments
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.events import subjects
+from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.events.observations import PodSeen
+from libs.ids import new_uuid
+from tests.harness.api import ApiProcess
+
+CLUSTER = """
+cluster_name: testing
+resource_manager:
+  type: process
+  cluster_name: here
+  scheduler: {type: priority, default_priority: 42}
+  default_compute_resource_pool: gpus
+  default_aux_resource_pool: cpus
+resource_pools:
+  - {pool_name: gpus, description: the large one}
+  - {pool_name: cpus, max_aux_containers_per_agent: 7}
+checkpoint_storage: {type: s3, bucket: b, access_key: AKIA, secret_key: very-secret}
+task_container_defaults:
+  registry_auth: {username: me, password: hidden-too}
+"""
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    directory: Path
+    database_url: str
+    bus_url: str
+    settings: Mapping[str, Any]
+    run_async: Callable[[Coroutine[Any, Any, Any]], Any]
+
+    def api(self, name: str) -> ApiProcess:
+        return ApiProcess(
+            self.directory / name, database_url=self.database_url, bus_url=self.bus_url, settings=self.settings
+        )
+
+    def in_database(self, work: Callable[[Connection], Awaitable[Any]]) -> Any:
+        """The result of ``work`` in one transaction."""
+
+        async def run() -> Any:
+            async with connect_database(DatabaseSettings(url=self.database_url, pool_size=1)) as db:
+                async with db.transaction() as connection:
+                    return await work(connection)
+
+        return self.run_async(run())
+
+    def publish(self, capacity: PoolCapacity) -> None:
+        """What a launcher says of its pool."""
+
+        async def run() -> None:
+            async with connect_bus(BusSettings(url=self.bus_url, name="launcher")) as bus:
+                key = subjects.capacity_key(capacity.pool)
+                await bus.bucket(subjects.CAPACITY_BUCKET).put(key, msgspec.json.encode(capacity))
+
+        self.run_async(run())
+
+
+def two_nodes(*, pod: str = "pod-0", allocation: str | None = None) -> PoolCapacity:
+    """The pool ``gpus``: node ``a`` with four slots, two of them held by ``allocation``; node ``b`` with two."""
+    held = {"allocation": allocation, "container": pod} if allocation else {}
+    return PoolCapacity(
+        pool="gpus",
+        backend="process",
+        slot_type="cuda",
+        max_slots_per_pod=4,
+        nodes=(
+            NodeCapacity(
+                name="a",
+                addresses=("10.0.0.1",),
+                registered_at="2029-12-31T00:00:00Z",
+                slot_type="cuda",
+                devices=tuple(Device(id=f"{n:03}", **(held if n < 2 else {})) for n in range(4)),
+                aux_containers=("9.1",),
+            ),
+            NodeCapacity(
+                name="b",
+                addresses=("10.0.0.2",),
+                registered_at="2029-12-30T00:00:00Z",
+                slot_type="cuda",
+                devices=(Device(id="000"), Device(id="001", container="stranger")),
+            ),
+        ),
+    )
+
+
+class Rows:
+    """Writes what the scheduler would have written."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def experiment(
+        self, *, name: str = "mnist", state: str = "ACTIVE", pool: str = "gpus", priority: int = 42, minutes: int = 0
+    ) -> tuple[int, str]:
+        """Id and job id of an experiment submitted ``minutes`` after noon."""
+
+        async def work(connection: Connection) -> tuple[int, str]:
+            job_id = new_uuid()
+            at = NOW + timedelta(minutes=minutes)
+            config = {
+                "name": name,
+                "resources": {
+                    "slots_per_trial": 2,
+                    "priority": priority,
+                    "weight": 1,
+                    "resource_pool": pool,
+                    "max_slots": None,
+                },
+            }
+            await connection.execute(
+                insert(jobs).values(
+                    job_id=job_id, job_type="EXPERIMENT", owner_id=1, pool=pool, priority=priority, submitted_at=at
+                )
+            )
+            inserted = await connection.execute(
+                insert(experiments)
+                .values(
+                    state=state,
+                    config=config,
+                    original_config="",
+                    owner_id=1,
+                    project_id=1,
+                    job_id=job_id,
+                    start_time=at,
+                    progress=0.5,
+                )
+                .returning(experiments.c.id)
+            )
+            return inserted.scalar_one(), job_id
+
+        found: tuple[int, str] = self._world.in_database(work)
+        return found
+
+    def task(self, *, task_type: str = "NOTEBOOK", priority: int | None = None) -> tuple[str, str]:
+        """Id and job id of a task that is no trial."""
+
+        async def work(connection: Connection) -> tuple[str, str]:
+            job_id, task_id = new_uuid(), new_uuid()
+            await connection.execute(
+                insert(jobs).values(
+                    job_id=job_id, job_type=task_type, owner_id=2, pool="gpus", priority=priority, submitted_at=NOW
+                )
+            )
+            await connection.execute(
+                insert(tasks).values(
+                    task_id=task_id,
+                    task_type=task_type,
+                    job_id=job_id,
+                    owner_id=2,
+                    start_time=NOW,
+                    spec={
+                        "description": "nb",
+                        "proxy_ports": [{"service_id": task_id, "port": 8888, "proxy_tcp": False}],
+                    },
+                )
+            )
+            return task_id, job_id
+
+        found: tuple[str, str] = self._world.in_database(work)
+        return found
+
+    def allocation(
+        self,
+        *,
+        job_id: str,
+        task_id: str | None = None,
+        slots: int = 2,
+        assigned: bool = True,
+        state: str = "RUNNING",
+        pods: tuple[PodSeen, ...] = (),
+        name: str = "Trial 1 (Experiment 1)",
+    ) -> str:
+        """Id of a live allocation; without a task it gets one of a trial."""
+
+        async def work(connection: Connection) -> str:
+            of_task = task_id or f"1.{new_uuid()}"
+            if task_id is None:
+                await connection.execute(
+                    insert(tasks).values(
+                        task_id=of_task, task_type="TRIAL", job_id=job_id, owner_id=1, start_time=NOW
+                    )
+                )
+            pool = await connection.scalar(select(jobs.c.pool).where(jobs.c.job_id == job_id))
+            await connection.execute(
+                insert(allocations).values(
+                    allocation_id=f"{of_task}.1",
+                    task_id=of_task,
+                    job_id=job_id,
+                    name=name,
+                    pool=pool,
+                    slots=slots,
+                    preemptible=task_id is None,
+                    state=state if assigned else "PENDING",
+                    requested_at=NOW,
+                    assigned_at=NOW + timedelta(seconds=30) if assigned else None,
+                    start_time=NOW if assigned else None,
+                    pods=msgspec.to_builtins(pods),
+                )
+            )
+            return f"{of_task}.1"
+
+        found: str = self._world.in_database(work)
+        return found

@@ -1,0 +1,257 @@
+"""What follows the end of an experiment: checkpoint GC, deletion, and being continued."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from sqlalchemy import insert
+
+from libs.db.outbox import announce
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.events.changes import AllocationChanged, ExperimentChanged, WorkspaceChanged
+from libs.events.orders import Environment, TaskSpec
+from libs.ids import new_uuid
+from libs.states.experiment import Trigger
+from libs.tasks.stored import StoredTask, to_document
+from tests.harness import eventually
+from tests.integration.scheduler.world import World
+
+LR: dict[str, Any] = {"lr": {"type": "double", "minval": 0, "maxval": 1}}
+
+
+async def test_superfluous_checkpoints_are_deleted_by_a_task(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create()
+        [allocation] = await w.launcher.running()
+        await _checkpoints(w, experiment, losses=[0.1, 0.2, 0.3, 0.4])
+        await w.launcher.exit(allocation)
+        await w.api.ended(experiment, "COMPLETED")
+        gc = (await w.launcher.running(2))[1]
+        spec = _spec(w, gc)
+        assert (spec.task_type, spec.slots, spec.name) == ("CHECKPOINT_GC", 0, f"Checkpoint GC (Experiment {experiment})")
+        assert spec.description == f"gc-{experiment}"
+        assert spec.argv == (
+            "--experiment-id",
+            str(experiment),
+            "--storage-config",
+            "/run/determined/checkpoint_gc/storage_config.json",
+            "--delete",
+            "/run/determined/checkpoint_gc/checkpoints_to_delete.json",
+            "--globs",
+            "/run/determined/checkpoint_gc/checkpoints_globs.json",
+        )
+        files = {file.path: msgspec.json.decode(file.content) for file in spec.files}
+        # The best one (the first) and the latest one stay.
+        assert files["checkpoint_gc/checkpoints_to_delete.json"] == ["c2", "c3"]
+        assert files["checkpoint_gc/checkpoints_globs.json"] == ["**/*"]
+        assert files["checkpoint_gc/storage_config.json"]["host_path"] == "/checkpoints"
+        assert spec.shared_fs_host_path == "/checkpoints"
+        await w.launcher.exit(gc)
+        await eventually(lambda: _is_ended(w, spec.task))
+        assert await w.api.sql("SELECT count(*) FROM user_sessions WHERE revoked_at IS NULL") == [0]
+
+
+async def test_deletion_removes_files_then_logs_then_rows(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create()
+        other = await w.api.create(activate=False)
+        [allocation] = await w.launcher.running()
+        await _checkpoints(w, experiment, losses=[0.1])
+        task = allocation.rpartition(".")[0]
+        await w.api.sql("INSERT INTO task_logs (task_id, ingested_at, log) VALUES (:t, now(), 'x')", t=task)
+        await w.launcher.exit(allocation)
+        await w.api.ended(experiment, "COMPLETED")
+        await w.api.ask(experiment, Trigger.DELETE)
+        gc = (await w.launcher.running(2))[1]
+        assert "--delete-tensorboards" in _spec(w, gc).argv
+        assert await w.api.state(experiment) == "DELETING"
+        await w.api.sql("UPDATE checkpoints SET state = 'DELETED'")
+        await w.launcher.exit(gc)
+        await eventually(lambda: _is_gone(w, experiment))
+        for table in ("trial_tasks", "tasks", "allocations", "task_logs", "metrics", "checkpoints", "jobs", "trials"):
+            left = await w.api.sql(f"SELECT count(*) FROM {table}")
+            expected = 1 if table in ("trial_tasks", "tasks", "jobs", "trials") else 0
+            assert left == [expected], table
+        assert await w.api.state(other) == "PAUSED"
+
+
+async def test_deletion_that_fails_says_so_and_may_be_repeated(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create(activate=False)
+        await eventually(lambda: w.api.trials(experiment))
+        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.ended(experiment, "CANCELED")
+        await w.api.ask(experiment, Trigger.DELETE)
+        [first] = await w.launcher.running()
+        await w.launcher.exit(first, 1)
+        await w.api.ended(experiment, "DELETE_FAILED")
+        row = await w.api.experiment(experiment)
+        assert row is not None
+        assert "checkpoint GC failed" in row["error"]
+        await w.api.ask(experiment, Trigger.DELETE)
+        second = (await w.launcher.running(2))[1]
+        await w.launcher.exit(second)
+        await eventually(lambda: _is_gone(w, experiment))
+
+
+async def test_workspace_goes_with_everything_in_it(world: World) -> None:
+    async with world.scheduling() as w:
+        await w.api.sql("INSERT INTO workspaces (name, owner_id) VALUES ('doomed', 2)")
+        await w.api.sql("INSERT INTO projects (workspace_id, name, key, owner_id) VALUES (2, 'p', 'P', 2)")
+        experiment = await w.api.create()
+        await w.api.sql("UPDATE experiments SET project_id = 2 WHERE id = :e", e=experiment)
+        [trial_allocation] = await w.launcher.running()
+        await w.api.sql("UPDATE trials SET project_id = 2")
+        notebook = await _launch_notebook(w, workspace=2)
+        await w.launcher.running(2)
+        await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
+        async with w.db.transaction() as connection:
+            await announce(connection, WorkspaceChanged(workspace_id=2, what="changed"))
+        gc = (await w.launcher.running(3))[2]
+        assert (await w.api.allocation(trial_allocation))["killed_at"] is not None
+        assert (await w.api.allocation(notebook))["kill_reason"] == "its workspace is being deleted"
+        await w.launcher.exit(gc)
+        await eventually(lambda: _no_workspace(w), timeout_s=10)
+        assert await w.api.sql("SELECT count(*) FROM experiments") == [0]
+        assert await w.api.sql("SELECT count(*) FROM tasks") == [0]
+
+
+async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: World) -> None:
+    async with world.scheduling() as w:
+        await w.api.sql("INSERT INTO workspaces (name, owner_id) VALUES ('doomed', 2)")
+        await w.api.sql("INSERT INTO projects (workspace_id, name, key, owner_id) VALUES (2, 'p', 'P', 2)")
+        experiment = await w.api.create(activate=False)
+        await eventually(lambda: w.api.trials(experiment))
+        await w.api.sql("UPDATE experiments SET project_id = 2")
+        await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
+        async with w.db.transaction() as connection:
+            await announce(connection, WorkspaceChanged(workspace_id=2, what="changed"))
+        [gc] = await w.launcher.running()
+        await w.launcher.exit(gc, 1)
+        await w.api.ended(experiment, "DELETE_FAILED")
+        [state] = await w.api.sql("SELECT state || error_message FROM workspaces WHERE id = 2")
+        assert state.startswith(f"DELETE_FAILEDexperiment {experiment}: checkpoint GC failed")
+
+
+async def test_notebook_runs_and_ends_through_the_same_queue(world: World) -> None:
+    async with world.scheduling() as w:
+        allocation = await _launch_notebook(w, workspace=1)
+        await w.launcher.running()
+        spec = _spec(w, allocation)
+        assert (spec.task_type, spec.environment.image, spec.argv) == ("NOTEBOOK", "image", ("a",))
+        assert spec.shm_size_bytes == 4294967296
+        await w.launcher.exit(allocation)
+        await eventually(lambda: _is_ended(w, spec.task))
+        assert await w.api.sql("SELECT count(*) FROM user_sessions WHERE revoked_at IS NULL") == [0]
+
+
+async def test_continued_experiment_runs_what_did_not_complete_in_new_tasks(world: World) -> None:
+    async with world.scheduling() as w:
+        searcher = {"name": "random", "metric": "loss", "max_trials": 2, "max_concurrent_trials": 2}
+        experiment = await w.api.create(searcher=searcher, hyperparameters=LR, max_restarts=0)
+        bad, good = await w.launcher.running(2)
+        await w.launcher.exit(bad, 1)
+        await w.launcher.exit(good)
+        await w.api.ended(experiment, "COMPLETED")
+        before = await w.api.trials(experiment)
+        await w.api.sql(
+            "UPDATE experiments SET state = 'ACTIVE', end_time = NULL, progress = 0 WHERE id = :e", e=experiment
+        )
+        async with w.db.transaction() as connection:
+            await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state="ACTIVE"))
+        again = (await w.launcher.running(3))[2]
+        assert again == bad.rpartition(".")[0] + "-1.2"
+        await w.launcher.exit(again)
+        await w.api.ended(experiment, "COMPLETED")
+        after = await w.api.trials(experiment)
+        assert [t["id"] for t in after] == [t["id"] for t in before]
+        assert [(t["state"], t["restarts"]) for t in after] == [("COMPLETED", 0), ("COMPLETED", 0)]
+        assert len(w.launcher.specs) == 3
+
+
+async def test_configuration_too_large_for_an_order_ends_its_trial_and_nothing_else(world: World) -> None:
+    async with world.scheduling() as w:
+        large = await w.api.create(data={"x": "y" * 1_100_000})
+        small = await w.api.create()
+        await w.api.ended(large, "ERROR")
+        [trial] = await w.api.trials(large)
+        assert (trial["state"], trial["restarts"]) == ("ERROR", 0)
+        [allocation] = await w.launcher.running()
+        await w.launcher.exit(allocation)
+        await w.api.ended(small, "COMPLETED")
+
+
+async def _checkpoints(w: World, experiment: int, *, losses: list[float]) -> None:
+    [trial] = await w.api.trials(experiment)
+    for step, loss in enumerate(losses, start=1):
+        await w.api.sql(
+            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
+            " VALUES (:uuid, 't', :trial, :experiment, now(), 'COMPLETED', :step)",
+            uuid=f"c{step}",
+            trial=trial["id"],
+            experiment=experiment,
+            step=step,
+        )
+        await w.api.sql(
+            "INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)"
+            " VALUES (:trial, 1, 'validation', 'VALIDATION', :step, now(),"
+            " jsonb_build_object('validation_metrics', jsonb_build_object('loss', CAST(:loss AS float))))",
+            trial=trial["id"],
+            step=step,
+            loss=loss,
+        )
+
+
+async def _launch_notebook(w: World, *, workspace: int) -> str:
+    task, job = new_uuid(), new_uuid()
+    stored = StoredTask(description="cmd-x", environment=Environment(image="image"), argv=("a",))
+    async with w.db.transaction() as connection:
+        common = {"owner_id": 2, "workspace_id": workspace, "job_id": job}
+        await connection.execute(
+            insert(jobs).values(job_type="NOTEBOOK", pool="default", submitted_at=_now(), **common)
+        )
+        await connection.execute(
+            insert(tasks).values(
+                task_id=task, task_type="NOTEBOOK", start_time=_now(), spec=to_document(stored), **common
+            )
+        )
+        await connection.execute(
+            insert(allocations).values(
+                allocation_id=f"{task}.1",
+                task_id=task,
+                job_id=job,
+                name="notebook",
+                pool="default",
+                slots=1,
+                state="PENDING",
+                requested_at=_now(),
+            )
+        )
+        requested = AllocationChanged(allocation_id=f"{task}.1", task_id=task, what="requested", pool="default")
+        await announce(connection, requested)
+    return f"{task}.1"
+
+
+def _now() -> Any:
+    from libs.clock import SystemClock
+
+    return SystemClock().now()
+
+
+def _spec(w: World, allocation: str) -> TaskSpec:
+    spec = w.launcher.specs[allocation].spec
+    assert spec is not None
+    return spec
+
+
+async def _is_ended(w: World, task: str) -> bool:
+    return await w.api.sql("SELECT end_time IS NOT NULL FROM tasks WHERE task_id = :t", t=task) == [True]
+
+
+async def _is_gone(w: World, experiment: int) -> bool:
+    return await w.api.experiment(experiment) is None
+
+
+async def _no_workspace(w: World) -> bool:
+    return await w.api.sql("SELECT id FROM workspaces WHERE id = 2") == []

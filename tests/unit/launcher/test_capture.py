@@ -1,0 +1,240 @@
+"""The capture wrapper: what ends a line, what is written down, what comes back as exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.capture.lines import CapturedLine, EndOfStream, decode
+from services.launcher.files import capture
+
+SCRIPT = capture.__file__
+MUCH = "seq -f %0200.0f 5000"
+"""A megabyte, much more than a pipe holds."""
+
+
+def wrapped(directory: Path, *argv: str, flags: tuple[str, ...] = ()) -> list[str]:
+    assert SCRIPT is not None
+    return [sys.executable, "-I", "-S", SCRIPT, "--dir", str(directory), *flags, "--", *argv]
+
+
+def run(directory: Path, *argv: str, flags: tuple[str, ...] = ()) -> int:
+    return subprocess.run(wrapped(directory, *argv, flags=flags), check=False, timeout=30).returncode
+
+
+def records(directory: Path, stream: str) -> list[CapturedLine | EndOfStream]:
+    """All records of a stream; fails on one that is none, and on gaps."""
+    paths = sorted(directory.glob(f"{stream}.*.log"), key=lambda path: int(path.name.split(".")[1]))
+    found = [decode(line) for path in paths for line in path.read_bytes().split(b"\n")[:-1]]
+    assert None not in found
+    kept = [record for record in found if record is not None]
+    assert [record.seq for record in kept] == list(range(len(kept)))
+    return kept
+
+
+def printed(directory: Path, stream: str = "stdout") -> list[bytes]:
+    return [record.payload for record in records(directory, stream) if isinstance(record, CapturedLine)]
+
+
+def end(directory: Path, stream: str = "stdout") -> int | None:
+    last = records(directory, stream)[-1]
+    assert isinstance(last, EndOfStream)
+    return last.exit_code
+
+
+@pytest.mark.parametrize(
+    ("data", "lines", "rest"),
+    [
+        (b"a\nb\n", [b"a", b"b"], b""),
+        (b"3\r\n", [b"3", b""], b""),
+        (b"10%\r20%\rdone", [b"10%", b"20%"], b"done"),
+        (b"", [], b""),
+        (b"x" * 8191, [], b"x" * 8191),
+        (b"x" * 8192, [b"x" * 8191], b"x"),
+        (b"x" * 8191 + b"\n", [b"x" * 8191], b""),
+        (b"x" * 8190 + "é".encode() + b"y", [b"x" * 8190], "éy".encode()),
+        (b"x" * 8189 + "é".encode() + b"y", [b"x" * 8189 + "é".encode()], b"y"),
+        (b"x" * 8189 + "\N{SNOWMAN}".encode(), [b"x" * 8189], "\N{SNOWMAN}".encode()),
+        (b"\xff" * 8192, [b"\xff" * 8191], b"\xff"),
+        (b"\x80" * 8200, [b"\x80" * 8191], b"\x80" * 9),
+    ],
+)
+def test_lines_are_split_and_cut(data: bytes, lines: list[bytes], rest: bytes) -> None:
+    assert capture.split_lines(b"", data) == (lines, rest)
+
+
+@given(st.lists(st.binary(max_size=20000), max_size=5))
+def test_no_byte_is_lost_however_it_arrives(pieces: list[bytes]) -> None:
+    lines: list[bytes] = []
+    pending = b""
+    for piece in pieces:
+        new, pending = capture.split_lines(pending, piece)
+        lines += new
+    assert all(len(line) <= 8191 for line in [*lines, pending])
+    whole = b"".join(pieces).replace(b"\r", b"").replace(b"\n", b"")
+    assert b"".join(lines) + pending == whole
+
+
+def test_output_is_written_down_with_its_end(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "printf 'a\\rb\\nlast'; echo oops >&2; exit 3") == 3
+    assert printed(tmp_path) == [b"a", b"b", b"last"]
+    assert printed(tmp_path, "stderr") == [b"oops"]
+    assert end(tmp_path) == end(tmp_path, "stderr") == 3
+    first = records(tmp_path, "stdout")[0]
+    assert abs(first.timestamp_ns - time.time_ns()) < 60 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (("/no/such/program",), 127),
+        (("no-such-program",), 127),
+        (("/etc/passwd",), 126),
+        (("/",), 126),
+        (("sh", "-c", "kill -9 $$"), 137),
+        (("sh", "-c", "kill -15 $$"), 143),
+        (("true",), 0),
+    ],
+)
+def test_exit_codes(tmp_path: Path, argv: tuple[str, ...], code: int) -> None:
+    assert run(tmp_path, *argv) == code
+    assert end(tmp_path) == code
+
+
+def test_why_nothing_ran_is_told(tmp_path: Path) -> None:
+    run(tmp_path, "/no/such/program")
+    assert printed(tmp_path, "stderr") == [b"ERROR: cannot execute /no/such/program: No such file or directory"]
+
+
+def test_standard_input_is_empty_and_outputs_are_pipes(tmp_path: Path) -> None:
+    script = (
+        "import os, stat, sys; print(sys.stdin.read() == '', *(stat.S_ISFIFO(os.fstat(n).st_mode) for n in (1, 2)))"
+    )
+    assert run(tmp_path, sys.executable, "-c", script) == 0
+    assert printed(tmp_path) == [b"True True True"]
+
+
+def test_output_can_be_reopened_by_name(tmp_path: Path) -> None:
+    # As wrap_rank does through the links that task-setup.sh makes.
+    assert run(tmp_path, "sh", "-c", "echo one; echo two > /proc/$$/fd/1; echo three") == 0
+    assert printed(tmp_path) == [b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "USR1", "USR2", "WINCH"])
+def test_signals_are_passed_on(tmp_path: Path, name: str) -> None:
+    script = f"trap 'echo got; exit 5' {name}; echo ready; while true; do sleep 0.02; done"
+    process = subprocess.Popen(wrapped(tmp_path, "bash", "-c", script))
+    wait_for(tmp_path, b"ready")
+    process.send_signal(getattr(signal, f"SIG{name}"))
+    assert process.wait(timeout=20) == 5
+    assert printed(tmp_path) == [b"ready", b"got"]
+
+
+def test_orphans_may_print_for_one_more_second(tmp_path: Path) -> None:
+    began = time.monotonic()
+    script = "(sleep 0.3; echo soon; sleep 3; echo late) & exit 4"
+    assert run(tmp_path, "sh", "-c", script) == 4
+    assert time.monotonic() - began < 2.9
+    assert printed(tmp_path) == [b"soon"]
+
+
+def test_closed_outputs_do_not_end_the_wait(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 6") == 6
+
+
+def test_files_are_continued_in_segments(tmp_path: Path) -> None:
+    script = "for i in $(seq 200); do echo line $i; sleep 0.001; done"
+    assert run(tmp_path, "sh", "-c", script, flags=("--segment-bytes", "500")) == 0
+    assert len(list(tmp_path.glob("stdout.*.log"))) > 3
+    assert printed(tmp_path) == [b"line %d" % number for number in range(1, 201)]
+
+
+def test_task_waits_when_too_much_is_unshipped(tmp_path: Path) -> None:
+    flags = ("--segment-bytes", "20000", "--cap-bytes", "300000")
+    process = subprocess.Popen(wrapped(tmp_path, "sh", "-c", f"{MUCH}; echo done", flags=flags))
+    taken = b""
+    deadline = time.monotonic() + 60
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        paths = sorted(tmp_path.glob("stdout.*.log"), key=lambda path: int(path.name.split(".")[1]))
+        assert sum(path.stat().st_size for path in paths) < 450_000
+        for path in paths[:-1]:
+            taken += path.read_bytes()
+            path.unlink()
+        time.sleep(0.01)
+    taken += b"".join(path.read_bytes() for path in sorted(tmp_path.glob("stdout.*.log")))
+    lines = [record.payload for raw in taken.split(b"\n")[:-1] if isinstance(record := decode(raw), CapturedLine)]
+    assert lines == [b"%0200d" % number for number in range(1, 5001)] + [b"done"]
+
+
+def test_oldest_output_goes_when_nobody_ships_and_a_line_says_so(tmp_path: Path) -> None:
+    flags = ("--segment-bytes", "20000", "--cap-bytes", "100000", "--when-full", "drop")
+    assert run(tmp_path, "sh", "-c", MUCH, flags=flags) == 0
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 250_000
+    assert not (tmp_path / "stdout.0.log").exists()
+    text = b"".join(path.read_bytes() for path in tmp_path.glob("stdout.*.log"))
+    assert b"bytes of older output were dropped" in text
+
+
+def test_named_pipe_tells_that_there_is_something(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "wake")
+    fd = os.open(tmp_path / "wake", os.O_RDWR | os.O_NONBLOCK)
+    assert run(tmp_path, "echo", "x") == 0
+    assert os.read(fd, 100)
+    os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "seq"),
+    [
+        (b"", [], 0),
+        (b"0 5 a\n1 5 b\n", [b"a", b"b"], 2),
+        (b"0 5 a\n1 5 tor", [b"a", b"tor"], 2),
+        (b"0 5 a\n1 5", [b"a"], 1),
+        (b"0 5 a\n1", [b"a"], 1),
+        (b"0 5 a\n1 5;eos", [b"a"], 1),
+        (b"0 5 " + b"x" * 8191 + b"\n", [b"x" * 8191], 1),
+    ],
+)
+def test_streams_of_a_killed_wrapper_are_ended_once(
+    tmp_path: Path, content: bytes, lines: list[bytes], seq: int
+) -> None:
+    (tmp_path / "stdout.0.log").write_bytes(content)
+    assert not capture.is_sealed(str(tmp_path))
+    capture.seal(str(tmp_path), 9)
+    capture.seal(str(tmp_path), 10)
+    assert printed(tmp_path) == lines
+    assert records(tmp_path, "stdout")[-1].seq == seq
+    assert end(tmp_path) == end(tmp_path, "stderr") == 9
+    assert capture.is_sealed(str(tmp_path))
+
+
+def test_numbers_go_on_from_the_segment_before_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "stdout.3.log").write_bytes(b"0 5 a\n1 5 b\n")
+    (tmp_path / "stdout.4.log").write_bytes(b"")
+    capture.seal(str(tmp_path), None)
+    assert records(tmp_path, "stdout")[-1].seq == 2
+    assert end(tmp_path) is None
+
+
+def test_end_of_a_task_that_ended_is_left_alone(tmp_path: Path) -> None:
+    run(tmp_path, "sh", "-c", "echo x; exit 3")
+    before = (tmp_path / "stdout.0.log").read_bytes()
+    assert capture.is_sealed(str(tmp_path))
+    capture.seal(str(tmp_path), 99)
+    assert (tmp_path / "stdout.0.log").read_bytes() == before
+
+
+def wait_for(directory: Path, payload: bytes) -> None:
+    deadline = time.monotonic() + 20
+    while payload not in printed(directory):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
