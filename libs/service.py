@@ -33,7 +33,8 @@ def run_service(
     """Read the settings, log as ``name``, run until ``run`` returns. The exit code: 1 after an explained failure.
 
     ``--settings FILE`` names a YAML file; ``RESOLUTE_...`` variables override it.
-    loop_factory  None is asyncio's own
+
+    loop_factory  makes the event loop; None takes asyncio's own
     """
     parser = argparse.ArgumentParser(prog=f"resolute-{name}")
     parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")

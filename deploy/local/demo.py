@@ -81,8 +81,10 @@ class Demo:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
-            print(f"  {line}", end="", flush=True)
             lines.append(line)
+            # The progress of the upload overwrites itself in a terminal, and would fill a page here.
+            if line.strip() and not line.startswith("Preparing files"):
+                print(f"  {line}", end="", flush=True)
         if process.wait() != 0:
             sys.exit(f"demo: det {arguments[0]} {arguments[1]} failed; logs are in the state folder")
         return "".join(lines)

@@ -7,7 +7,7 @@ allocation), observations go out. Each can be repeated at any point, so a launch
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Final
 
 import msgspec
@@ -139,10 +139,9 @@ class OrderLoop:
         """Until something changed, or something that was put off is due."""
         due = [at for at in (*self._retry_at.values(), *self._missing.values()) if at > now]
         timeout = max(0.0, min(due) - self._now()) if due else None
-        try:
-            await asyncio.wait_for(self._look.wait(), timeout)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._look.wait()
 
     async def _take(self, step: Step) -> None:
         kind = type(step).__name__

@@ -125,11 +125,11 @@ class Reports:
 
     async def _until_capacity_is_another(self) -> None:
         """Until there is something to report, or nothing was reported for so long that readers might wonder."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._settings.capacity_interval_s
+        deadline = asyncio.get_running_loop().time() + self._settings.capacity_interval_s
         while True:
             try:
-                await asyncio.wait_for(self._capacity_due.wait(), deadline - loop.time())
+                async with asyncio.timeout_at(deadline):
+                    await self._capacity_due.wait()
             except TimeoutError:
                 return
             self._capacity_due.clear()

@@ -20,6 +20,18 @@ CHUNKS = 10
 LINES_PER_CHUNK = 5_000
 ROUNDS = 3
 GIVE_UP_S = 120
+COLUMNS = (
+    "task_id",
+    "ingested_at",
+    "allocation_id",
+    "agent_id",
+    "container_id",
+    "timestamp",
+    "level",
+    "log",
+    "source",
+    "stdtype",
+)
 LINE = b"INFO: [4711] train: epoch %d: training loss 0.2501, validation accuracy 0.9612, learning rate 0.0010"
 
 
@@ -95,18 +107,12 @@ async def _copy(url: str) -> float:
     await connection.execute("DROP TABLE IF EXISTS bench_logs")
     await connection.execute("CREATE TABLE bench_logs (LIKE task_logs INCLUDING ALL)")
     now = datetime.now(UTC)
-    naive = await connection.fetchval(
-        "SELECT data_type = 'timestamp without time zone' FROM information_schema.columns"
-        " WHERE table_name = 'task_logs' AND column_name = 'timestamp'"
-    )
-    moment = now.replace(tzinfo=None) if naive else now
-    columns = ["task_id", "allocation_id", "agent_id", "container_id", "timestamp", "level", "log", "source", "stdtype"]
     rows = [
-        (f"task-{index % STREAMS}", "allocation", "bench", "pod", moment, "INFO", LINE % index, "task", "stdout")
+        (f"task-{index % STREAMS}", now, "allocation", "bench", "pod", now, "INFO", LINE % index, "task", "stdout")
         for index in range(total)
     ]
     started_at = time.perf_counter()
-    await connection.copy_records_to_table("bench_logs", records=rows, columns=columns)
+    await connection.copy_records_to_table("bench_logs", records=rows, columns=COLUMNS)
     rate = total / (time.perf_counter() - started_at)
     await connection.close()
     return rate

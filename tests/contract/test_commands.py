@@ -66,14 +66,14 @@ def test_experiment_list(det: Client, finished: Finished) -> None:
     listed = row(det("experiment", "list"), "ID", finished.experiment)
     assert listed["Owner"] == "determined"
     assert listed["Name"] == "finished"
-    assert listed["State"] == "STATE_COMPLETED"
+    assert listed["State"] == "COMPLETED"
     assert listed["Progress"] in ("100.00%", "N/A")
     assert row(det("experiment", "list", "--all", "--show_project"), "ID", finished.experiment)["Project"]
 
 
 def test_experiment_describe(det: Client, finished: Finished) -> None:
     text = det("experiment", "describe", str(finished.experiment), "--metrics")
-    assert "STATE_COMPLETED" in text
+    assert table(text)[-1]["Validation State"] == "COMPLETED"
     assert "Training Metric: loss" in text
     assert "Validation Metric: loss" in text
     described = json.loads(det("experiment", "describe", str(finished.experiment), "--json"))
@@ -85,7 +85,7 @@ def test_experiment_trials_and_checkpoints(det: Client, finished: Finished) -> N
     assert trial["State"] == "COMPLETED"
     assert trial["# of Batches"] == "3"
     checkpoint = row(det("experiment", "list-checkpoints", str(finished.experiment)), "UUID", finished.checkpoint)
-    assert checkpoint["State"] == "STATE_COMPLETED"
+    assert checkpoint["State"] == "COMPLETED"
     assert checkpoint["# of Batches"] == "3"
     best = table(det("experiment", "list-checkpoints", "--best", "1", str(finished.experiment)))
     assert float(best[0]["Validation Metric"]) == pytest.approx(1 / 3)
@@ -124,8 +124,6 @@ def test_checkpoint_describe_and_download(det: Client, finished: Finished, tmp_p
 def test_experiment_download(det: Client, finished: Finished, tmp_path: Path) -> None:
     det("experiment", "download", str(finished.experiment), "--output-dir", str(tmp_path / "best"))
     assert (tmp_path / "best" / finished.checkpoint / "step").read_text() == "3"
-    det("trial", "download", str(finished.trial), "--latest", "--output-dir", str(tmp_path / "latest"))
-    assert (tmp_path / "latest" / "step").read_text() == "3"
     det("experiment", "download-model-def", str(finished.experiment), "--output-dir", str(tmp_path))
     with tarfile.open(tmp_path / f"experiment_{finished.experiment}_model_def.tgz") as archive:
         assert archive.getnames() == ["steps.py"]
@@ -179,13 +177,13 @@ def test_paused_experiment_waits_in_no_queue_and_is_canceled_at_once(det: Client
 def test_queue_shows_what_runs_and_kill_ends_it(det: Client) -> None:
     experiment = submit(det, "steps.py", hyperparameters={"steps": 100000, "pause_s": 0.2})
     wait_until(lambda: row_of_experiment(det, experiment)["state"] == "STATE_RUNNING")
-    job = next(one for one in table(det("job", "list")) if f"({experiment})" in one["Name"])
+    job = next(one for one in table(det("job", "list")) if f"({experiment})" in one["Job Name"])
     assert job["Type"] == "TYPE_EXPERIMENT"
     assert job["Slots (acquired/needed)"] == "1/1"
     det("job", "update", job["ID"], "--priority", "17")
     wait_until(lambda: f" {17} " in det("job", "list"), what="the priority shows")
 
-    task = next(one for one in table(det("task", "list")) if f"(Experiment {experiment})" in one["Name"])
+    task = next(one for one in table(det("task", "list")) if f"(Experiment {experiment})" in one["Job Name"])
     assert task["Slots Needed"] == "1"
     slots = table(det("slot", "list"))
     assert len(slots) == 8

@@ -14,14 +14,17 @@ from tests.programs import DIRECTORY, configuration
 def test_an_experiment_from_creation_to_deletion(det: Client) -> None:
     seen = det.sdk(
         """
-import pathlib
+import pathlib, shutil
 config, program = json.loads(sys.argv[1]), sys.argv[2]
-experiment = client.create_experiment(config=config, model_dir=None, includes=[program])
+code = pathlib.Path("code")
+code.mkdir()
+shutil.copy(program, code)
+experiment = client.create_experiment(config=config, model_dir=code)
 trial = experiment.await_first_trial()
 followed = list(trial.iter_logs(follow=True))
 state = experiment.wait(interval=0.2)
 trial.reload()
-checkpoint = experiment.top_checkpoint()
+checkpoint = experiment.list_checkpoints(max_results=1)[0]
 path = pathlib.Path(checkpoint.download(sys.argv[3]))
 experiment.set_name("sdk"); experiment.add_label("one"); experiment.set_notes("noted")
 experiment.archive(); experiment.unarchive()

@@ -142,7 +142,7 @@ def _in_states(states: Sequence[CheckpointState]) -> list[ColumnElement[bool]]:
 def _order(query: GetCheckpointsQuery) -> list[ColumnElement[Any]]:
     """By the searcher metric, the best come first unless a direction is given, in both lists.
 
-    The reference begins the list of a trial with those that are not validated; clients download the first as the best.
+    The reference begins the list of a trial with those that are not validated; the SDK takes the first as the best.
     """
     ties = [checkpoints.c.report_time, checkpoints.c.uuid]
     descending = query.order_by is OrderBy.DESC

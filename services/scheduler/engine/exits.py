@@ -82,8 +82,10 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
         return _failed(failure)
     if pods and all(pod.state == "TERMINATED" for pod in pods):
         return ExitRecord(reason=f"allocation stopped early {after}", stopped_early=True, status_code=0)
-    lost = f"allocation failed due to restore error: RM failed to restore the allocation{_detail(seen.message)}"
-    return ExitRecord(reason=lost, error=lost, kind=ExitKind.TRANSIENT)
+    lost = f"RM failed to restore the allocation{_detail(seen.message)}"
+    return ExitRecord(
+        reason=f"allocation failed due to restore error: {lost}", error=lost, kind=ExitKind.TRANSIENT
+    )
 
 
 def exit_before_start(row: AllocationRow, now: datetime) -> ExitRecord:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ import httpx
 import pytest
 import uvicorn
 from prometheus_client import CollectorRegistry
+from sqlalchemy import insert, select
 
 from libs.bus import Bus
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Database, DatabaseSettings, connect_database
-from libs.db.migrate import upgrade
+from libs.db.tables.users import user_sessions
+from libs.db.tables.users import users as users_table
+from libs.tokens import digest, new_token
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
@@ -119,7 +123,6 @@ def cluster_config() -> ClusterConfig:
 
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
-    await upgrade(database_url)
     async with connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as database:
         yield database
 
@@ -140,7 +143,11 @@ async def api(db: Database, bus: Bus, cluster_config: ClusterConfig, tmp_path: P
         master_log=MasterLog(),
         checkpoint_roots={"/checkpoints": str(tmp_path / "checkpoints")},
     )
-    async with serving(app) as url, logged_in(url, "determined") as client, logged_in(url, "admin") as admin:
+    async with (
+        serving(app) as url,
+        logged_in(url, db, "determined") as client,
+        logged_in(url, db, "admin") as admin,
+    ):
         yield Api(url=url, app=app, client=client, admin=admin, rows=Rows(db))
 
 
@@ -163,9 +170,18 @@ async def serving(app: App) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def logged_in(url: str, username: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
-        answer = await client.post("/api/v1/auth/login", json={"username": username, "password": "", "isHashed": True})
-        client.cookies.clear()
-        client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+async def logged_in(url: str, db: Database, username: str) -> AsyncIterator[httpx.AsyncClient]:
+    """HTTP as a user, with a session that nobody had to hash a password for."""
+    token = new_token()
+    async with db.transaction() as connection:
+        user_id = await connection.scalar(select(users_table.c.id).where(users_table.c.username == username))
+        await connection.execute(
+            insert(user_sessions).values(
+                user_id=user_id,
+                token_hash=digest(token),
+                token_type="LOGIN",
+                expires_at=datetime.now(UTC) + timedelta(hours=1),
+            )
+        )
+    async with httpx.AsyncClient(base_url=url, timeout=30, headers={"Authorization": f"Bearer {token}"}) as client:
         yield client

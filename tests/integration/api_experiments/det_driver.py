@@ -6,6 +6,7 @@ Starting the client takes a second or two; so one process runs all the commands 
 import contextlib
 import io
 import json
+import os
 import sys
 import traceback
 import warnings
@@ -29,5 +30,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     from determined.cli import cli
 
-    for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
+    with os.fdopen(os.dup(sys.stdin.fileno())) as commands:
+        for line in commands:
+            sys.stdin = io.StringIO("n\n")  # to questions the answer is no; some commands close it
+            print(json.dumps(run(json.loads(line))), flush=True)

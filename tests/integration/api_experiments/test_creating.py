@@ -15,6 +15,7 @@ from libs.cluster.config import ClusterConfig
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.api.capacity import CapacityView
+from services.api.contexts import pack
 from tests.integration.api_experiments.conftest import CONFIG, Api
 
 MINIMAL = "{entrypoint: run, searcher: {name: single, metric: loss}"
@@ -217,9 +218,15 @@ async def test_secrets_are_never_shown(api: Api) -> None:
     assert (await api.rows.experiment(experiment_id)).config["data"]["secrets"] == {"key": "hunter2"}
 
 
-async def test_large_context_is_taken_and_a_larger_one_refused(api: Api) -> None:
+async def test_large_context_is_taken(api: Api) -> None:
     mebibyte = base64.b64encode(bytes(2**20)).decode()
-    files = [{"path": f"{number}.bin", "type": 48, "content": mebibyte} for number in range(97)]
-    await api.create(modelDefinition=files[:94])
-    body = {"config": CONFIG, "modelDefinition": files}
+    files = [{"path": f"{number}.bin", "type": 48, "content": mebibyte} for number in range(94)]
+    experiment_id = await api.create(modelDefinition=files)
+    tree = await api.ok("GET", f"/api/v1/experiments/{experiment_id}/file_tree")
+    assert sum(node["contentLength"] for node in tree["files"]) == 94 * 2**20
+
+
+async def test_context_larger_than_that_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack, "MAX_CONTEXT_BYTES", 2)
+    body = {"config": CONFIG, "modelDefinition": [{"path": "x", "type": 48, "content": "AAAA"}]}
     assert "too large" in await api.refused(400, "POST", "/api/v1/experiments", json=body)

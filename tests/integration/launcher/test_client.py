@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from libs.bus import Bus, BusSettings
-from libs.events.orders import TrialTask
+from libs.events.orders import TaskFile, TrialTask
+from services.launcher.files import load_scripts
 from tests.integration.launcher.fakes import FakeMaster, serve_master
 from tests.integration.launcher.place import Place, command, open_place
 
@@ -102,3 +103,15 @@ async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place,
         f"allocations/{A}/proxy_address",
         f"allocations/{A}/all_gather",
     ]
+
+
+async def test_readiness_is_reported_when_the_line_comes(place: Place, master: FakeMaster) -> None:
+    script = (
+        "printf 'odd \\377\\nServer listening on 0.0.0.0\\nmore\\n' |"
+        " python3 /run/determined/check_ready_logs.py --ready-regex 'Server listening on'"
+    )
+    files = (TaskFile(path="check_ready_logs.py", content=load_scripts()["check_ready_logs.py"]),)
+    await place.run(A, command(script, task=A.rpartition(".")[0], files=files))
+    ended = await place.until_ended(A, timeout_s=60)
+    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    assert ("POST", f"/api/v1/allocations/{A}/ready", None) in master.calls

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -63,12 +64,13 @@ async def test_task_finds_its_environment_and_none_of_the_launchers(place: Place
 
 
 async def test_every_task_has_its_own_run_directory_and_tmp(place: Place) -> None:
-    script = "echo {0} > /run/determined/mine; echo {0} > /tmp/mine; sleep 1; cat /run/determined/mine /tmp/mine"
+    name = f"resolute-{uuid4()}"
+    script = f"echo {{0}} | tee /run/determined/{name} > /tmp/{name}; sleep 1; cat /run/determined/{name} /tmp/{name}"
     await asyncio.gather(place.run(A, command(script.format("a"))), place.run(B, command(script.format("b"))))
     await asyncio.gather(place.until_ended(A), place.until_ended(B))
     assert place.printed(A)[-2:] == ["a", "a"]
     assert place.printed(B)[-2:] == ["b", "b"]
-    assert not on_this_machine("/tmp/mine", "/run/determined/mine")
+    assert not on_this_machine(f"/tmp/{name}", f"/run/determined/{name}")
 
 
 async def test_mounts_of_the_order_are_there(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -132,6 +134,30 @@ async def test_withdrawn_order_leaves_nothing(place: Place) -> None:
     await place.withdraw(A)
     await eventually(lambda: place.remains() == [], timeout_s=20)
     await eventually(lambda: list((place.state_dir / "trash").iterdir()) == [], timeout_s=5)
+
+
+async def test_stop_right_after_the_start_is_obeyed(place: Place) -> None:
+    await place.run(A, command("sleep 300"))
+    await place.stop(A, grace_s=2)
+    ended = await place.until_ended(A)
+    assert ended.stopped
+    assert place.pids(A) == []
+
+
+async def test_hooks_run_in_the_shell_of_the_entrypoint(place: Place) -> None:
+    await place.run(A, command("echo $FROM_HOOK", startup_hook="export FROM_HOOK=yes\n"))
+    await place.run(B, command("echo not reached", startup_hook="sh -c 'exit 9'\n"))
+    assert (await place.until_ended(A)).pods[0].exit_code == 0
+    assert place.printed(A)[-1] == "yes"
+    assert (await place.until_ended(B)).pods[0].exit_code == 9
+    assert "not reached" not in place.printed(B)
+
+
+async def test_python_without_the_client_is_explained(place: Place) -> None:
+    variables = ("DET_PYTHON_EXECUTABLE=/bin/false",)
+    await place.run(A, command("true", environment=Environment(variables=variables)))
+    assert (await place.until_ended(A)).pods[0].exit_code == 1
+    assert "cannot run '/bin/false --version'" in place.printed(A, "stderr")[-1]
 
 
 async def test_stop_order_for_what_never_existed_is_answered(place: Place) -> None:

@@ -31,7 +31,10 @@ from services.launcher.container.settings import TaskSettings
 from tests.integration.launcher.place import command, make_python
 
 A = "11111111-2222-4333-8444-555555555555.1"
-script = "sleep 300 & mkdir -m 0 shut; echo > /tmp/mine; id -u; cat given/in; touch given/x || echo read-only; exit 4"
+script = (
+    "sleep 300 & mkdir -m 0 shut; echo > /tmp/resolute-mine; "
+    "id -u; cat given/in; touch given/x || echo read-only; exit 4"
+)
 
 async def main(directory):
     (directory / "data").mkdir()
@@ -103,4 +106,4 @@ def test_task_of_an_ordinary_user(directory: Path) -> None:
     printed = [line.split(" ", 2)[2] for line in (directory / "output").read_text().splitlines()[:-1]]
     assert (seen.pods[0].exit_code, seen.pods[0].failure) == (4, "FAILED")
     assert printed[-3:] == [str(NOBODY if os.getuid() == 0 else os.getuid()), "input", "read-only"]
-    assert not Path("/tmp/mine").exists()
+    assert not Path("/tmp/resolute-mine").exists()

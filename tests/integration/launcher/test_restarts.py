@@ -101,7 +101,7 @@ async def test_launcher_killed_while_it_starts_a_task_leaves_exactly_one(place: 
     place.launcher.restart()
     await place.until_running(A)
     starts = place.state_dir.parent / "starts"
-    await eventually(starts.exists, timeout_s=5)
+    await eventually(lambda: starts.exists() and starts.read_text(), timeout_s=5)
     assert starts.read_text() == "started\n"
 
 

@@ -29,7 +29,11 @@ async def test_superfluous_checkpoints_are_deleted_by_a_task(world: World) -> No
         await w.api.ended(experiment, "COMPLETED")
         gc = (await w.launcher.running(2))[1]
         spec = _spec(w, gc)
-        assert (spec.task_type, spec.slots, spec.name) == ("CHECKPOINT_GC", 0, f"Checkpoint GC (Experiment {experiment})")
+        assert (spec.task_type, spec.slots, spec.name) == (
+            "CHECKPOINT_GC",
+            0,
+            f"Checkpoint GC (Experiment {experiment})",
+        )
         assert spec.description == f"gc-{experiment}"
         assert spec.argv == (
             "--experiment-id",

@@ -21,8 +21,8 @@ class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     flush_s: Annotated[float, Meta(gt=0)] = 0.5
     """Longest time that a line waits for others before it is sent."""
     max_unshipped_bytes: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
-    """Output of a pod that may lie on the node's disk. Beyond that the oldest is dropped (``fluent-bit``, which does not
-    delete what it has sent), or the task waits (``builtin``)."""
+    """Output of a pod that may lie on the node's disk. Beyond that the oldest is dropped (``fluent-bit``, which does
+    not delete what it has sent), or the task waits (``builtin``)."""
 
 
 class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,8 +31,8 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     context: str | None = None
     """Context of the kubeconfig; None takes the current one."""
     cluster_id: str = ""
-    """Id of this installation, as ``det master info`` shows it; required. Every object carries it, and nothing that does
-    not is ever touched, so installations that share a namespace need different ones."""
+    """Id of this installation, as ``det master info`` shows it; required. Every object carries it, and nothing that
+    does not is ever touched, so installations that share a namespace need different ones."""
     namespace: str = ""
     """Where the pool's tasks run; empty takes ``kubernetes_namespace`` of the pool, else ``default_namespace`` of the
     resource manager."""

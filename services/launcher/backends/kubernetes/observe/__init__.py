@@ -1,1 +1,1 @@
-"""What a cluster says, in the words of our contracts (pure): pods as observations, events as lines, nodes as capacity."""
+"""What a cluster says, in our words (pure): pods as observations, events as lines, nodes as capacity."""

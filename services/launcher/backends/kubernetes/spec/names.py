@@ -1,7 +1,7 @@
 """Names, labels and annotations of everything that is launched.
 
 The label ``determined=<allocation>`` and the Job names are what users and their scripts know. ``resolute/launcher``
-tells our objects from those of other pools and other installations in the same namespace: nothing without it is touched.
+tells our objects from those of other pools and installations in the same namespace: nothing without it is touched.
 Source: spec/kubernetes.md 2; https://kubernetes.io/docs/concepts/overview/working-with-objects/names/.
 """
 
@@ -88,7 +88,7 @@ def minor_labels(allocation: str, *, pool: str, cluster_id: str) -> dict[str, st
     }
 
 
-def annotations(spec: TaskSpec, allocation: str) -> dict[str, str]:
+def notes(spec: TaskSpec, allocation: str) -> dict[str, str]:
     """Annotations of the Job and of its pods: what a launcher that was restarted has to know."""
     return {ALLOCATION: allocation, TASK: spec.task, SLOTS_PER_POD: str(spec.slots_per_pod)}
 

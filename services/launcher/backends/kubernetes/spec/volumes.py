@@ -82,7 +82,7 @@ def volumes(
     if traits.wheels is not None:
         made.append({"name": "det-wheels-volume", "configMap": {"name": traits.wheels}})
         main.append({"name": "det-wheels-volume", "mountPath": WHEELS_DIR, "readOnly": True})
-    init = [
+    init: list[Json] = [
         {"name": "archive-volume", "mountPath": ARCHIVES_AT, "readOnly": True},
         {"name": "entrypoint-volume", "mountPath": SCRIPT_AT, "readOnly": True},
         {"name": "additional-files-volume", "mountPath": UNPACKED_AT},

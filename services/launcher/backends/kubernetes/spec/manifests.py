@@ -1,0 +1,119 @@
+"""Everything that is created for an order: a Job, and what it owns.
+
+The Job comes first: the others name it as their owner from the beginning, so that deleting it removes all, and a
+launcher that is killed between two steps leaves nothing that nobody would find. Source: spec/kubernetes.md 1 to 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from libs.errors import InvalidRequest
+from libs.events.orders import Order, TaskSpec
+from services.launcher.backends.kubernetes.spec.archives import check_size, contents, encoded_text
+from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_config
+from services.launcher.backends.kubernetes.spec.names import (
+    ALLOCATION_LABEL,
+    LAUNCHER_LABEL,
+    job_name,
+    minor_labels,
+)
+from services.launcher.backends.kubernetes.spec.pod import pod_template, registry_secret
+from services.launcher.backends.kubernetes.spec.registry import KEY, TYPE, docker_config
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.spec.volumes import FLUENT_KEY
+
+Json = dict[str, Any]
+
+
+class Manifests(Struct, frozen=True, kw_only=True):
+    job: Json
+    secrets: tuple[Json, ...]
+    config_map: Json
+    """To be created last: where it exists, everything does."""
+    services: tuple[Json, ...] = ()
+
+    @property
+    def name(self) -> str:
+        name: str = self.job["metadata"]["name"]
+        return name
+
+
+def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = None) -> Manifests:
+    """The objects of an order, without owner references.
+
+    priority_class  of pods whose own spec names none
+    Raises InvalidRequest for what Kubernetes would refuse in words that help nobody.
+    """
+    spec = order.spec
+    if spec is None:
+        raise InvalidRequest("the order says run, but not what")
+    name = job_name(spec, order.allocation, traits.cluster_id)
+    files = contents(spec, traits)
+    template = pod_template(spec, traits, files, allocation=order.allocation, name=name, priority_class=priority_class)
+    minor = minor_labels(order.allocation, pool=traits.pool, cluster_id=traits.cluster_id)
+    public = dict(files.public)
+    if traits.ships == "fluent-bit":
+        public[FLUENT_KEY] = encoded_text(fluent_config(traits))
+    private = {**files.private, **template.secrets}
+    check_size("ConfigMap", public.values())
+    check_size("Secret", private.values())
+    secrets: list[Json] = [_object("Secret", name, traits, minor, type="Opaque", data=private)]
+    if spec.environment.registry_auth:
+        data = {KEY: docker_config(spec.environment.registry_auth, spec.environment.image)}
+        secrets.append(_object("Secret", registry_secret(name), traits, minor, type=TYPE, data=data))
+    return Manifests(
+        job=_job(spec, traits, template.pod, name),
+        secrets=tuple(secrets),
+        config_map=_object("ConfigMap", name, traits, minor, binaryData=public),
+        services=_services(spec, traits, name, minor) if traits.services else (),
+    )
+
+
+def owned(manifest: Json, *, job: str, uid: str) -> Json:
+    """The object with its Job as owner; ``manifest`` is left unchanged."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid}
+    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner]}}
+
+
+def _job(spec: TaskSpec, traits: PoolTraits, pod: Json, name: str) -> Json:
+    metadata = pod["metadata"]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": traits.namespace, **metadata},
+        "spec": {
+            "parallelism": spec.num_pods,
+            "completions": spec.num_pods,
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": traits.finished_job_ttl_s,
+            "template": {"metadata": metadata, "spec": pod["spec"]},
+        },
+    }
+
+
+def _services(spec: TaskSpec, traits: PoolTraits, name: str, minor: dict[str, str]) -> tuple[Json, ...]:
+    """One Service per proxied port (spec/kubernetes.md 1, row 6)."""
+    made = []
+    for index, proxy in enumerate(spec.proxy_ports):
+        service = _object(
+            "Service",
+            f"{name[:60]}-{index}",
+            traits,
+            minor,
+            spec={
+                "type": "ClusterIP",
+                "selector": {key: minor[key] for key in (ALLOCATION_LABEL, LAUNCHER_LABEL)},
+                "ports": [{"protocol": "TCP", "port": proxy.port}],
+            },
+        )
+        service["metadata"]["annotations"] = {"determined.ai/job-name": name}
+        made.append(service)
+    return tuple(made)
+
+
+def _object(kind: str, name: str, traits: PoolTraits, labels_: dict[str, str], **fields: Any) -> Json:
+    metadata = {"name": name, "namespace": traits.namespace, "labels": labels_}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}

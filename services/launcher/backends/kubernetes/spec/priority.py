@@ -1,0 +1,35 @@
+"""Which priority class pods belong to: one class per priority, shared by all tasks (spec/kubernetes.md 3.10)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from libs.events.orders import TaskSpec
+
+MEDIUM: Final = "determined-medium-priority"
+SYSTEM: Final = "determined-system-priority"
+DEFAULT: Final = 50
+
+
+def class_name(priority: int) -> str:
+    return f"determined-priority-{priority}"
+
+
+def preferred_classes(spec: TaskSpec) -> tuple[str, ...]:
+    """Names of classes, the best first: the first one that exists is the one to use."""
+    if spec.task_type == "CHECKPOINT_GC":
+        return (SYSTEM, MEDIUM)
+    return (class_name(spec.priority or DEFAULT), MEDIUM)
+
+
+def priority_class(priority: int) -> dict[str, Any]:
+    """The class of a priority; larger is more important, as everywhere in Kubernetes."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": class_name(priority)},
+        "value": priority,
+        "globalDefault": False,
+        "preemptionPolicy": "Never",
+        "description": "tasks of one priority",
+    }

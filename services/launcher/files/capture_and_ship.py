@@ -1,0 +1,78 @@
+"""Runs a task as ``capture.py`` does, with a shipper beside it in the same container; ends when both are done.
+
+For pods without a sidecar. Standard library of Python 3.8 only. First argument: ``--intake <url>``; the others are
+those of ``capture.py``, whose exit code is returned. Who the pod is comes from its environment.
+
+* The shipper is started again when it dies, by a shell that costs next to nothing.
+* After the task the last lines get ``DET_LOG_WAIT_TIME`` seconds (30 when it is not set) to be delivered.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+POLL_S = 0.05
+DEFAULT_WAIT_S = 30.0
+
+
+def start_shipper(url: str, directory: str) -> str:
+    """Start delivering what is written to ``directory``; returns the path of a file that exists once all is sent."""
+    state = os.path.join(directory, ".ship")
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    shipped = os.path.join(state, "shipped")
+    token_file = os.path.join(state, "token")
+    with open(os.open(token_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(os.environ["DET_SESSION_TOKEN"])
+    wake = os.path.join(directory, "wake")
+    if not os.path.exists(wake):
+        os.mkfifo(wake, 0o600)
+    flags = {
+        "--url": url,
+        "--dir": directory,
+        "--state": state,
+        "--token-file": token_file,
+        "--allocation": os.environ["DET_ALLOCATION_ID"],
+        "--pod": os.environ.get("DET_CONTAINER_ID", ""),
+        "--node": os.environ.get("DET_AGENT_ID", ""),
+        "--restart": "0",
+        "--ca-file": os.environ.get("DET_MASTER_CERT_FILE", ""),
+        "--server-name": os.environ.get("DET_MASTER_CERT_NAME", ""),
+    }
+    command = [sys.executable, "-I", "-S", os.path.join(HERE, "ship.py"), "--delete-shipped"]
+    for flag in flags.items():
+        command += flag
+    subprocess.Popen(  # noqa: S603  our own script
+        ["/bin/sh", "-c", 'until [ -e "$0" ]; do "$@"; sleep 1; done', shipped, *command],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    return shipped
+
+
+def wait_s() -> float:
+    try:
+        return float(os.environ.get("DET_LOG_WAIT_TIME", DEFAULT_WAIT_S))
+    except ValueError:
+        return DEFAULT_WAIT_S
+
+
+def main(args: list[str]) -> int:
+    sys.path.insert(0, HERE)
+    import capture  # noqa: PLC0415  beside this file, wherever that is
+
+    if args[:1] != ["--intake"] or "--dir" not in args:
+        sys.exit("capture_and_ship: --intake and --dir are required")
+    shipped = start_shipper(args[1], args[args.index("--dir") + 1])
+    exit_code = capture.main(args[2:])
+    deadline = time.monotonic() + wait_s()
+    while not os.path.exists(shipped) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,193 @@
+"""Who starts next: the tables of spec/scheduling.md 5.4 (without preemption), 5.6, 9.1 and 16 as data.
+
+A request is ``name slots[priority]`` with ``pods x slots`` for gangs; ``@node`` runs there already. Requests are in the
+order of their jobs, oldest first, unless a job is named: requests of one job share it as in ``a:job 1[50]``.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import NamedTuple
+
+import pytest
+
+from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.plan.snapshot import FittingPolicy, Held, Node, PoolSnapshot, Request
+
+W = WaitReason
+START = datetime(2030, 1, 1, tzinfo=UTC)
+_REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)\[(\d+)\](?:@(\S+))?(?: not (\S+))?")
+
+
+class Case(NamedTuple):
+    name: str
+    cluster: dict[str, int]
+    requests: str
+    starts: str
+    waits: dict[str, WaitReason] = {}
+    places: dict[str, str] = {}
+    """Expected nodes of some requests, one per pod."""
+    aux: int = 100
+    larger_first: bool = False
+    fitting: FittingPolicy = "best"
+    max_slots: dict[str, int] = {}
+    quota: int | None = None
+    unavailable: str = ""
+
+
+def snapshot(case: Case) -> PoolSnapshot:
+    held: list[Held] = []
+    pending: list[Request] = []
+    for age, part in enumerate(case.requests.split("; ")):
+        matched = _REQUEST.fullmatch(part)
+        assert matched, part
+        name, job, pods, slots, priority, nodes, blocked = matched.groups()
+        if nodes:
+            each = int(slots)
+            placed = tuple((node, each) for node in nodes.split(","))
+            held.append(Held(allocation=name, job=job or name, pods=placed))
+            continue
+        pending.append(
+            Request(
+                allocation=name,
+                job=job or name,
+                pods=(int(slots),) * int(pods or 1),
+                priority=int(priority),
+                submitted_at=START if job else START + timedelta(seconds=age),
+                requested_at=START + timedelta(seconds=age),
+                blocked_nodes=frozenset(blocked.split(",")) if blocked else frozenset(),
+            )
+        )
+    return PoolSnapshot(
+        nodes=tuple(
+            Node(name=name, slots=slots, max_aux=case.aux, available=name not in case.unavailable.split(","))
+            for name, slots in case.cluster.items()
+        ),
+        held=tuple(held),
+        pending=tuple(pending),
+        max_slots_by_job=case.max_slots,
+        quota_slots=case.quota,
+        larger_priority_first=case.larger_first,
+        fitting=case.fitting,
+    )
+
+
+A4 = {"a1": 4}
+TWO = {"a1": 4, "a2": 4}
+
+CASES = [
+    # spec/scheduling.md 5.4, rows without preemption
+    Case(
+        "older first within a priority, aux independent",
+        TWO,
+        "t1 4[50]; t2 1[50]; t3 1[40]; t4 0[40]; t5 4[40]; t6 0[50]",
+        "t3 t5 t2 t4 t6",
+        {"t1": W.NO_ROOM},
+    ),
+    Case(
+        "a stuck task does not hold back smaller ones of its priority",
+        TWO,
+        "t1 4[50]; t2 1[50]@a2; t3 1[40]@a2; t5 4[40]@a1; t7 1[50]; t8 1[50]; t9 1[50]",
+        "t7 t8",
+        {"t1": W.NO_ROOM, "t9": W.NO_ROOM},
+    ),
+    Case(
+        "a stuck task holds back every lower priority",
+        TWO,
+        "t1 4[50]; t2 1[50]; t3 3x4[40]",
+        "",
+        {"t3": W.TOO_LARGE, "t1": W.BEHIND_PRIORITY, "t2": W.BEHIND_PRIORITY},
+    ),
+    Case("all of mixed priorities fit", TWO, "t1 4[50]; t2 1[50]; t3 1[40]; t4 1[40]; t6 1[50]", "t3 t4 t1 t2 t6"),
+    Case("room freed goes to the higher priority first", TWO, "t1 4[50]; t7 4[40]", "t7 t1"),
+    Case(
+        "what fits beside the important ones waits behind the stuck one",
+        A4,
+        "t1 1[50]; t2 1[40]; t3 1[40]; t4 1[40]; t5 2[40]",
+        "t2 t3 t4",
+        {"t5": W.NO_ROOM, "t1": W.BEHIND_PRIORITY},
+    ),
+    Case(
+        "nothing starts in a full pool",
+        A4,
+        "t2 1[40]@a1; t3 1[40]@a1; t4 1[40]@a1; t1 1[50]; t5 2[40]",
+        "",
+        {"t5": W.NO_ROOM, "t1": W.BEHIND_PRIORITY},
+    ),
+    Case("then both start", A4, "t1 1[50]; t5 2[40]", "t5 t1"),
+    Case("aux places are limited", A4, "t1 0[50]; t2 0[50]", "t1", {"t2": W.NO_AUX_ROOM}, aux=1),
+    Case("aux places in use count", A4, "t1 0[50]@a1; t3 0[40]", "", {"t3": W.NO_AUX_ROOM}, aux=1),
+    Case(
+        "101st aux task waits", A4, "; ".join(f"t{i} 0[42]" for i in range(101)), " ".join(f"t{i}" for i in range(100))
+    ),
+    Case(
+        "sorted by priority, then by age",
+        {"a1": 9},
+        "t4 0[40]; t3 0[40]; t2 1[50]; t1 1[50]; t6 1[40]; t5 1[40]",
+        "t6 t5 t2 t1 t4 t3",
+    ),
+    # Kubernetes: larger is more important
+    Case("larger priority first on Kubernetes", {"a1": 1}, "t1 1[42]; t2 1[50]", "t2", larger_first=True),
+    Case("a stuck gang does not hold back aux work", A4, "t1 2x4[40]; t2 0[50]", "t2", {"t1": W.TOO_LARGE}),
+    # 16 (B1): gangs
+    Case("16 slots on 12 start nothing", {"a": 4, "b": 4, "c": 4}, "t1 4x4[42]", "", {"t1": W.TOO_LARGE}),
+    Case("of two 12-slot gangs one runs", {"a": 4, "b": 4, "c": 4}, "t1 3x4[42]; t2 3x4[42]", "t1", {"t2": W.NO_ROOM}),
+    Case("pods of a gang may share a node", {"a": 8}, "t1 2x4[42]", "t1", places={"t1": "a a"}),
+    Case("a gang leaves nothing behind when it fails", TWO, "t1 3x2[42]@a1,a1,a2; t2 2x2[42]; t3 1[42]", "t3"),
+    # best and worst fit (4.3)
+    Case("best fit takes the fullest node that fits", {"a": 4, "b": 2}, "t1 2[42]", "t1", places={"t1": "b"}),
+    Case("worst fit takes the emptiest", {"a": 2, "b": 4}, "t1 2[42]", "t1", places={"t1": "b"}, fitting="worst"),
+    Case("equal nodes: the first by name", {"b": 4, "a": 4}, "t1 2[42]", "t1", places={"t1": "a"}),
+    Case("equal nodes, worst fit", {"b": 4, "a": 4}, "t1 2[42]", "t1", places={"t1": "a"}, fitting="worst"),
+    Case("aux work packs", {"a": 4, "b": 4}, "t0 0[42]@b; t1 0[42]", "t1", places={"t1": "b"}),
+    # blocked nodes (4.6)
+    Case("a blocked node is passed over", TWO, "t1 1[42] not a1", "t1", places={"t1": "a2"}),
+    Case(
+        "what log policies leave no node holds back nobody",
+        A4,
+        "t1 1[40] not a1; t2 1[50]",
+        "t2",
+        {"t1": W.NODES_EXCLUDED},
+    ),
+    Case("disabled and draining nodes take nothing new", TWO, "t1 4[42]", "t1", places={"t1": "a2"}, unavailable="a1"),
+    Case("held slots of a vanished node harm nobody", A4, "t0 4[42]@gone; t1 4[42]", "t1"),
+    # max_slots (9.1, 15) and quotas (9.2)
+    Case(
+        "max_slots of a job is respected, and holds back nobody else",
+        {"a": 8},
+        "t1:j 1[42]@a; t2:j 1[42]; t3:j 1[42]; t4 1[50]",
+        "t2 t4",
+        {"t3": W.JOB_MAX_SLOTS},
+        max_slots={"j": 2},
+    ),
+    Case("max_slots does not count aux work", A4, "t1:j 0[42]", "t1", max_slots={"j": 0}),
+    Case(
+        "a quota holds back what exceeds it",
+        {"a": 8},
+        "t1 4[42]@a; t2 4[42]; t3 1[42]",
+        "t3",
+        {"t2": W.POOL_QUOTA},
+        quota=5,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_queue(case: Case) -> None:
+    decisions = plan(snapshot(case))
+    starts = {decision.allocation: decision for decision in decisions if isinstance(decision, Start)}
+    waits = {decision.allocation: decision.reason for decision in decisions if isinstance(decision, Wait)}
+    assert list(starts) == case.starts.split()
+    assert {name: waits.get(name) for name in case.waits} == case.waits
+    for name, nodes in case.places.items():
+        assert [place.node for place in starts[name].places] == nodes.split()
+
+
+def test_nothing_starts_while_the_capacity_is_unknown() -> None:
+    pool = snapshot(Case("", A4, "t1 1[42]; t2 0[42]", ""))
+    unknown = PoolSnapshot(nodes=None, pending=pool.pending)
+    assert plan(unknown) == [Wait("t1", W.CAPACITY_UNKNOWN), Wait("t2", W.CAPACITY_UNKNOWN)]

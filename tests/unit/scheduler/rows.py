@@ -1,0 +1,28 @@
+"""Rows for tests: one line per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.scheduler.engine.rows import AllocationRow
+from tests.harness import FakeClock
+
+
+def allocation(**fields: Any) -> AllocationRow:
+    """An allocation of a trial that has its slots since the clock began, unless ``fields`` say otherwise."""
+    now = FakeClock().now()
+    usual: dict[str, Any] = {
+        "allocation_id": "1.x.1",
+        "task_id": "1.x",
+        "job_id": "j",
+        "name": "Trial 1 (Experiment 1)",
+        "pool": "default",
+        "slots": 1,
+        "num_pods": 1,
+        "preemptible": True,
+        "preemption_timeout_s": 60,
+        "state": "ASSIGNED",
+        "requested_at": now,
+        "assigned_at": now,
+    }
+    return AllocationRow(**usual | fields)

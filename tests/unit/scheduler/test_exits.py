@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import pytest
+
+from libs.events.observations import AllocationObserved, PodSeen
+from services.scheduler.engine.exits import ExitKind, exit_record
+from tests.harness import FakeClock
+from tests.unit.scheduler.rows import allocation
+
+NOW = FakeClock().now()
+
+
+def pod(rank: int = 0, *, state: str = "TERMINATED", **fields: Any) -> PodSeen:
+    return PodSeen(name=f"pod{rank}", state=state, **fields)  # type: ignore[arg-type]
+
+
+OK = pod(exit_code=0)
+
+
+class Case(NamedTuple):
+    name: str
+    row: dict[str, Any]
+    seen: dict[str, Any]
+    reason: str
+    kind: str = ""
+    error: str | None = None
+    stopped_early: bool = False
+    status: int | None = None
+
+
+KILLED = {"killed_at": NOW, "killed_while_running": True}
+CASES = [
+    Case("killed by us, whatever it exits with", KILLED, {"pods": (pod(exit_code=137, failure="FAILED"),)},
+         "allocation killed after 1m5s"),
+    Case("stopped by an order", {}, {"stopped": True, "gone": True}, "allocation killed after 1m5s"),
+    Case("acknowledged preemption, whatever it exits with", {"preempt_acked": True},
+         {"pods": (pod(exit_code=1, failure="FAILED"),)}, "allocation preempted after 1m5s", status=1),
+    Case("acknowledgement of what cannot be preempted means nothing", {"preempt_acked": True, "preemptible": False},
+         {"pods": (OK,)}, "allocation stopped early after 1m5s", stopped_early=True, status=0),
+    Case("exit 0", {}, {"pods": (OK,)}, "allocation stopped early after 1m5s", stopped_early=True, status=0),
+    Case("exit 3", {}, {"pods": (pod(exit_code=3, failure="FAILED", message="boom"),)},
+         "allocation failed: resources failed with non-zero exit code: boom (exit code 3)", "FAILED",
+         "resources failed with non-zero exit code: boom (exit code 3)", status=3),
+    Case("failed pod, then the rest killed", {"killed_at": NOW},
+         {"stopped": True, "pods": (pod(exit_code=143, failure="FAILED"), pod(1, exit_code=2, failure="FAILED"))},
+         "allocation failed: resources failed with non-zero exit code (exit code 2)", "FAILED",
+         "resources failed with non-zero exit code (exit code 2)", status=2),
+    Case("a lost node explains the failures of its siblings", {},
+         {"pods": (pod(exit_code=1, failure="FAILED"), pod(1, failure="NODE_LOST", message="n1"))},
+         "allocation failed due to agent failure: agent failed while the container was running: n1", "TRANSIENT",
+         "agent failed while the container was running: n1"),
+    Case("aborted before start", {}, {"pods": (pod(failure="ABORTED"),)},
+         "allocation aborted: resources was aborted before it started", "TRANSIENT",
+         "resources was aborted before it started"),
+    Case("image cannot be pulled", {}, {"pods": (pod(failure="IMAGE_PULL", message="no such image"),)},
+         "allocation failed: resources failed with non-zero exit code: no such image", "FAILED",
+         "resources failed with non-zero exit code: no such image"),
+    Case("pod deleted by somebody", {}, {"pods": (pod(failure="DELETED"),)},
+         "allocation failed: task failed without an associated exit code", "FAILED",
+         "task failed without an associated exit code"),
+    Case("objects refused", {}, {"failure": "LAUNCH_ERROR", "message": "quota"},
+         "allocation failed: agent failed to launch the container: quota", "FAILED",
+         "agent failed to launch the container: quota"),
+    Case("vanished", {"pods": [{"name": "p", "state": "RUNNING"}]}, {"gone": True},
+         "allocation failed due to restore error: RM failed to restore the allocation", "TRANSIENT",
+         "RM failed to restore the allocation"),
+    Case("gone after it was seen to end", {"pods": [{"name": "p", "state": "TERMINATED", "exit_code": 0}]},
+         {"gone": True}, "allocation stopped early after 1m5s", stopped_early=True, status=0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_exit_record(case: Case) -> None:
+    started = NOW - timedelta(seconds=65)
+    row = allocation(assigned_at=started, start_time=started, **case.row)
+    seen = AllocationObserved(allocation=row.allocation_id, pool="default", revision=1, **case.seen)
+    record = exit_record(row, seen, NOW)
+    assert record.reason == case.reason
+    assert (record.kind, record.error) == (ExitKind(case.kind), case.error)
+    assert (record.stopped_early, record.status_code) == (case.stopped_early, case.status)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.scheduler.engine.attention import Attention, Key
+from services.scheduler.together import end, together
+from tests.harness import eventually
+
+ONE = Key("experiment", 1)
+TWO = Key("experiment", 2)
+
+
+async def test_key_is_looked_at_by_one_worker_and_again_when_poked_meanwhile() -> None:
+    looks: list[Key] = []
+    running: set[Key] = set()
+    proceed = asyncio.Event()
+
+    async def look(key: Key) -> float | None:
+        assert key not in running
+        running.add(key)
+        looks.append(key)
+        await proceed.wait()
+        running.discard(key)
+        return None
+
+    attention = Attention(look)
+    task = asyncio.create_task(attention.run())
+    try:
+        for _ in range(3):
+            attention.poke(ONE)
+        attention.poke(TWO)
+        await eventually(lambda: running == {ONE, TWO})
+        for _ in range(3):
+            attention.poke(ONE)
+        proceed.set()
+        await eventually(lambda: attention.is_idle)
+        assert sorted(looks) == [ONE, ONE, TWO]
+    finally:
+        await end(task)
+
+
+async def test_what_fails_is_looked_at_again_and_others_meanwhile() -> None:
+    looks: list[Key] = []
+
+    async def look(key: Key) -> float | None:
+        looks.append(key)
+        if key == ONE and looks.count(ONE) == 1:
+            raise ValueError("broken")
+        return None
+
+    attention = Attention(look)
+    task = asyncio.create_task(attention.run())
+    try:
+        attention.poke(ONE)
+        attention.poke(TWO)
+        await eventually(lambda: looks.count(ONE) == 2)
+        assert looks.count(TWO) == 1
+    finally:
+        await end(task)
+
+
+async def test_key_may_ask_to_be_looked_at_later_and_the_earlier_time_counts() -> None:
+    looks: list[Key] = []
+
+    async def look(key: Key) -> float | None:
+        looks.append(key)
+        return 60.0 if len(looks) == 1 else None
+
+    attention = Attention(look)
+    task = asyncio.create_task(attention.run())
+    try:
+        attention.poke(ONE)
+        await eventually(lambda: looks == [ONE] and attention.is_idle)
+        attention.poke(ONE, after_s=0.01)
+        attention.poke(ONE, after_s=90)
+        await eventually(lambda: looks == [ONE, ONE])
+    finally:
+        await end(task)
+
+
+async def test_first_failure_ends_all() -> None:
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waited")
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await together(a=wait(), b=fail(), c=wait())
+    assert ended == ["waited", "waited"]
+
+
+async def test_swallowed_cancellation_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.scheduler.together.CANCEL_AGAIN_S", 0.01)
+    swallowed = 0
+
+    async def stubborn() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                swallowed += 1
+                if swallowed == 2:
+                    raise
+
+    task = asyncio.create_task(together(a=stubborn()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert swallowed == 2

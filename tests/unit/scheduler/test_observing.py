@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from libs.events.observations import AllocationObserved, PodSeen
+from libs.states.allocation import AllocationState
+from services.scheduler.engine.leaving import kill, terminate
+from services.scheduler.engine.observing import observe, state_seen
+from services.scheduler.engine.outgoing import Outgoing
+from services.scheduler.engine.rows import AllocationRow
+from tests.harness import FakeClock
+from tests.unit.scheduler.rows import allocation
+
+NOW = FakeClock().now()
+
+
+def seen(*states: str, revision: int = 1, **fields: Any) -> AllocationObserved:
+    """``RUNNING``, ``TERMINATED:0`` and ``TERMINATED:1`` are pods, in rank order."""
+    pods = []
+    for rank, state in enumerate(states):
+        name, _, code = state.partition(":")
+        failure = "FAILED" if code not in ("", "0") else ""
+        exit_code = int(code) if code else None
+        pods.append(PodSeen(name=f"p{rank}", state=name, exit_code=exit_code, failure=failure))  # type: ignore[arg-type]
+    return AllocationObserved(allocation="1.x.1", pool="default", revision=revision, pods=tuple(pods), **fields)
+
+
+class Recorded(Outgoing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+        self.orders: list[str] = []
+
+    def line(self, *, text: str, **_: Any) -> None:  # type: ignore[override]
+        self.lines.append(text)
+
+    def order(self, order: Any) -> None:
+        self.orders.append(order.desired)
+
+    def withdraw(self, pool: str, allocation: str) -> None:
+        self.orders.append("withdrawn")
+
+
+def watch(row: AllocationRow, *observations: AllocationObserved) -> Recorded:
+    out = Recorded()
+    for one in observations:
+        observe(row, one, now=NOW, out=out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("states", "num_pods", "expected"),
+    [
+        ([], 1, "ASSIGNED"),
+        (["PULLING"], 1, "PULLING"),
+        (["RUNNING"], 2, "ASSIGNED"),
+        (["RUNNING", "STARTING"], 2, "STARTING"),
+        (["RUNNING", "RUNNING"], 2, "RUNNING"),
+        (["RUNNING", "TERMINATED:0"], 2, "TERMINATING"),
+    ],
+)
+def test_allocation_is_as_far_as_its_last_pod(states: list[str], num_pods: int, expected: str) -> None:
+    assert state_seen(seen(*states), num_pods) == AllocationState(expected)
+
+
+def test_life_in_the_log() -> None:
+    row = allocation()
+    out = watch(
+        row,
+        seen("PULLING", revision=1),
+        seen("RUNNING", revision=2),
+        seen("RUNNING", revision=3),
+        seen("TERMINATED:0", revision=4),
+    )
+    assert out.lines == [
+        "Trial 1 (Experiment 1) was assigned to an agent",
+        "Resources for Trial 1 (Experiment 1) have started",
+        "resources exited successfully with a zero exit code",
+        "Trial 1 (Experiment 1) was terminated: allocation stopped early after 0s",
+    ]
+    assert out.orders == ["withdrawn"]
+    assert row.start_time == row.end_time == row.released_at == NOW
+
+
+def test_task_that_ended_before_it_was_seen_has_started_all_the_same() -> None:
+    row = allocation()
+    out = watch(row, seen("TERMINATED:1"))
+    assert row.start_time == NOW
+    assert out.lines[:3] == [
+        "Trial 1 (Experiment 1) was assigned to an agent",
+        "Resources for Trial 1 (Experiment 1) have started",
+        "crashed: resources failed with non-zero exit code (exit code 1)",
+    ]
+
+
+def test_old_news_changes_nothing() -> None:
+    row = allocation()
+    watch(row, seen("RUNNING", revision=5), seen("TERMINATED:1", revision=4), seen("PULLING", revision=5))
+    assert (row.state, row.revision) == ("RUNNING", 5)
+
+
+def test_state_is_never_less_than_what_the_task_said_of_itself() -> None:
+    row = allocation(state="WAITING")
+    watch(row, seen("RUNNING"))
+    assert row.state == "WAITING"
+
+
+def test_first_failed_pod_ends_its_siblings() -> None:
+    row = allocation(num_pods=2)
+    out = watch(row, seen("RUNNING", "TERMINATED:1", revision=1))
+    assert out.orders == ["stop"]
+    assert row.killed_while_running is False
+    out = watch(row, seen("TERMINATED:143", "TERMINATED:1", revision=2, stopped=True))
+    assert (row.exit_kind, row.status_code) == ("FAILED", 1)
+
+
+def test_pod_that_ended_well_waits_for_its_siblings() -> None:
+    row = allocation(num_pods=2)
+    out = watch(row, seen("RUNNING", "TERMINATED:0"))
+    assert (row.state, out.orders) == ("TERMINATING", [])
+
+
+def test_terminate_asks_what_can_be_asked_and_kills_what_cannot() -> None:
+    out = Recorded()
+    ready = allocation(is_ready=True)
+    terminate(ready, reason="pause", now=NOW, out=out)
+    terminate(ready, reason="again", now=NOW, out=out)
+    assert (ready.preempt_reason, ready.killed_at, out.orders) == ("pause", None, [])
+    assert ready.preempt_deadline is not None
+    assert (ready.preempt_deadline - NOW).total_seconds() == 60
+    for row in (allocation(), allocation(is_ready=True, preemptible=False)):
+        terminate(row, reason="pause", now=NOW, out=out)
+        assert (row.preempted_at, row.killed_at, row.killed_while_running) == (None, NOW, True)
+    assert out.orders == ["stop", "stop"]
+
+
+def test_kill_of_what_waits_for_slots_needs_no_launcher() -> None:
+    out = Recorded()
+    row = allocation(state="PENDING", assigned_at=None)
+    kill(row, reason="user requested kill", now=NOW, out=out)
+    kill(row, reason="user requested kill", now=NOW, out=out)
+    assert (row.state, row.exit_kind, row.released_at, out.orders) == ("TERMINATED", "", NOW, [])
+    assert out.lines == ["Trial 1 (Experiment 1) was terminated: allocation aborted after 0s"]
+
+
+def test_observation_of_what_never_got_slots_is_ignored() -> None:
+    row = allocation(state="PENDING", assigned_at=None)
+    watch(row, seen("RUNNING"))
+    assert (row.state, row.revision) == ("PENDING", 0)
