@@ -16,7 +16,9 @@ import pytest
 from deploy.local.servers.postgres import TEST_SETTINGS
 from libs.bus import Bus, BusSettings, connect_bus
 from tests.harness import FakeClock, NatsServer, PostgresServer
+from tests.harness.client import Client
 from tests.harness.containers import ContainerNats, ContainerPostgres, containers_wanted
+from tests.harness.looking import Looking
 from tests.harness.streams import wipe
 from tests.harness.whole_system import WholeSystem, running_system
 
@@ -124,6 +126,19 @@ def whole_system() -> Iterator[WholeSystem]:
     """Everything, as ``resolute up`` starts it. Shared by the tests of a worker: look, but kill nothing."""
     with running_system(slots=8) as system:
         yield system
+
+
+@pytest.fixture(scope="session")
+def det(whole_system: WholeSystem) -> Client:
+    """The unmodified client, logged in as ``determined``."""
+    return whole_system.det()
+
+
+@pytest.fixture(scope="session")
+def look(whole_system: WholeSystem) -> Iterator[Looking]:
+    """What tests wait for; a request is a hundred times cheaper than a ``det``."""
+    with whole_system.http() as http:
+        yield Looking(http)
 
 
 @pytest.fixture

@@ -14,10 +14,17 @@ class PodSplit(Struct, frozen=True):
 
 
 def resolve_pool(
-    config: ClusterConfig, *, name: str, slots: int, workspace_compute: str = "", workspace_aux: str = ""
+    config: ClusterConfig,
+    *,
+    name: str,
+    slots: int,
+    workspace_compute: str = "",
+    workspace_aux: str = "",
+    workspace_id: int | None = None,
 ) -> str:
     """The pool of a task that asked for ``name`` ("" for the default) and ``slots``.
 
+    workspace_id  for the message, where a user reads it
     Raises InvalidRequest when there is no such pool.
     """
     manager = config.resource_manager
@@ -28,7 +35,8 @@ def resolve_pool(
             else (workspace_compute or manager.default_compute_resource_pool)
         )
     if config.pool(name) is None:
-        raise InvalidRequest(f"resource pool {name} does not exist or is not available to workspace")
+        where = "" if workspace_id is None else f" or is not available to workspace ID {workspace_id}"
+        raise InvalidRequest(f"resource pool {name} does not exist{where}")
     return name
 
 

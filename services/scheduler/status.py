@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import structlog
@@ -22,6 +22,17 @@ async def serve_status(port: int, is_healthy: Callable[[], bool]) -> AsyncIterat
         yield
         return
 
+    server = await asyncio.start_server(answering(is_healthy), host="0.0.0.0", port=port)  # noqa: S104  # scrapers come from outside
+    log.info("status.listening", port=port)
+    async with server:
+        yield
+
+
+def answering(
+    is_healthy: Callable[[], bool],
+) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    """What answers one connection, which is one request."""
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
@@ -33,10 +44,7 @@ async def serve_status(port: int, is_healthy: Callable[[], bool]) -> AsyncIterat
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, host="0.0.0.0", port=port)  # noqa: S104  # scrapers come from outside
-    log.info("status.listening", port=port)
-    async with server:
-        yield
+    return answer
 
 
 def _response(request: bytes, is_healthy: Callable[[], bool]) -> bytes:

@@ -1,4 +1,4 @@
-"""A client that is logged in, and something for it to look at."""
+"""Something for the client to look at."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from tests.harness.client import Client
-from tests.harness.whole_system import WholeSystem
+from tests.harness.looking import Looking
 from tests.programs import submit
-
-
-@pytest.fixture(scope="session")
-def det(whole_system: WholeSystem) -> Client:
-    return whole_system.det()
 
 
 @dataclass(frozen=True)
@@ -25,19 +20,10 @@ class Finished:
 
 
 @pytest.fixture(scope="session")
-def finished(det: Client) -> Finished:
+def finished(det: Client, look: Looking) -> Finished:
     """An experiment of one trial with three steps, a validation and a checkpoint, which has completed."""
     experiment = submit(det, "steps.py", name="finished", labels=["contract"])
-    det("experiment", "wait", "--polling-interval", "1", str(experiment))
-    return Finished(
-        experiment,
-        *det.sdk(
-            """
-trial = client.get_experiment(int(sys.argv[1])).list_trials()[0]
-from determined.common.api import bindings
-task = bindings.get_GetTrial(trial._session, trialId=trial.id).trial.taskId
-result([trial.id, task, trial.list_checkpoints()[0].uuid])
-""",
-            experiment,
-        ),
-    )
+    look.wait(experiment)
+    trial = look.trial(experiment)
+    checkpoint = look.get(f"/trials/{trial['id']}/checkpoints")["checkpoints"][0]["uuid"]
+    return Finished(experiment, trial["id"], trial["taskId"], checkpoint)

@@ -75,7 +75,7 @@ def changed(**changes: Any) -> str:
 
 
 REFUSED = [
-    Refused("broken YAML", "name: [unclosed", "line 1"),
+    Refused("broken YAML", "name: [unclosed", "line 2, column 1"),
     Refused("no mapping", "- a\n- list", "invalid experiment configuration"),
     Refused("unknown field", changed(sloots=1), 'additionalProperties "sloots" not allowed'),
     Refused("unknown nested field", changed(resources={"slots": 1}), 'additionalProperties "slots" not allowed'),
@@ -125,7 +125,9 @@ def test_a_context_over_the_limit_is_refused(http: httpx.Client, det: Client, tm
     large.parent.mkdir()
     with large.open("wb") as file:
         file.truncate(97 * 2**20)
-    assert "maximum allowed size" in det.fails("experiment", "create", str(path), str(large.parent))
+    ended = det.run("experiment", "create", str(path), str(large.parent))
+    assert ended.code == 1
+    assert "maximum allowed size" in ended.err
     # A client without that check.
     content = base64.b64encode(bytes(97 * 2**20)).decode()
     file_of_context = {"path": "large.bin", "type": 48, "content": content, "mtime": 0, "mode": 0o644}

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from deploy.local import plan
-from tests.e2e.looking import Looking
+from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, running_system
 from tests.programs import submit

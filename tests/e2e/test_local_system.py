@@ -14,8 +14,8 @@ import pytest
 
 from deploy.local import processes
 from deploy.local.layout import Layout, Options
-from tests.e2e.looking import Looking
 from tests.harness.client import client_python
+from tests.harness.looking import Looking
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, state_folder

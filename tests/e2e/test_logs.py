@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.looking import Looking
 from tests.harness.client import Client
+from tests.harness.looking import Looking
 from tests.programs import create_arguments, created
 
 LINES = 3000

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.looking import Looking
 from tests.harness.client import Client
+from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
 from tests.programs import submit

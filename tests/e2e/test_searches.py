@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.e2e.looking import Looking
 from tests.harness.client import Client
+from tests.harness.looking import Looking
 from tests.harness.whole_system import WholeSystem
 from tests.programs import created, submit
 

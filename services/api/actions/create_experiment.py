@@ -102,6 +102,7 @@ def _choose_pool(app: App, asked: dict[str, Any], place: Place) -> tuple[str, li
             slots=slots,
             workspace_compute=place.default_compute_pool,
             workspace_aux=place.default_aux_pool,
+            workspace_id=place.workspace_id,
         )
         single = bool(resources.get("is_single_node"))
         return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)

@@ -21,6 +21,7 @@ from services.api.metrics.groups import Kind, group_of_summary, summary_key
 from services.api.metrics.merge import Merged, from_document, merge, to_document
 from services.api.metrics.report import Report, encode
 from services.api.metrics.rollback import Place, Row, find_place
+from services.api.metrics.short_way import KnownTrial
 from services.api.metrics.summary import GroupSummary, TrialSummary, decode_summary, fold, fold_more
 from services.api.metrics.validations import (
     Score,
@@ -33,7 +34,7 @@ from services.api.metrics.validations import (
 )
 
 
-class ExperimentsNeeded(Exception):  # noqa: N818  (a request to start over, not an error)
+class ExperimentsNeeded(Exception):
     """The batch turned out to change experiments, whose locks come before those of trials."""
 
 
@@ -80,10 +81,16 @@ class Write:
 
 @dataclass(slots=True)
 class Outcome:
-    """errors  by position in the batch, None for a report that is stored; events  to announce with the batch."""
+    """What became of a batch.
+
+    errors   by position in the batch, None for a report that is stored
+    events   to announce with it
+    written  trials by id, as they are once the transaction has committed
+    """
 
     errors: list[ResoluteError | None]
     events: list[PublicEvent] = field(default_factory=list)
+    written: dict[int, KnownTrial] = field(default_factory=dict)
 
 
 async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiments: bool) -> Outcome:
@@ -119,7 +126,7 @@ async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiment
     if not with_experiments and any(write.moves_standing for write in writes):
         raise ExperimentsNeeded
 
-    await _write(driver, writes, profiling, experiments, trials)
+    outcome.written = await _write(driver, writes, profiling, experiments)
     outcome.events = [*_trial_events(writes, profiling, trials), *await _tell_searchers(driver, writes, experiments)]
     return outcome
 
@@ -194,8 +201,7 @@ async def _write(
     writes: Sequence[Write],
     profiling: Sequence[Report],
     experiments: Mapping[int, Experiment],
-    trials: Mapping[int, Trial],
-) -> None:
+) -> dict[int, KnownTrial]:
     if archived := [(write.trial.id, row.id) for write in writes for row in write.place.back]:
         await driver.execute(sql.ARCHIVE, *_columns(archived))
     row_ids = await _insert(driver, [write for write in writes if write.merged is None])
@@ -205,14 +211,20 @@ async def _write(
         rows = [(r.trial_id, r.run, r.group, r.end_time, r.document) for r in profiling]
         await driver.execute(sql.INSERT_PROFILING, *_columns(rows))
     if not writes:
-        return
+        return {}
     for write in writes:
         await _count(driver, write)
-    await driver.execute(
+    versions = await driver.fetch(
         sql.UPDATE_TRIALS,
         *_columns((w.trial.id, w.trial.total_batches, msgspec.json.encode(w.trial.summary).decode()) for w in writes),
     )
     await _update_standings(driver, writes, row_ids, experiments)
+    by_id = {write.trial.id: write.trial for write in writes}
+    return {trial_id: _known(by_id[trial_id], version) for trial_id, version in versions}
+
+
+def _known(trial: Trial, version: int) -> KnownTrial:
+    return KnownTrial(trial.experiment_id, trial.state, trial.run, trial.total_batches, trial.summary, version)
 
 
 async def _insert(driver: Any, writes: Sequence[Write]) -> dict[int, int]:

@@ -77,7 +77,42 @@ UPDATE_TRIALS: Final = """
 UPDATE trials t SET total_batches = new.total_batches, summary_metrics = new.summary::jsonb
   FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS new (id, total_batches, summary)
  WHERE t.id = new.id
+RETURNING t.id, t.xmin
 """
+
+_STORE_NEWEST: Final = """
+WITH report AS (
+       SELECT *
+         FROM json_to_recordset($1::json) AS report (
+              trial_id bigint, version xid, run integer, metric_group text, kind text, step integer,
+              end_time timestamptz, document jsonb, summary jsonb)
+     ), unchanged AS MATERIALIZED (
+       SELECT t.id FROM report r JOIN trials t ON t.id = r.trial_id AND t.xmin = r.version
+        ORDER BY t.id
+          FOR NO KEY UPDATE OF t
+     ), updated AS (
+       UPDATE trials t SET total_batches = r.step, summary_metrics = r.summary
+         FROM report r JOIN unchanged ON unchanged.id = r.trial_id
+        WHERE t.id = r.trial_id
+       RETURNING t.id, t.xmin
+     ), added AS (
+       INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
+       SELECT r.trial_id, r.run, r.metric_group, r.kind, r.step, r.end_time, r.document
+         FROM report r JOIN unchanged ON unchanged.id = r.trial_id
+     )
+"""
+_ENQUEUED: Final = """
+     , enqueued AS (
+       INSERT INTO outbox (subject, headers, payload)
+       SELECT subject, headers::jsonb, payload
+         FROM unnest($2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY
+              AS message (subject, headers, payload, position)
+        ORDER BY position
+     )
+"""
+# Two statements, because inserting nothing into the outbox wakes its relay all the same.
+STORE_NEWEST: Final = _STORE_NEWEST + "SELECT id, xmin FROM updated"  # noqa: S608  (of constants)
+STORE_NEWEST_AND_ENQUEUE: Final = _STORE_NEWEST + _ENQUEUED + "SELECT id, xmin FROM updated"  # noqa: S608
 
 UPDATE_STANDINGS: Final = """
 UPDATE trials t

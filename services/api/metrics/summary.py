@@ -98,9 +98,17 @@ def _first(value: Any) -> MetricSummary:
 
 
 def _add_number(summary: MetricSummary, number: float) -> None:
+    before = summary.sum
     count = (0 if summary.count is UNSET else summary.count) + 1
-    total = _float(summary.sum) + number
     summary.count = count
+    if isinstance(before, float) and math.isfinite(total := before + number):
+        # The sum is finite, and so are all numbers in it, and their extremes: the usual case, and done in no time.
+        summary.sum = total
+        summary.mean = total / count
+        summary.min = min(summary.min, number)  # type: ignore[type-var]
+        summary.max = max(summary.max, number)  # type: ignore[type-var]
+        return
+    total = _float(before) + number
     summary.sum = double(total)
     summary.mean = double(total / count)
     summary.min = double(_least(_float(summary.min), number))

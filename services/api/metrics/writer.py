@@ -23,6 +23,7 @@ from services.api.metrics.announcements import Announcements, enqueue_events
 from services.api.metrics.batch import ExperimentsNeeded, store_batch
 from services.api.metrics.groups import Kind
 from services.api.metrics.report import Report
+from services.api.metrics.short_way import KnownTrials, store_newest
 
 log = structlog.get_logger()
 
@@ -33,6 +34,8 @@ BATCHES: Final = counter("resolute_api_metric_batches_total", "Transactions that
 _BAD_VALUE: Final = (asyncpg.DataError, asyncpg_base.DataError, OverflowError)
 _LOST_RACE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _TRIES: Final = 5
+_LINGER_S: Final = 0.5
+"""How long an idle lane keeps its connection: under load the next report is a moment away."""
 
 
 class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +86,7 @@ class _Lane:
         self._arrived = asyncio.Event()
         self._closed = False
         self._announcements = Announcements(settings.announce_interval_s)
+        self._known = KnownTrials()
 
     async def store(self, report: Report) -> None:
         if self._closed:
@@ -114,15 +118,27 @@ class _Lane:
         try:
             async with self._db.read() as connection:
                 driver = await driver_connection(connection)
-                while batch := self._take():
-                    await self._write(driver, batch)
-                await enqueue_events(driver, self._announcements.take_due(_now_s()))
+                try:
+                    while await self._has_more():
+                        await self._write(driver, self._take())
+                    await enqueue_events(driver, self._announcements.take_due(_now_s()))
+                except Exception:
+                    await connection.invalidate()  # whatever state it is in, nobody else shall have it
+                    raise
         except Exception as error:  # the rim: whoever waits is answered, and the next report may find things better
             log.warning("metrics.lane_interrupted", waiting=len(self._waiting), exc_info=True)
             _refuse(self._waiting, error)
             self._waiting = []
             self._arrived.clear()
             self._announcements.take_due(_now_s())  # hints, which may be lost
+
+    async def _has_more(self) -> bool:
+        """Whether reports wait, or come before it is worth while to give the connection back."""
+        if not self._waiting:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    await self._arrived.wait()
+        return bool(self._waiting)
 
     def _take(self) -> list[_Waiting]:
         """The reports of the next batch: the oldest of each trial (profiling apart), the others stay in line."""
@@ -154,7 +170,9 @@ class _Lane:
             _refuse(batch, Unavailable("the service is stopping, try again"))
             raise
         except Exception as error:
-            _refuse(batch, error)
+            # asyncpg takes the sudden end of an idle connection for a mistake of its own.
+            lost = driver.is_closed() or isinstance(error, asyncpg_base.InternalClientError)
+            _refuse(batch, Unavailable("the database does not answer, try again") if lost else error)
             raise
         else:
             for waiting, refusal in zip(batch, errors, strict=True):
@@ -164,7 +182,32 @@ class _Lane:
                     waiting.done.set_result(None)
 
     async def _commit(self, driver: Any, reports: Sequence[Report]) -> list[ResoluteError | None]:
+        newest = {n for n, report in enumerate(reports) if self._known.covers(report)}
+        stored = await self._store_newest(driver, [reports[n] for n in newest]) if newest else set()
+        rest = [n for n, report in enumerate(reports) if n not in newest or report.trial_id not in stored]
+        errors: list[ResoluteError | None] = [None] * len(reports)
+        if rest:
+            refusals = await self._store_rest(driver, [reports[n] for n in rest])
+            for n, refusal in zip(rest, refusals, strict=True):
+                errors[n] = refusal
+        STORED.inc(len(reports) - sum(error is not None for error in errors))
+        return errors
+
+    async def _store_newest(self, driver: Any, reports: Sequence[Report]) -> set[int]:
+        """The trials whose reports could go the short way; nothing of the others is stored."""
+        prepared = self._known.prepare(reports)
+        try:
+            written = await store_newest(driver, prepared, self._announcements.admit(prepared.events, _now_s()))
+        except (*_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
+            log.info("metrics.short_way_failed", error=str(error), reports=len(reports))
+            return set()
+        BATCHES.inc()
+        self._known.remember(written)
+        return set(written)
+
+    async def _store_rest(self, driver: Any, reports: Sequence[Report]) -> list[ResoluteError | None]:
         with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
+        self._known.forget(report.trial_id for report in reports if report.kind is not Kind.PROFILING)
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with driver.transaction():
@@ -179,7 +222,7 @@ class _Lane:
                 log.info("metrics.race_lost", error=str(error), reports=len(reports))
                 continue
             BATCHES.inc()
-            STORED.inc(len(reports) - sum(error is not None for error in outcome.errors))
+            self._known.remember(outcome.written)
             return outcome.errors
         raise Unavailable("the reports met too many others, try again")
 

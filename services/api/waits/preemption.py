@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from libs.db.engine import Database
 from libs.db.tables.tasks import allocations
-from libs.errors import FailedPrecondition
+from libs.errors import FailedPrecondition, NotFound
 from libs.states.allocation import AllocationState
 from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
 
@@ -20,8 +20,7 @@ LONGEST_S: Final = 3600.0
 async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s: float) -> bool:
     """Whether the allocation is asked to leave: waits up to ``timeout_s`` for that; 0 only looks.
 
-    An allocation that has ended has to leave, one that does not exist has not. Raises FailedPrecondition for one that
-    cannot be preempted.
+    An allocation that has ended has to leave. Raises NotFound, and FailedPrecondition for one that cannot be preempted.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + min(timeout_s, LONGEST_S)
@@ -30,20 +29,18 @@ async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s:
             news.clear()
             leave = await _look(db, allocation_id)
             left_s = deadline_s - loop.time()
-            if leave is None:
-                return False
             if leave or left_s <= 0:
                 return leave
             await news_or_timeout(news, min(left_s, LOOK_AGAIN_S))
 
 
-async def _look(db: Database, allocation_id: str) -> bool | None:
+async def _look(db: Database, allocation_id: str) -> bool:
     columns = allocations.c
     query = select(columns.preemptible, columns.preempted_at, columns.state)
     async with db.read() as connection:
         row = (await connection.execute(query.where(columns.allocation_id == allocation_id))).one_or_none()
     if row is None:
-        return None
+        raise NotFound("allocation", allocation_id)
     if row.state == AllocationState.TERMINATED:
         return True
     if not row.preemptible:

@@ -9,6 +9,7 @@ those of ``capture.py``, whose exit code is returned. Who the pod is comes from 
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -61,13 +62,11 @@ def wait_s() -> float:
 
 
 def main(args: list[str]) -> int:
-    sys.path.insert(0, HERE)
-    import capture  # noqa: PLC0415  beside this file, wherever that is
-
     if args[:1] != ["--intake"] or "--dir" not in args:
         sys.exit("capture_and_ship: --intake and --dir are required")
     shipped = start_shipper(args[1], args[args.index("--dir") + 1])
-    exit_code = capture.main(args[2:])
+    sys.path.insert(0, HERE)
+    exit_code: int = importlib.import_module("capture").main(args[2:])
     deadline = time.monotonic() + wait_s()
     while not os.path.exists(shipped) and time.monotonic() < deadline:
         time.sleep(POLL_S)

@@ -83,9 +83,7 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     if pods and all(pod.state == "TERMINATED" for pod in pods):
         return ExitRecord(reason=f"allocation stopped early {after}", stopped_early=True, status_code=0)
     lost = f"RM failed to restore the allocation{_detail(seen.message)}"
-    return ExitRecord(
-        reason=f"allocation failed due to restore error: {lost}", error=lost, kind=ExitKind.TRANSIENT
-    )
+    return ExitRecord(reason=f"allocation failed due to restore error: {lost}", error=lost, kind=ExitKind.TRANSIENT)
 
 
 def exit_before_start(row: AllocationRow, now: datetime) -> ExitRecord:

@@ -13,11 +13,12 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 import uvicorn
 from prometheus_client import CollectorRegistry
 from sqlalchemy import insert, select
 
-from libs.bus import Bus
+from libs.bus import BusSettings, connect_bus
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Database, DatabaseSettings, connect_database
@@ -47,6 +48,8 @@ from services.api.routes import (
 )
 from services.api.routes.unimplemented import unimplemented
 from services.api.waits.hub import Hub
+from tests.harness import NatsServer
+from tests.harness.containers import ContainerNats
 from tests.integration.api_experiments.rows import Rows
 
 MODULES = (
@@ -71,6 +74,7 @@ class Api:
     """A running api and the ways in.
 
     client, admin  HTTP as user ``determined`` and as user ``admin``
+    files          the directory that is ``/checkpoints`` in configurations
     """
 
     url: str
@@ -78,6 +82,7 @@ class Api:
     client: httpx.AsyncClient
     admin: httpx.AsyncClient
     rows: Rows
+    files: Path
 
     async def ok(self, method: str, path: str, **options: Any) -> Any:
         """The answer to a request that has to succeed."""
@@ -116,39 +121,35 @@ CLUSTER = ClusterConfig(
 )
 
 
-@pytest.fixture
-def cluster_config() -> ClusterConfig:
-    return CLUSTER
-
-
-@pytest.fixture
-async def db(database_url: str) -> AsyncIterator[Database]:
-    async with connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as database:
-        yield database
-
-
-@pytest.fixture
-async def api(db: Database, bus: Bus, cluster_config: ClusterConfig, tmp_path: Path) -> AsyncIterator[Api]:
-    clock = SystemClock()
-    app = App(
-        db=db,
-        bus=bus,
-        clock=clock,
-        cluster=cluster_config,
-        cluster_id=await bootstrap(db, clock, cluster_config),
-        sessions=Sessions(db=db, clock=clock),
-        capacity=CapacityView(),
-        hub=Hub(),
-        metrics_writer=MetricsWriter(db=db),
-        master_log=MasterLog(),
-        checkpoint_roots={"/checkpoints": str(tmp_path / "checkpoints")},
-    )
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(
+    database_url: str, nats_server: NatsServer | ContainerNats, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Api]:
+    """One for all tests of a module: they make their own experiments, and look at nothing else."""
+    clock, files = SystemClock(), tmp_path_factory.mktemp("checkpoints")
     async with (
-        serving(app) as url,
-        logged_in(url, db, "determined") as client,
-        logged_in(url, db, "admin") as admin,
+        connect_bus(BusSettings(url=nats_server.url, name="test", connect_timeout_s=10, logs_max_bytes=2**28)) as bus,
+        connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as db,
     ):
-        yield Api(url=url, app=app, client=client, admin=admin, rows=Rows(db))
+        app = App(
+            db=db,
+            bus=bus,
+            clock=clock,
+            cluster=CLUSTER,
+            cluster_id=await bootstrap(db, clock, CLUSTER),
+            sessions=Sessions(db=db, clock=clock),
+            capacity=CapacityView(),
+            hub=Hub(),
+            metrics_writer=MetricsWriter(db=db),
+            master_log=MasterLog(),
+            checkpoint_roots={"/checkpoints": str(files)},
+        )
+        async with (
+            serving(app) as url,
+            logged_in(url, db, "determined") as client,
+            logged_in(url, db, "admin") as admin,
+        ):
+            yield Api(url=url, app=app, client=client, admin=admin, rows=Rows(db), files=files)
 
 
 @asynccontextmanager

@@ -52,6 +52,10 @@ class Rows:
             await self._task(connection, trial_id, f"{experiment_id}.{row['request_id']}", experiment, 0)
         return trial_id
 
+    async def set_trial(self, trial_id: int, **values: Any) -> None:
+        async with self._db.transaction() as connection:
+            await connection.execute(update(trials).where(trials.c.id == trial_id).values(**values))
+
     async def next_task(self, trial_id: int) -> None:
         """The task of a continued trial."""
         async with self._db.transaction() as connection:

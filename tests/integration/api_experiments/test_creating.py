@@ -5,30 +5,39 @@ from __future__ import annotations
 import base64
 import io
 import tarfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+from msgspec import structs
 
-from libs.cluster.config import ClusterConfig
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.api.capacity import CapacityView
+from services.api.app import App
 from services.api.contexts import pack
-from tests.integration.api_experiments.conftest import CONFIG, Api
+from tests.integration.api_experiments.conftest import CONFIG, Api, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MINIMAL = "{entrypoint: run, searcher: {name: single, metric: loss}"
 
 
-def set_capacity(view: CapacityView, *slots: int, backend: str = "process") -> None:
-    """The pool ``default`` with a node per number of slots."""
+@contextmanager
+def capacity(app: App, *slots: int, backend: str = "process") -> Iterator[None]:
+    """The pool ``default`` with a node per number of slots, for a moment."""
     nodes = tuple(
         NodeCapacity(name=f"node-{number}", devices=tuple(Device(id=f"{device:03}") for device in range(count)))
         for number, count in enumerate(slots)
     )
     key = subjects.capacity_key("default")
-    view._by_key[key] = PoolCapacity(pool="default", backend=backend, nodes=nodes)
+    app.capacity._by_key[key] = PoolCapacity(pool="default", backend=backend, nodes=nodes)
+    try:
+        yield
+    finally:
+        del app.capacity._by_key[key]
 
 
 async def test_created_experiment_has_everything_the_scheduler_needs(api: Api) -> None:
@@ -135,25 +144,22 @@ SLOTS = [
 async def test_what_can_never_run_is_refused(
     api: Api, nodes: tuple[int, ...], slots: int, single: bool, possible: bool
 ) -> None:
-    set_capacity(api.app.capacity, *nodes)
     body = {"config": MINIMAL + f", resources: {{slots_per_trial: {slots}}}}}", "validateOnly": True}
-    if possible:
-        await api.ok("POST", "/api/v1/experiments", json=body)
-    else:
-        message = await api.refused(400, "POST", "/api/v1/experiments", json=body)
-        assert message == "invalid resource configuration: slots requested exceeds cluster capacity"
+    with capacity(api.app, *nodes):
+        if possible:
+            await api.ok("POST", "/api/v1/experiments", json=body)
+        else:
+            message = await api.refused(400, "POST", "/api/v1/experiments", json=body)
+            assert message == "invalid resource configuration: slots requested exceeds cluster capacity"
 
 
-class TestWithLenientCluster:
-    @pytest.fixture
-    def cluster_config(self) -> ClusterConfig:
-        return ClusterConfig(checkpoint_storage={"type": "directory", "container_path": "/c"}, launch_error=False)
-
-    async def test_what_exceeds_the_cluster_is_accepted_with_a_warning(self, api: Api) -> None:
-        set_capacity(api.app.capacity, 2)
-        body = {"config": MINIMAL + ", resources: {slots_per_trial: 3}}"}
-        answer = await api.ok("POST", "/api/v1/experiments", json=body)
-        assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
+async def test_lenient_cluster_accepts_what_exceeds_it_with_a_warning(api: Api) -> None:
+    lenient = replace(api.app, cluster=structs.replace(api.app.cluster, launch_error=False))
+    body = {"config": MINIMAL + ", resources: {slots_per_trial: 3}}"}
+    async with serving(lenient) as url:
+        with capacity(lenient, 2):
+            answer = await api.ok("POST", f"{url}/api/v1/experiments", json=body)
+    assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
 
 
 async def test_project_and_workspace_decide_where_it_goes(api: Api) -> None:

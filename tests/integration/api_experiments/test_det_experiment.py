@@ -8,18 +8,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.integration.api_experiments.conftest import CONFIG, Api
 from tests.integration.api_experiments.det import Det, start_det
 from tests.integration.api_experiments.rows import START
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
-async def det(api: Api, tmp_path: Path) -> AsyncIterator[Det]:
-    home = tmp_path / "home"
-    home.mkdir()
-    async with start_det(api.url, home) as client:
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def det(api: Api, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Det]:
+    async with start_det(api.url, tmp_path_factory.mktemp("home")) as client:
         yield client
 
 
@@ -89,7 +90,7 @@ async def test_trials_and_checkpoints(api: Api, det: Det, tmp_path: Path) -> Non
     await api.rows.metric(trial_id, 10, "validation", {"loss": 0.1})
     await api.rows.metric(trial_id, 20, "validation", {"loss": 0.2})
     for uuid in (best, latest):
-        directory = tmp_path / "checkpoints" / "kept" / uuid
+        directory = api.files / "kept" / uuid
         directory.mkdir(parents=True)
         (directory / "weights").write_text(uuid)
         (directory / "metadata.json").write_text("{}")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from libs.events import subjects
 from tests.integration.api_experiments.conftest import Api
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def patched(api: Api, experiment_id: int, **body: Any) -> dict[str, Any]:

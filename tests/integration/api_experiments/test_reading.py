@@ -8,13 +8,15 @@ import io
 import tarfile
 import zipfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.integration.api_experiments.conftest import CONFIG, Api
 from tests.integration.api_experiments.rows import START
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def config(name: str, *, pool: str = "default", description: str = "", labels: str = "[]", best: str = "true") -> str:
@@ -24,7 +26,7 @@ def config(name: str, *, pool: str = "default", description: str = "", labels: s
     )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def project(api: Api, request: pytest.FixtureRequest) -> int:
     return await api.rows.project(request.node.name[:80])
 
@@ -163,13 +165,9 @@ async def test_fields_of_a_trial(api: Api) -> None:
     unvalidated = await api.rows.checkpoint(experiment_id, trial_id, 15)
     good = await api.rows.checkpoint(experiment_id, trial_id, 10)
     await api.rows.checkpoint(experiment_id, trial_id, 20)
-    async with api.app.db.transaction() as connection:
-        from sqlalchemy import update
-
-        from libs.db.tables.trials import trials
-
-        values = {"best_validation_id": best, "latest_validation_id": latest, "searcher_metric_value": float("-inf")}
-        await connection.execute(update(trials).where(trials.c.id == trial_id).values(**values))
+    await api.rows.set_trial(
+        trial_id, best_validation_id=best, latest_validation_id=latest, searcher_metric_value=float("-inf")
+    )
 
     trial = (await api.ok("GET", f"/api/v1/trials/{trial_id}"))["trial"]
     assert (await api.ok("GET", f"/api/v1/experiments/{experiment_id}/trials"))["trials"] == [trial]
@@ -194,12 +192,7 @@ async def test_trials_in_order(api: Api) -> None:
     for trial_id, values in ((one, [3.0, 1.0]), (two, [1.0, 2.0]), (three, ["NaN"])):
         for step, value in enumerate(values):
             latest = await api.rows.metric(trial_id, step, "validation", {"loss": value})
-        async with api.app.db.transaction() as connection:
-            from sqlalchemy import update
-
-            from libs.db.tables.trials import trials
-
-            await connection.execute(update(trials).where(trials.c.id == trial_id).values(latest_validation_id=latest))
+        await api.rows.set_trial(trial_id, latest_validation_id=latest)
     ids = {"1": one, "2": two, "3": three}
     for by, ascending, descending in (
         ("ID", "123", "321"),
@@ -274,11 +267,11 @@ async def test_checkpoints(api: Api) -> None:
     assert [(entry["trialId"], entry["searcherMetric"]) for entry in history] == [(first, 1), (first, 3)]
 
 
-async def test_download_of_a_checkpoint(api: Api, tmp_path: Path) -> None:
+async def test_download_of_a_checkpoint(api: Api) -> None:
     experiment_id = await api.create()
     trial_id = await api.rows.trial(experiment_id)
     uuid = await api.rows.checkpoint(experiment_id, trial_id, 10)
-    directory = tmp_path / "checkpoints" / "kept" / uuid
+    directory = api.files / "kept" / uuid
     (directory / "code").mkdir(parents=True)
     (directory / "code" / "weights").write_bytes(bytes(3_000_000))
 

@@ -10,6 +10,8 @@ import pytest
 from libs.events import subjects
 from tests.integration.api_experiments.conftest import Api
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 LIVE = ("ACTIVE", "PAUSED", "STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR")
 ENDED = ("COMPLETED", "CANCELED", "ERROR")
 

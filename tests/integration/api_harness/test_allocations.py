@@ -114,7 +114,7 @@ async def test_preemption_of_what_cannot_be_preempted(db: Database, client: http
     await set_allocation(db, run.allocation, state="TERMINATED")
     assert (await client.get(path(run, "signals/preemption?timeout_seconds=9"))).json() == {"preempt": True}
     unknown = await client.get("/api/v1/allocations/1.nobody.1/signals/preemption?timeout_seconds=0")
-    assert unknown.json() == {"preempt": False}
+    assert (unknown.status_code, error_of(unknown)) == (404, "allocation '1.nobody.1' not found")
 
 
 async def test_ack_and_pending(db: Database, client: httpx.AsyncClient, run: Run, clock: FakeClock) -> None:

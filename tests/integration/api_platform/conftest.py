@@ -5,16 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 import pytest
 
-from libs.bus import BusSettings, connect_bus
-from libs.db.engine import Connection, DatabaseSettings, connect_database
-from libs.events import subjects
-from libs.events.capacity import PoolCapacity
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats

@@ -80,7 +80,9 @@ def test_fields_are_edited(det: Det) -> None:
     det("user", "create", "before", "--password", GOOD)
     det("user", "edit", "before", "--display-name", "Ann B", "--admin=true")
     det("user", "rename", "before", "after")
-    det("user", "link-with-agent-user", "after", "--agent-uid=7", "--agent-user=ann", "--agent-gid=8", "--agent-group=g")
+    det(
+        "user", "link-with-agent-user", "after", "--agent-uid=7", "--agent-user=ann", "--agent-gid=8", "--agent-group=g"
+    )
     (line,) = [line for line in listed(det).splitlines() if "after" in line]
     assert "Ann B" in line
     assert "ann" in line

@@ -194,9 +194,7 @@ class Rows:
             of_task = task_id or f"1.{new_uuid()}"
             if task_id is None:
                 await connection.execute(
-                    insert(tasks).values(
-                        task_id=of_task, task_type="TRIAL", job_id=job_id, owner_id=1, start_time=NOW
-                    )
+                    insert(tasks).values(task_id=of_task, task_type="TRIAL", job_id=job_id, owner_id=1, start_time=NOW)
                 )
             pool = await connection.scalar(select(jobs.c.pool).where(jobs.c.job_id == job_id))
             await connection.execute(

@@ -112,6 +112,10 @@ async def test_state_is_kept_until_the_last_line_is_delivered(place: Place, inta
     assert len(place.remains()) == 1
     intake.refuse = lambda _records: 200
     await eventually(lambda: place.remains() == [], timeout_s=20)
+    await asyncio.sleep(0.2)  # for what must not be said any more
+    last = place.last(A)
+    assert last is not None
+    assert last.gone
     assert intake.printed()[-1] == b"late"
     assert len(intake.ends) == 2
 

@@ -132,6 +132,7 @@ async def test_search_survives_kill_9(
                 await asyncio.to_thread(process.restart)
             await world.api.ended(experiment, "COMPLETED")
             await eventually(lambda: not world.launcher.orders, timeout_s=10)
+        assert await asyncio.to_thread(process.stop) == 0
     await check_nothing_was_done_twice(world, experiment)
 
 

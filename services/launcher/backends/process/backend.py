@@ -156,8 +156,11 @@ class ProcessBackend:
                 log.warning("backend.output_lost", allocation=allocation)
         for pod in pods:
             self._shippers.forget(pod)
-        await self._discard(run.files)
-        self._runs.pop(allocation, None)
+        given_up = self._give_up(run.files)
+        # At once, for nobody may look into the empty place and take the allocation for one that is about to begin.
+        del self._runs[allocation]
+        if given_up is not None:
+            await asyncio.to_thread(delete_tree, given_up)
 
     async def observe(self, allocation: str) -> AllocationObserved | None:
         run = self._runs.get(allocation)
@@ -269,16 +272,20 @@ class ProcessBackend:
         ]
 
     async def _discard(self, files: AllocationFiles) -> None:
-        """Delete the directory of an allocation that has no supervisor."""
+        given_up = self._give_up(files)
+        if given_up is not None:
+            await asyncio.to_thread(delete_tree, given_up)
+
+    def _give_up(self, files: AllocationFiles) -> Path | None:
+        """Put the directory of an allocation without a supervisor aside, to be deleted; None when there is none."""
         lock = try_lock(files.lock) if files.root.exists() else None
         if lock is None:
-            return
+            return None
         try:
             given_up = self._state.trash / f"{files.root.name}-{time.time_ns()}"
-            files.root.rename(given_up)
+            return files.root.rename(given_up)
         finally:
             os.close(lock)
-        await asyncio.to_thread(delete_tree, given_up)
 
 
 def delete_tree(path: Path) -> None:

@@ -1,0 +1,250 @@
+"""Objects of the Kubernetes API, as far as this launcher reads them: whatever it does not need is never decoded.
+
+Field names are those of the API (camelCase on the wire). Source:
+https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct, field
+
+T = TypeVar("T")
+
+
+class _Object(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    pass
+
+
+class Labels(_Object, frozen=True, kw_only=True):
+    """The labels that matter, of whatever kind of object."""
+
+    allocation: str = field(name="determined", default="")
+    launcher: str = field(name="resolute/launcher", default="")
+    system: str = field(name="determined-system", default="")
+    job: str = field(name="batch.kubernetes.io/job-name", default="")
+    old_job: str = field(name="job-name", default="")
+    """What Kubernetes before 1.27 calls ``batch.kubernetes.io/job-name``."""
+
+
+class Annotations(_Object, frozen=True, kw_only=True):
+    allocation: str = field(name="resolute/allocation", default="")
+    task: str = field(name="resolute/task", default="")
+    slots_per_pod: str = field(name="resolute/slots-per-pod", default="")
+    outcome: str = field(name="resolute/outcome", default="")
+
+
+class Meta(_Object, frozen=True, kw_only=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    labels: Labels = Labels()
+    annotations: Annotations = Annotations()
+
+
+class Condition(_Object, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class JobSpec(_Object, frozen=True, kw_only=True):
+    parallelism: int = 1
+    completions: int | None = None
+
+
+class JobStatus(_Object, frozen=True, kw_only=True):
+    active: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(_Object, frozen=True, kw_only=True):
+    metadata: Meta
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class Waiting(_Object, frozen=True, kw_only=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(_Object, frozen=True, kw_only=True):
+    started_at: str | None = None
+
+
+class Terminated(_Object, frozen=True, kw_only=True):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    finished_at: str | None = None
+
+
+class ContainerState(_Object, frozen=True, kw_only=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_Object, frozen=True, kw_only=True):
+    name: str = ""
+    image: str = ""
+    image_id: str = field(name="imageID", default="")
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+
+
+class Resources(_Object, frozen=True, kw_only=True):
+    requests: dict[str, str | int | float] | None = None
+    limits: dict[str, str | int | float] | None = None
+
+
+class Container(_Object, frozen=True, kw_only=True):
+    name: str = ""
+    resources: Resources = Resources()
+    restart_policy: str = ""
+
+
+class PodSpec(_Object, frozen=True, kw_only=True):
+    node_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+
+
+class PodIp(_Object, frozen=True, kw_only=True):
+    ip: str = ""
+
+
+class PodStatus(_Object, frozen=True, kw_only=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = field(name="podIP", default="")
+    pod_ips: tuple[PodIp, ...] = field(name="podIPs", default=())
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(_Object, frozen=True, kw_only=True):
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def job(self) -> str:
+        """Name of the Job that made it; empty for other pods."""
+        return self.metadata.labels.job or self.metadata.labels.old_job
+
+
+class InvolvedObject(_Object, frozen=True, kw_only=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(_Object, frozen=True, kw_only=True):
+    metadata: Meta
+    involved_object: InvolvedObject = InvolvedObject()
+    reason: str = ""
+    message: str = ""
+    type: str = ""
+    first_timestamp: str | None = None
+    event_time: str | None = None
+
+
+class Taint(_Object, frozen=True, kw_only=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Address(_Object, frozen=True, kw_only=True):
+    address: str = ""
+
+
+class NodeSpec(_Object, frozen=True, kw_only=True):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(_Object, frozen=True, kw_only=True):
+    allocatable: dict[str, str | int | float] = {}
+    addresses: tuple[Address, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodeMeta(_Object, frozen=True, kw_only=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    labels: dict[str, str] = {}
+
+
+class Node(_Object, frozen=True, kw_only=True):
+    metadata: NodeMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class QuotaStatus(_Object, frozen=True, kw_only=True):
+    hard: dict[str, str | int | float] = {}
+    used: dict[str, str | int | float] = {}
+
+
+class Quota(_Object, frozen=True, kw_only=True):
+    metadata: Meta
+    status: QuotaStatus = QuotaStatus()
+
+
+class Named(_Object, frozen=True, kw_only=True):
+    """Any object of which only the name matters."""
+
+    metadata: Meta
+
+
+class ListMeta(_Object, frozen=True, kw_only=True):
+    resource_version: str = ""
+    continue_: str | None = field(name="continue", default=None)
+
+
+class ListOf(_Object, Generic[T], frozen=True, kw_only=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[T, ...] | None = ()
+    """Null where a list of nothing is meant."""
+
+
+class WatchEvent(_Object, Generic[T], frozen=True, kw_only=True):
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: T
+
+
+class WatchKind(_Object, frozen=True, kw_only=True):
+    """What every line of a watch says first; its object depends on it."""
+
+    type: str
+
+
+class Status(_Object, frozen=True, kw_only=True):
+    """What the API server answers when something is not as it should be."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+class WatchFailure(_Object, frozen=True, kw_only=True):
+    object: Status = Status()
+
+
+class Bookmark(_Object, frozen=True, kw_only=True):
+    object: Named
+
+
+Json = dict[str, Any]

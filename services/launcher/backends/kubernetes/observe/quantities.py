@@ -1,0 +1,34 @@
+"""Amounts as Kubernetes writes them: ``2``, ``500m``, ``64Gi``, ``1e3``.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+_QUANTITY: Final = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(m|u|n|[kMGTPE]|[KMGTPE]i)?")
+_FACTOR: Final[Mapping[str | None, Decimal]] = {
+    None: Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
+}
+
+
+def quantity(value: str | int | float) -> Decimal:
+    """The amount; 0 for what is none, for other people's objects may hold anything that their clusters accept."""
+    found = _QUANTITY.fullmatch(str(value).strip())
+    if found is None or found[1].count(".") > 1 or not any(char.isdigit() for char in found[1]):
+        return Decimal(0)
+    return Decimal(found[1]) * _FACTOR[found[2]]
+
+
+def amount_in(values: Mapping[str, str | int | float] | None, resource: str) -> Decimal:
+    """The amount of one resource; 0 where there is none."""
+    return quantity((values or {}).get(resource, 0))

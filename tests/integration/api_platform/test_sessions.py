@@ -1,0 +1,177 @@
+"""Who is let in, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import insert, update
+
+from libs.clock import SystemClock
+from libs.db.engine import Connection
+from libs.db.tables.users import allocation_sessions, user_sessions, users
+from libs.events.changes import AllocationChanged
+from libs.tokens import digest, new_token
+from tests.harness.api import ApiProcess
+from tests.harness.waiting import wait_until
+from tests.integration.api_platform.world import World
+
+
+@pytest.fixture(scope="module")
+def replica(world: World) -> Iterator[ApiProcess]:
+    """Another api on the same database and bus."""
+    with world.api("second") as second:
+        yield second
+
+
+def status(api: ApiProcess, token: str, *, header: str = "Authorization", path: str = "/api/v1/me") -> tuple[int, str]:
+    reply = httpx.get(f"{api.url}{path}", headers={header: f"Bearer {token}"}, timeout=20)
+    error = reply.json().get("error", {})
+    return reply.status_code, error.get("error", "") if isinstance(error, dict) else ""
+
+
+def created(admin: httpx.Client, username: str, **fields: Any) -> int:
+    body = {"user": {"username": username, "active": True, **fields}, "password": "a", "isHashed": False}
+    reply = admin.post("/api/v1/users", json=body)
+    assert reply.status_code == 200, reply.text
+    ident: int = reply.json()["user"]["id"]
+    return ident
+
+
+def alter_session(world: World, token: str, **values: Any) -> None:
+    async def work(connection: Connection) -> None:
+        mine = user_sessions.c.token_hash == digest(token)
+        await connection.execute(update(user_sessions).where(mine).values(**values))
+
+    world.in_database(work)
+
+
+def test_nobody_is_told_apart_from_garbage(api: ApiProcess) -> None:
+    assert httpx.get(f"{api.url}/api/v1/me").json()["error"]["error"] == "token missing"
+    assert status(api, "garbage") == (401, "invalid credentials")
+
+
+@pytest.mark.parametrize("username", ["admin", "nobody"])
+def test_a_wrong_password_says_nothing_about_the_user(api: ApiProcess, username: str) -> None:
+    body = {"username": username, "password": "wrong"}
+    reply = httpx.post(f"{api.url}/api/v1/auth/login", json=body)
+    assert (reply.status_code, reply.json()["error"]["error"]) == (401, "invalid credentials")
+
+
+def test_a_name_is_required(api: ApiProcess) -> None:
+    reply = httpx.post(f"{api.url}/api/v1/auth/login")
+    assert (reply.status_code, reply.json()["error"]["error"]) == (400, "missing argument: username")
+
+
+def test_the_cookie_of_a_login_is_as_good_as_its_token(api: ApiProcess) -> None:
+    with httpx.Client(base_url=api.url) as browser:
+        browser.post("/api/v1/auth/login", json={"username": "admin"})
+        assert browser.get("/api/v1/me").json()["user"]["username"] == "admin"
+        browser.post("/api/v1/auth/logout")
+        assert "auth" not in browser.cookies
+        assert browser.get("/api/v1/me").status_code == 401
+
+
+def test_logging_out_ends_the_session_everywhere(api: ApiProcess, replica: ApiProcess) -> None:
+    token = api.token()
+    assert status(replica, token)[0] == 200, "and from now on it is remembered there"
+    httpx.post(f"{api.url}/api/v1/auth/logout", headers={"Authorization": f"Bearer {token}"})
+    assert status(api, token) == (401, "invalid credentials")
+    wait_until(lambda: status(replica, token)[0] == 401, timeout_s=5, what="the other replica forgets the session")
+
+
+def test_deactivation_is_heard_everywhere(api: ApiProcess, replica: ApiProcess, admin: httpx.Client) -> None:
+    ident = created(admin, "leaver")
+    token = api.token("leaver", "a")
+    assert status(replica, token)[0] == 200
+    admin.patch(f"/api/v1/users/{ident}", json={"active": False})
+    assert status(api, token) == (403, "user does not have permission")
+    wait_until(lambda: status(replica, token)[0] == 403, timeout_s=5, what="the other replica knows")
+
+
+def test_sessions_expire(api: ApiProcess, world: World) -> None:
+    token = api.token()
+    alter_session(world, token, expires_at=SystemClock().now() - timedelta(seconds=1))
+    assert status(api, token) == (401, "invalid credentials")
+
+
+def test_remote_users_are_sent_to_their_provider(api: ApiProcess, admin: httpx.Client, world: World) -> None:
+    ident = created(admin, "remote")
+    token = api.token("remote", "a")
+    alter_session(world, token, expires_at=SystemClock().now() - timedelta(seconds=1))
+
+    async def work(connection: Connection) -> None:
+        await connection.execute(update(users).where(users.c.id == ident).values(remote=True))
+
+    world.in_database(work)
+    assert status(api, token) == (401, "remote user token expired")
+    reply = httpx.post(f"{api.url}/api/v1/auth/login", json={"username": "remote", "password": "a"})
+    assert reply.status_code == 401
+
+
+def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World) -> None:
+    token, allocation = new_token(), "7.a-b.1"
+
+    async def mint(connection: Connection) -> None:
+        row = {"allocation_id": allocation, "owner_id": 2, "token_hash": digest(token)}
+        await connection.execute(insert(allocation_sessions).values(**row))
+
+    world.in_database(mint)
+    header = "Grpc-Metadata-x-allocation-token"
+    assert status(api, token, header=header) == (200, "")
+    assert status(api, token)[0] == 401, "it is worth nothing as the token of a user"
+    logout = httpx.post(f"{api.url}/api/v1/auth/logout", headers={header: f"Bearer {token}"})
+    assert logout.json()["error"]["error"] == "cannot manually logout of an allocation session"
+
+    async def end(connection: Connection) -> None:
+        from libs.db.outbox import announce
+
+        mine = allocation_sessions.c.allocation_id == allocation
+        await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=SystemClock().now()))
+        await announce(connection, AllocationChanged(allocation_id=allocation, task_id="7.a-b", what="ended"))
+
+    world.in_database(end)
+    ended = (401, "invalid credentials")
+    wait_until(lambda: status(api, token, header=header) == ended, timeout_s=5, what="the session ends")
+
+
+def test_access_tokens_live_as_long_as_asked(api: ApiProcess, admin: httpx.Client, user: httpx.Client) -> None:
+    ident = created(admin, "robot")
+    made = admin.post("/api/v1/tokens", json={"userId": ident, "lifespan": "48h", "description": "ci"}).json()
+    assert status(api, made["token"])[0] == 200
+    (info,) = admin.get("/api/v1/tokens", params={"username": "robot"}).json()["tokenInfo"]
+    assert (info["id"], info["description"], info["revoked"]) == (made["tokenId"], "ci", False)
+    assert made["token"] not in str(info)
+
+    refused = user.post("/api/v1/tokens", json={"userId": 2})
+    assert refused.status_code == 403
+    assert "only admin privileged users can create token" in refused.json()["error"]["error"]
+    assert user.get("/api/v1/tokens").json()["tokenInfo"] == [], "others see their own"
+
+    too_long = admin.post("/api/v1/tokens", json={"userId": ident, "lifespan": "721h"})
+    assert too_long.json()["error"]["error"] == "token Lifespan must be less than max token lifespan"
+    assert admin.post("/api/v1/tokens", json={"userId": 999}).status_code == 404
+
+    revoked = admin.patch(f"/api/v1/tokens/{made['tokenId']}", json={"setRevoked": True, "description": None})
+    assert revoked.json()["tokenInfo"]["revoked"] is True
+    assert status(api, made["token"]) == (401, "user access token revoked")
+    again = admin.patch(f"/api/v1/tokens/{made['tokenId']}", json={"description": "x"})
+    assert again.json()["error"]["error"] == f"unable to update inactive token with ID {made['tokenId']}"
+    assert admin.get("/api/v1/tokens", params={"username": "robot"}).json()["tokenInfo"] == []
+    shown = admin.get("/api/v1/tokens", params={"username": "robot", "showInactive": "true"}).json()["tokenInfo"]
+    assert [one["id"] for one in shown] == [made["tokenId"]]
+
+
+def test_deactivation_revokes_access_tokens_and_a_password_does_not(api: ApiProcess, admin: httpx.Client) -> None:
+    ident = created(admin, "bot2")
+    token = admin.post("/api/v1/tokens", json={"userId": ident}).json()["token"]
+    login = api.token("bot2", "a")
+    admin.post(f"/api/v1/users/{ident}/password", content=b'"b"')
+    assert status(api, login)[0] == 401
+    assert status(api, token)[0] == 200
+    admin.patch(f"/api/v1/users/{ident}", json={"active": False})
+    admin.patch(f"/api/v1/users/{ident}", json={"active": True})
+    assert status(api, token) == (401, "user access token revoked")

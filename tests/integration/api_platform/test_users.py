@@ -1,0 +1,105 @@
+"""The rules for users beyond what the command line can ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+
+def error_of(reply: httpx.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["error"]
+
+
+def created(admin: httpx.Client, username: str, **fields: Any) -> dict[str, Any]:
+    body = {"user": {"username": username, "active": True, **fields}}
+    reply = admin.post("/api/v1/users", json=body)
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()["user"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"username": "jürgen"}, "Display name and username cannot contain non-ASCII characters."),
+        ({"username": " x "}, "Display name or username value has minimum length."),
+        ({"username": "aDMIN"}, "Non-admin user cannot be renamed 'admin'"),
+        ({"username": "Determined"}, "User cannot be renamed 'determined'"),
+        ({"username": "fine", "displayName": "admin"}, "Non-admin user cannot be renamed 'admin'"),
+        (
+            {"username": "fine", "agentUserGroup": {"agentUid": 1, "agentUser": "u"}},
+            "agentUid, agentGid, agentUser and agentGroup cannot be empty",
+        ),
+    ],
+)
+def test_names_that_would_mislead_are_refused(admin: httpx.Client, fields: dict[str, Any], text: str) -> None:
+    assert error_of(admin.post("/api/v1/users", json={"user": {"active": True, **fields}})) == (400, text)
+
+
+def test_a_display_name_is_nobody_elses_name(admin: httpx.Client) -> None:
+    created(admin, "ann", displayName="Ann")
+    reply = admin.post("/api/v1/users", json={"user": {"username": "bob", "displayName": "ANN"}})
+    assert reply.status_code == 409
+
+
+def test_remote_users_have_no_password(admin: httpx.Client) -> None:
+    body = {"user": {"username": "far", "remote": True}, "password": "x"}
+    assert error_of(admin.post("/api/v1/users", json=body)) == (400, "cannot set password for remote user")
+
+
+def test_an_empty_link_removes_the_link(admin: httpx.Client) -> None:
+    link = {"agentUid": 7, "agentUser": "u", "agentGid": 8, "agentGroup": "g"}
+    user = created(admin, "linked", agentUserGroup=link)
+    assert user["agentUserGroup"] == link
+    patched = admin.patch(f"/api/v1/users/{user['id']}", json={"agentUserGroup": {}}).json()["user"]
+    assert patched["agentUserGroup"] is None
+
+
+def test_nulls_leave_everything_as_it_is(admin: httpx.Client) -> None:
+    user = created(admin, "steady", displayName="S")
+    nothing = dict.fromkeys(("username", "password", "admin", "active", "displayName", "agentUserGroup", "remote"))
+    patched = admin.patch(f"/api/v1/users/{user['id']}", json=nothing).json()["user"]
+    assert {**patched, "modifiedAt": ""} == {**user, "modifiedAt": ""}
+
+
+def test_users_change_themselves_and_nobody_else(admin: httpx.Client, user: httpx.Client) -> None:
+    assert user.patch("/api/v1/users/2", json={"displayName": "Me"}).json()["user"]["displayName"] == "Me"
+    assert user.patch("/api/v1/users/2", json={"admin": True}).status_code == 403
+    assert user.patch("/api/v1/users/1", json={"displayName": "You"}).status_code == 403
+    assert user.post("/api/v1/users/1/password", content=b'"x"').status_code == 403
+
+
+def test_lists_are_filtered_sorted_and_cut(admin: httpx.Client) -> None:
+    for name in ("zoe_1", "zoe%2", "zoe3"):
+        created(admin, name)
+    found = admin.get("/api/v1/users", params={"name": "oe", "sortBy": "SORT_BY_USER_NAME", "orderBy": "ORDER_BY_DESC"})
+    assert [one["username"] for one in found.json()["users"]] == ["zoe_1", "zoe3", "zoe%2"]
+    literally = admin.get("/api/v1/users", params={"name": "e%"}).json()["users"]
+    assert [one["username"] for one in literally] == ["zoe%2"]
+    page = admin.get("/api/v1/users", params={"name": "zoe", "offset": "-2", "limit": "1"}).json()
+    assert page["pagination"] == {"offset": -2, "limit": 1, "startIndex": 1, "endIndex": 2, "total": 3}
+    assert error_of(admin.get("/api/v1/users", params={"offset": "999"})) == (400, "offset out of bounds")
+
+
+def test_many_are_deactivated_at_once(admin: httpx.Client) -> None:
+    ids = [created(admin, f"many{n}")["id"] for n in range(2)]
+    results = admin.patch("/api/v1/users", json={"userIds": [*ids, 99999], "activate": False}).json()["results"]
+    assert results == [
+        {"error": "", "id": ids[0]},
+        {"error": "", "id": ids[1]},
+        {"error": "user not found", "id": 99999},
+    ]
+    assert admin.get(f"/api/v1/users/{ids[0]}").json()["user"]["active"] is False
+
+
+def test_settings_are_everyones_own(admin: httpx.Client, user: httpx.Client) -> None:
+    theme = {"key": "theme", "storagePath": "ui", "value": "dark"}
+    other = {"key": "size", "storagePath": "ui", "value": "9"}
+    admin.post("/api/v1/users/setting", json={"settings": [theme, other]})
+    assert user.get("/api/v1/users/setting").json() == {"settings": []}
+    admin.post("/api/v1/users/setting", json={"settings": [{**theme, "value": ""}, {**other, "value": "10"}]})
+    assert admin.get("/api/v1/users/setting").json() == {"settings": [{**other, "value": "10"}]}
+    admin.post("/api/v1/users/setting/reset")
+    assert admin.get("/api/v1/users/setting").json() == {"settings": []}

@@ -1,0 +1,209 @@
+"""Workspaces, projects and the queue beyond what the command line shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from libs.db.engine import Connection
+from libs.db.tables.experiments import experiments
+from libs.db.tables.tasks import jobs
+from libs.db.tables.workspaces import projects, workspaces
+from tests.integration.api_platform.world import Rows, World
+
+
+def workspace(admin: httpx.Client, name: str, **fields: Any) -> dict[str, Any]:
+    reply = admin.post("/api/v1/workspaces", json={"name": name, **fields})
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["namespaceBindings"] == {}
+    found: dict[str, Any] = reply.json()["workspace"]
+    return found
+
+
+def project(admin: httpx.Client, workspace_id: int, name: str, **fields: Any) -> dict[str, Any]:
+    reply = admin.post(f"/api/v1/workspaces/{workspace_id}/projects", json={"name": name, **fields})
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()["project"]
+    return found
+
+
+def error_of(reply: httpx.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["error"]
+
+
+def test_masked_secrets_that_come_back_stay_secret(admin: httpx.Client, world: World) -> None:
+    storage = {"type": "s3", "bucket": "b", "access_key": "AK", "secret_key": "SK"}
+    made = workspace(admin, "masked", checkpointStorageConfig=storage)
+    shown = made["checkpointStorageConfig"]
+    admin.patch(f"/api/v1/workspaces/{made['id']}", json={"checkpointStorageConfig": {**shown, "bucket": "c"}})
+
+    async def stored(connection: Connection) -> Any:
+        return await connection.scalar(select(workspaces.c.checkpoint_storage).where(workspaces.c.id == made["id"]))
+
+    assert world.in_database(stored) == {**storage, "bucket": "c"}
+    cleared = admin.patch(f"/api/v1/workspaces/{made['id']}", json={"checkpointStorageConfig": {}}).json()["workspace"]
+    assert cleared.get("checkpointStorageConfig") is None
+
+
+def test_identities_come_in_pairs_and_from_administrators(admin: httpx.Client, user: httpx.Client) -> None:
+    half = {"name": "half", "agentUserGroup": {"agentUid": 5}}
+    assert admin.post("/api/v1/workspaces", json=half).status_code == 400
+    group = {"agentGid": 5, "agentGroup": "g"}
+    assert workspace(admin, "whole", agentUserGroup=group)["agentUserGroup"] == group
+    assert user.post("/api/v1/workspaces", json={"name": "not", "agentUserGroup": group}).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 81])
+def test_names_have_a_length(admin: httpx.Client, name: str) -> None:
+    assert admin.post("/api/v1/workspaces", json={"name": name}).status_code == 400
+
+
+def test_pins_are_everyones_own(admin: httpx.Client, user: httpx.Client) -> None:
+    made = workspace(admin, "pinned")
+    assert made["pinned"] is True
+    path = f"/api/v1/workspaces/{made['id']}"
+    assert user.get(path).json()["workspace"]["pinned"] is False
+    for _ in range(2):
+        assert user.post(f"{path}/pin").status_code == 200
+    assert [one["id"] for one in user.get("/api/v1/workspaces?pinned=true").json()["workspaces"]] == [made["id"]]
+    user.post(f"{path}/unpin")
+    assert user.get("/api/v1/workspaces?pinned=true").json()["workspaces"] == []
+    assert user.post("/api/v1/workspaces/999/pin").status_code == 404
+
+
+def test_lookups_by_name(admin: httpx.Client) -> None:
+    made = workspace(admin, "Look-Up")
+
+    def found(**query: str) -> list[int]:
+        return [one["id"] for one in admin.get("/api/v1/workspaces", params=query).json()["workspaces"]]
+
+    assert found(name="look-up") == found(nameCaseSensitive="Look-Up") == [made["id"]]
+    assert found(nameCaseSensitive="look-up") == found(name="look") == found(name="Look%") == []
+
+
+def test_what_has_experiments_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
+    home = workspace(admin, "busy")
+    inside = project(admin, home["id"], "experiments")
+    ident, _ = rows.experiment()
+
+    async def move(connection: Connection) -> None:
+        row = experiments.update().where(experiments.c.id == ident).values(project_id=inside["id"])
+        await connection.execute(row)
+
+    world.in_database(move)
+    assert admin.get(f"/api/v1/workspaces/{home['id']}").json()["workspace"]["numExperiments"] == 1
+    assert admin.delete(f"/api/v1/workspaces/{home['id']}").json() == {"completed": False}
+    seen = admin.get(f"/api/v1/projects/{inside['id']}").json()["project"]
+    assert (seen["state"], seen["numExperiments"]) == ("WORKSPACE_STATE_DELETING", 1)
+    late = admin.post(f"/api/v1/workspaces/{home['id']}/projects", json={"name": "late"})
+    assert "being deleted" in error_of(late)[1]
+
+
+def test_keys_are_unique_and_found_without_case(admin: httpx.Client) -> None:
+    home = workspace(admin, "keys")
+    first = project(admin, home["id"], "b-a c!", key="ab1")
+    assert first["key"] == "AB1"
+    assert admin.get("/api/v1/projects/key/aB1").json()["project"]["id"] == first["id"]
+    taken = admin.post(f"/api/v1/workspaces/{home['id']}/projects", json={"name": "second", "key": "AB1"})
+    assert taken.status_code == 409
+    wrong = admin.post(f"/api/v1/workspaces/{home['id']}/projects", json={"name": "second", "key": "a-b"})
+    assert wrong.status_code == 400
+    made = project(admin, home["id"], "b-a c!d")
+    assert made["key"].startswith("BAC")
+    assert len(made["key"]) == 5
+
+
+def test_notes_are_added_and_replaced(admin: httpx.Client) -> None:
+    ident = project(admin, workspace(admin, "notes")["id"], "p")["id"]
+    one, two = {"name": "a", "contents": "1"}, {"name": "b", "contents": "2"}
+    assert admin.post(f"/api/v1/projects/{ident}/notes", json=one).json() == {"notes": [one]}
+    assert admin.post(f"/api/v1/projects/{ident}/notes", json=two).json() == {"notes": [one, two]}
+    assert admin.put(f"/api/v1/projects/{ident}/notes", json={"notes": [two]}).json() == {"notes": [two]}
+    assert admin.get(f"/api/v1/projects/{ident}").json()["project"]["notes"] == [two]
+
+
+def test_projects_move(admin: httpx.Client) -> None:
+    here, there = workspace(admin, "here"), workspace(admin, "there")
+    moved = project(admin, here["id"], "same")
+    clash = project(admin, there["id"], "same")
+    path = f"/api/v1/projects/{moved['id']}/move"
+    assert admin.post(path, json={"destinationWorkspaceId": there["id"]}).status_code == 409
+    admin.delete(f"/api/v1/projects/{clash['id']}")
+    assert admin.post(path, json={"destinationWorkspaceId": there["id"]}).status_code == 200
+    listed = admin.get(f"/api/v1/workspaces/{there['id']}/projects").json()["projects"]
+    assert [one["id"] for one in listed] == [moved["id"]]
+    assert admin.post("/api/v1/projects/1/move", json={"destinationWorkspaceId": there["id"]}).status_code == 400
+
+
+def test_archived_parents_come_first(admin: httpx.Client) -> None:
+    home = workspace(admin, "parent")
+    child = project(admin, home["id"], "child")
+    admin.post(f"/api/v1/workspaces/{home['id']}/archive")
+    reply = admin.post(f"/api/v1/projects/{child['id']}/unarchive")
+    assert "first unarchive the workspace" in error_of(reply)[1]
+
+
+def test_an_update_of_the_queue_does_what_it_can(admin: httpx.Client, rows: Rows, world: World) -> None:
+    ident, job = rows.experiment()
+    updates = [
+        {"jobId": job, "priority": 7, "weight": None, "resourcePool": None},
+        {"jobId": "gone", "priority": 7},
+        {"jobId": job, "weight": 0},
+        {"jobId": job, "aheadOf": "x"},
+        {"jobId": job},
+    ]
+    status, text = error_of(admin.post("/api/v1/job-queues", json={"updates": updates}))
+    assert status == 400
+    assert text.startswith("encountered the following errors: job gone not found, weight must be greater than 0, ")
+
+    async def stored(connection: Connection) -> Any:
+        config = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
+        return config["resources"]["priority"], await connection.scalar(
+            select(jobs.c.priority).where(jobs.c.job_id == job)
+        )
+
+    assert world.in_database(stored) == (7, 7)
+
+
+def test_an_experiment_changes_its_pool(admin: httpx.Client, rows: Rows, world: World) -> None:
+    ident, job = rows.experiment()
+    assert admin.post("/api/v1/job-queues", json={"updates": [{"jobId": job, "resourcePool": "cpus"}]}).json() == {}
+
+    async def stored(connection: Connection) -> Any:
+        config = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
+        return config["resources"]["resource_pool"], await connection.scalar(
+            select(jobs.c.pool).where(jobs.c.job_id == job)
+        )
+
+    assert world.in_database(stored) == ("cpus", "cpus")
+
+
+def test_ended_jobs_are_not_found(admin: httpx.Client, rows: Rows) -> None:
+    _, job = rows.experiment(state="COMPLETED")
+    reply = admin.post("/api/v1/job-queues", json={"updates": [{"jobId": job, "priority": 7}]})
+    assert error_of(reply)[1] == f"job {job} not found"
+
+
+def test_queue_statistics_name_every_pool(admin: httpx.Client, rows: Rows) -> None:
+    _, job = rows.experiment()
+    rows.allocation(job_id=job, assigned=False)
+    cpus, gpus = admin.get("/api/v1/job-queues/stats").json()["results"]
+    assert (cpus["resourcePool"], gpus["resourcePool"]) == ("cpus", "gpus")
+    assert gpus["stats"] == {"queuedCount": 1, "scheduledCount": 0}
+    assert gpus["aggregates"][-1].keys() == {"periodStart", "seconds"}
+    assert admin.get("/api/v1/job-queues/stats?resourcePools=nowhere").json() == {"results": []}
+
+
+def test_the_seeds_cannot_go(admin: httpx.Client, world: World) -> None:
+    for path in ("/api/v1/workspaces/1", "/api/v1/projects/1"):
+        assert "immutable" in error_of(admin.delete(path))[1]
+        assert "immutable" in error_of(admin.patch(path, json={"name": "x"}))[1]
+        assert "immutable" in error_of(admin.post(f"{path}/archive"))[1]
+
+    async def left(connection: Connection) -> Any:
+        return await connection.scalar(select(projects.c.state).where(projects.c.id == 1))
+
+    assert world.in_database(left) == ""

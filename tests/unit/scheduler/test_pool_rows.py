@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from services.scheduler.engine.pool_rows import held_of, nodes_of
+
+
+def node(name: str, *devices: Device, **fields: Any) -> NodeCapacity:
+    return NodeCapacity(name=name, devices=devices, **fields)
+
+
+def test_slots_of_foreign_containers_are_not_ours_to_give() -> None:
+    capacity = PoolCapacity(
+        pool="p",
+        backend="kubernetes",
+        max_aux_containers_per_node=3,
+        nodes=(
+            node("a", Device(id="0", container="x"), Device(id="1", container="y", allocation="1.x.1"), Device(id="2")),
+            node("b", Device(id="0"), enabled=False),
+            node("c", Device(id="0"), draining=True),
+            node("d", Device(id="0")),
+        ),
+    )
+    found = {one.name: (one.slots, one.max_aux, one.available) for one in nodes_of(capacity, excluded=["d"])}
+    assert found == {"a": (2, 3, True), "b": (1, 3, False), "c": (1, 3, False), "d": (1, 3, False)}
+
+
+PLACES = [{"node": "a", "slots": 2}, {"node": "b", "slots": 2}]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], (("a", 2), ("b", 2))),
+        ([{"state": "RUNNING", "node": "c"}], (("c", 2), ("b", 2))),
+        ([{"state": "ASSIGNED", "node": ""}, {"state": "RUNNING", "node": "d"}], (("a", 2), ("d", 2))),
+        ([{"state": "TERMINATED", "node": "a"}, {"state": "RUNNING", "node": "b"}], (("b", 2),)),
+    ],
+    ids=["not seen yet", "placed elsewhere", "not placed yet", "one has ended"],
+)
+def test_slots_are_held_where_the_pods_are(pods: list[dict[str, Any]], expected: tuple[tuple[str, int], ...]) -> None:
+    row = {"allocation_id": "x", "job_id": "j", "slots": 4, "num_pods": 2, "places": PLACES, "pods": pods}
+    assert held_of(row).pods == expected

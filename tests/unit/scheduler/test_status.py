@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import asyncio
+
+from libs.telemetry import counter
+from services.scheduler import status
+
+COUNTED = counter("resolute_test_status_total", "Something to see")
+
+
+async def get(port: int, path: str) -> tuple[str, str]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return head.splitlines()[0], body
+
+
+async def test_metrics_and_health() -> None:
+    healthy = True
+    COUNTED.inc()
+    # The port is chosen by the system; nobody but this test needs to know it, so it is read back from the server.
+    server = await asyncio.start_server(status.answering(lambda: healthy), host="127.0.0.1", port=0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        line, body = await get(port, "/metrics")
+        assert line == "HTTP/1.1 200 OK"
+        assert "resolute_test_status_total 1.0" in body
+        assert await get(port, "/health") == ("HTTP/1.1 200 OK", "ok\n")
+        healthy = False
+        assert (await get(port, "/healthz?x"))[0] == "HTTP/1.1 503 Service Unavailable"
+        assert (await get(port, "/else"))[0] == "HTTP/1.1 404 Not Found"
