@@ -74,6 +74,7 @@ async def main(
             hub=Hub(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
             master_log=master_log,
+            checkpoint_roots=settings.checkpoint_roots,
         )
         await stack.enter_async_context(app.sessions.listening(bus))
         await stack.enter_async_context(app.hub.listening(bus))

@@ -86,10 +86,11 @@ async def live_allocations(connection: AsyncConnection, cluster: ClusterConfig) 
         .where(allocations.c.released_at.is_(None), tasks.c.task_type != "CHECKPOINT_GC")
         .order_by(allocations.c.requested_at, allocations.c.allocation_id)
     )
-    return {row.allocation_id: _summary(row, cluster) for row in await connection.execute(query)}
+    return {row.allocation_id: summary(row, cluster) for row in await connection.execute(query)}
 
 
-def _summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
+def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
+    """A row of ``allocations``, with the priority of its job and the proxy ports of its task, as clients see it."""
     pool = cluster.pool(row.pool)
     return AllocationSummary(
         task_id=row.task_id,

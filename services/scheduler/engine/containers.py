@@ -27,6 +27,7 @@ from services.scheduler.engine.transactions import in_transaction
 log = structlog.get_logger()
 
 LOOK_AGAIN_S: Final = 1.0
+_ON_THEIR_WAY: Final = (ExperimentState.DELETING, ExperimentState.STOPPING_KILLED, ExperimentState.STOPPING_ERROR)
 
 
 class ContainerDeletion:
@@ -39,11 +40,11 @@ class ContainerDeletion:
         async with self._db.read() as connection:
             query = select(projects.c.state, projects.c.workspace_id).where(projects.c.id == project_id)
             found = (await connection.execute(query)).first()
-            inside = select(experiments.c.id).where(experiments.c.project_id == project_id).order_by(experiments.c.id)
-            left = list((await connection.execute(inside)).scalars())
+            inside = select(experiments.c.id, experiments.c.state).where(experiments.c.project_id == project_id)
+            left = list(await connection.execute(inside.order_by(experiments.c.id)))
         if found is None or found.state != "DELETING":
             return None
-        for experiment in left:
+        for experiment in (row.id for row in left if row.state not in _ON_THEIR_WAY):
             await in_transaction(self._db, lambda connection, ident=experiment: _doom(connection, ident))  # type: ignore[misc]
         if left:
             return LOOK_AGAIN_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import distinct_on
@@ -131,8 +132,8 @@ class Run:
             if trial.state != self._states[trial.id]:
                 self.out.announce(self._trial_changed(trial))
         if (self.experiment.state, self.experiment.progress) != self._was:
-            what = "state" if self.experiment.state != self._was[0] else "progress"
-            self.out.announce(experiment_changed(self.experiment, what))
+            moved = self.experiment.state != self._was[0]
+            self.out.announce(experiment_changed(self.experiment, "state" if moved else "progress"))
         await self._experiment.write(self.connection)
         await self._trials.write(self.connection)
         await self._allocations.write(self.connection)
@@ -155,10 +156,10 @@ class Run:
         )
 
 
-def experiment_changed(row: ExperimentRow, what: str) -> ExperimentChanged:
+def experiment_changed(row: ExperimentRow, what: Literal["state", "progress", "deleted"]) -> ExperimentChanged:
     return ExperimentChanged(
         experiment_id=row.id,
-        what=what,  # type: ignore[arg-type]  # callers pass literals
+        what=what,
         state=row.state,
         name=str(row.config.get("name", "")),
         job_id=row.job_id,

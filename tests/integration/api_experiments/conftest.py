@@ -32,41 +32,11 @@ from services.api.capacity import CapacityView
 from services.api.http.application import build_application
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
-from services.api.routes import (
-    auth,
-    checkpoints,
-    cluster,
-    experiment_actions,
-    experiments,
-    metrics,
-    model_definitions,
-    projects,
-    searches,
-    trials,
-    users,
-    workspaces,
-)
-from services.api.routes.unimplemented import unimplemented
+from services.api.routes.table import all_routes
 from services.api.waits.hub import Hub
 from tests.harness import NatsServer
 from tests.harness.containers import ContainerNats
 from tests.integration.api_experiments.rows import Rows
-
-MODULES = (
-    auth,
-    checkpoints,
-    cluster,
-    experiment_actions,
-    experiments,
-    metrics,
-    model_definitions,
-    projects,
-    searches,
-    trials,
-    users,
-    workspaces,
-)
-"""Those of experiments, and what the client asks on the way to them."""
 
 
 @dataclass
@@ -155,10 +125,7 @@ async def api(
 @asynccontextmanager
 async def serving(app: App) -> AsyncIterator[str]:
     """The address of the api, in the loop of the test."""
-    routes = [route for module in MODULES for route in module.ROUTES]
-    application = build_application(
-        [*routes, *unimplemented(routes)], app, app.sessions.authenticate, registry=CollectorRegistry()
-    )
+    application = build_application(all_routes(), app, app.sessions.authenticate, registry=CollectorRegistry())
     server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

@@ -1,0 +1,223 @@
+"""Everything that is known of one allocation, kept up to date by what the watches say. No I/O; time is passed in.
+
+What ``determined-container`` does decides. When a pod ends badly, or somebody deletes it, the others have to end too,
+and how that pod ended has to be written down where it outlives the pod: both is one patch of the Job (``Outcome``).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from libs.events.observations import FailureKind, PodSeen
+from services.launcher.backends.kubernetes.objects import Job, Pod
+from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
+from services.launcher.backends.kubernetes.observe.pods import (
+    DELETED,
+    Cause,
+    disruption_of,
+    end_of,
+    phase_of,
+    seen,
+    trouble_of,
+)
+from services.launcher.backends.kubernetes.observe.times import unix_s
+
+OVERDUE_S = 30.0
+"""How long after its time a pod that is being deleted may still be there, before its node is taken for dead."""
+_TRANSIENT = ("PreemptionByScheduler", "EvictionByEvictionAPI", "DeletionByTaintManager", "DeletionByPodGC")
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """Why an allocation was ended before all of its pods had ended by themselves."""
+
+    reason: str
+    """What the other pods are told to have ended of."""
+    pods: tuple[PodSeen, ...] = ()
+    """Those that ended by themselves and badly."""
+    failure: FailureKind = ""
+    """Of the allocation as a whole."""
+    message: str = ""
+
+
+class StopAsked(Struct, frozen=True, kw_only=True):
+    ordered: bool
+    was_whole: bool
+    """No pod had ended by itself then."""
+    deadline: float
+    """Unix time after which what is left may be killed."""
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """Why nothing was created, or nothing of it is left."""
+
+    message: str
+    withdrawn: bool = False
+    """It was not needed any more, before its turn had come."""
+
+
+class Run:
+    def __init__(
+        self, *, allocation: str, task: str, pool: str, job_name: str, num_pods: int, slots_per_pod: int = 0
+    ) -> None:
+        self.allocation = allocation
+        self.task = task
+        self.pool = pool
+        self.job_name = job_name
+        self.num_pods = num_pods
+        self.slots_per_pod = slots_per_pod
+        self.stage: Literal["queued", "creating", "created"] = "created"
+        self.refusal: Refusal | None = None
+        self.job: Job | None = None
+        self.job_vanished = False
+        """It was there, and is not any more."""
+        self.settled = False
+        """The pods were listed after the Job had finished, so nothing about their ends is still on its way."""
+        self.pods: dict[str, Pod] = {}
+        self.ended: dict[str, PodSeen] = {}
+        """Pods that are gone."""
+        self.marked: dict[str, Cause] = {}
+        """Pods of which it is known why they end, before they do."""
+        self.asked: dict[str, str] = {}
+        """Pods that had not ended when the end was asked of them, and why it was."""
+        self.outcome: Outcome | None = None
+        self.outcome_saved = False
+        self.is_fragment = False
+        """A launcher before us was killed while it made the objects: what there is goes, to be made anew."""
+        self.stop: StopAsked | None = None
+        self.quota_blocked = False
+        self.create_failure: tuple[str, float] | None = None
+        """What the Job controller said last when it could not make a pod, and since when it has said that."""
+        self.troubles: dict[str, float] = {}
+        """Pods that cannot start, and since when."""
+
+    @property
+    def end_reason(self) -> str:
+        """Why we have asked what is left to end; empty while we have not."""
+        if self.stop is not None:
+            return "stopped by order" if self.stop.ordered else "order withdrawn"
+        return self.outcome.reason if self.outcome is not None else ""
+
+    @property
+    def is_asked_to_end(self) -> bool:
+        return self.stop is not None or self.outcome is not None
+
+    def saw_job(self, job: Job) -> None:
+        self.job = job
+        self.job_vanished = False
+        self.num_pods = job.spec.completions or self.num_pods
+
+    def lost_job(self) -> None:
+        self.job_vanished = self.job_vanished or self.job is not None
+        self.job = None
+
+    def saw_pod(self, pod: Pod, *, now: float, lost: LostNodes) -> None:
+        name = pod.metadata.name
+        before = self.pods.get(name)
+        self.pods[name] = pod
+        self.ended.pop(name, None)  # a launcher before us wrote down why it ends; it is not gone yet
+        self.create_failure = None
+        self.quota_blocked = False
+        if end_of(pod) is None:
+            if pod.metadata.deletion_timestamp is not None and (before is None or not _is_deleted(before)):
+                self._notice_deletion(pod, lost)
+            self._notice_trouble(pod, now)
+        if trouble_of(pod) is None:
+            self.troubles.pop(name, None)
+
+    def lost_pod(self, pod: Pod, *, now: float, lost: LostNodes) -> None:
+        """``pod`` is what was seen of it last."""
+        self.saw_pod(pod, now=now, lost=lost)
+        name = pod.metadata.name
+        cause = self.cause_of(pod, now=now, lost=lost) or self._cause_of_vanished(pod, lost)
+        del self.pods[name]
+        self.troubles.pop(name, None)
+        self.ended[name] = seen(pod, cause)
+
+    def ask_to_end(self) -> None:
+        """Remember who has not ended by itself. To be called when ``stop`` or ``outcome`` was set."""
+        for name, pod in self.pods.items():
+            if end_of(pod) is None and name not in self.marked:
+                self.asked.setdefault(name, self.end_reason)
+
+    def cause_of(self, pod: Pod, *, now: float, lost: LostNodes) -> Cause | None:
+        """Why the pod has ended, or None while it has not."""
+        name = pod.metadata.name
+        end = end_of(pod)
+        if end is None and not self.is_beyond_reach(pod, now=now, lost=lost):
+            return None
+        if name in self.marked:
+            return self.marked[name]
+        if end is None:
+            words = lost.words(pod.spec.node_name) or "its node does not confirm that the pod has ended"
+            return Cause(failure="NODE_LOST", message=words)
+        if name in self.asked and end.exit_code:
+            return Cause(exit_code=end.exit_code, failure="DELETED", message=self.asked[name])
+        return end
+
+    def is_beyond_reach(self, pod: Pod, *, now: float, lost: LostNodes) -> bool:
+        """Whether the pod is being deleted, and nobody will ever tell that it is over."""
+        deadline = unix_s(pod.metadata.deletion_timestamp)
+        if deadline is None:
+            return False
+        return lost.words(pod.spec.node_name) != "" or now > deadline + OVERDUE_S
+
+    def first_failure(self, *, now: float, lost: LostNodes) -> str | None:
+        """Name of a pod that has ended badly, or is bound to."""
+        for name, ended in sorted(self.ended.items()):
+            if ended.failure:
+                return name
+        for name, pod in sorted(self.pods.items()):
+            cause = self.marked.get(name) or self.cause_of(pod, now=now, lost=lost)
+            if cause is not None and cause.failure:
+                return name
+        return None
+
+    def _notice_deletion(self, pod: Pod, lost: LostNodes) -> None:
+        """Somebody wants this pod to end: we, the Job controller after another pod failed, or somebody else."""
+        name = pod.metadata.name
+        if name in self.marked:
+            return
+        if self.is_asked_to_end:
+            self.asked.setdefault(name, self.end_reason)
+        elif self.job is None or self.job.metadata.deletion_timestamp is not None:
+            self.marked[name] = Cause(failure="DELETED", message="job was deleted")
+        elif self._has_failed_pod():
+            self.asked.setdefault(name, "ended because another pod of the allocation failed")
+        else:
+            self.marked[name] = _deleted_by_somebody(pod, lost)
+
+    def _has_failed_pod(self) -> bool:
+        ends = (end_of(pod) for pod in self.pods.values())
+        return any(pod.failure for pod in self.ended.values()) or any(end and end.failure for end in ends)
+
+    def _notice_trouble(self, pod: Pod, now: float) -> None:
+        if trouble_of(pod) is not None:
+            self.troubles.setdefault(pod.metadata.name, now)
+
+    def _cause_of_vanished(self, pod: Pod, lost: LostNodes) -> Cause:
+        name = pod.metadata.name
+        if name in self.marked:
+            return self.marked[name]
+        if name in self.asked or self.is_asked_to_end:
+            return Cause(failure="DELETED", message=self.asked.get(name, self.end_reason))
+        if words := lost.words(pod.spec.node_name):
+            return Cause(failure="NODE_LOST", message=words)
+        return Cause(failure="DELETED", message=f"pod {name} deleted")
+
+
+def _is_deleted(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def _deleted_by_somebody(pod: Pod, lost: LostNodes) -> Cause:
+    if words := lost.words(pod.spec.node_name):
+        return Cause(failure="NODE_LOST", message=words)
+    is_transient = any(
+        condition.type == "DisruptionTarget" and condition.reason in _TRANSIENT for condition in pod.status.conditions
+    )
+    words = disruption_of(pod) or DELETED
+    never_ran = phase_of(pod) in ("ASSIGNED", "PULLING")
+    kind: FailureKind = "NODE_LOST" if is_transient and not never_ran else "ABORTED" if is_transient else "DELETED"
+    return Cause(failure=kind, message=words)

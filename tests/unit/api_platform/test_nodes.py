@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import msgspec
+
+from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
+from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from services.api.queries.nodes import agents
+from services.api.queries.pools import wire_pool
+from services.api.wire.agents import ContainerState
+from services.api.wire.pools import FittingPolicy, PoolType, QueueStats, SchedulerType
+
+
+def node(name: str, *holders: str | None, aux: tuple[str, ...] = (), **fields: object) -> NodeCapacity:
+    """A node with one slot per holder; ``job:pod`` is one of ours, anything else somebody else's."""
+    devices = []
+    for number, holder in enumerate(holders):
+        allocation, _, pod = (holder or "").rpartition(":")
+        devices.append(Device(id=f"{number:03}", allocation=allocation or None, container=pod or None))
+    return msgspec.structs.replace(NodeCapacity(name=name, devices=tuple(devices), aux_containers=aux), **fields)
+
+
+def pool(name: str, *nodes: NodeCapacity) -> PoolCapacity:
+    return PoolCapacity(pool=name, backend="kubernetes", nodes=nodes, slot_type="cuda", max_slots_per_pod=8)
+
+
+def test_a_node_of_two_pools_is_shown_once() -> None:
+    one = node("n", "7.1:pod", None)
+    other = node("n", None, "8.1:pod2")
+    (agent,) = agents([pool("a", one), pool("b", other)], {}, {"pod": ContainerState.PULLING})
+    assert agent.resource_pools == ["a", "b"]
+    assert [slot.container and slot.container.id for slot in agent.slots.values()] == ["pod", "pod2"]
+    assert agent.containers["pod"].state is ContainerState.PULLING
+    assert agent.containers["pod2"].state is ContainerState.RUNNING, "what nobody has seen yet holds its slot anyway"
+
+
+def test_a_pod_with_many_slots_is_one_container() -> None:
+    (agent,) = agents([pool("a", node("n", "7.1:pod", "7.1:pod", None, aux=("9.1",)))], {}, {})
+    assert list(agent.containers) == ["9.1", "pod"]
+    assert [device.id for device in agent.containers["pod"].devices] == [0, 1]
+    stats = agent.slot_stats.type_stats["TYPE_CPU"]
+    assert (stats.total, stats.disabled, stats.draining, stats.states) == (3, 0, 0, {"STATE_RUNNING": 2})
+
+
+def test_disabled_nodes_say_whether_they_drain() -> None:
+    nodes = pool("a", node("drains", None), node("free", None), node("gone", None), node("off", None, enabled=False))
+    drains, free, gone, off = agents([nodes], {"drains": True, "gone": False}, {})
+    assert [(one.enabled, one.draining) for one in (drains, free, gone, off)] == [
+        (False, True),
+        (True, False),
+        (False, False),
+        (False, False),
+    ]
+    assert gone.slot_stats.type_stats["TYPE_CPU"].disabled == 1
+
+
+CLUSTER = ClusterConfig(
+    resource_manager=ResourceManagerConfig(
+        type="kubernetes", default_compute_resource_pool="a", default_aux_resource_pool="a", max_slots_per_pod=4
+    ),
+    resource_pools=(
+        PoolConfig(pool_name="a", max_aux_containers_per_agent=10),
+        PoolConfig(pool_name="b", scheduler=SchedulerConfig(type="fair_share")),
+    ),
+)
+
+
+def test_a_pool_counts_what_can_be_scheduled_and_what_is() -> None:
+    capacity = pool(
+        "a", node("n1", "7.1:pod", "stranger", None, aux=("9.1", "9.2")), node("n2", None), node("n3", None, None)
+    )
+    seen = wire_pool(CLUSTER.resource_pools[0], CLUSTER, capacity, {"n3": True}, QueueStats(queued_count=3))
+    assert (seen.num_agents, seen.slots_available, seen.slots_used) == (3, 4, 1)
+    assert (seen.aux_container_capacity, seen.aux_containers_running) == (30, 2)
+    assert (seen.type, seen.scheduler_type) == (PoolType.K8S, SchedulerType.PRIORITY)
+    assert seen.scheduler_fitting_policy is FittingPolicy.KUBERNETES
+    assert seen.slots_per_agent == 4
+    assert seen.default_compute_pool
+    assert seen.default_aux_pool
+
+
+def test_a_pool_that_nobody_has_seen_is_empty() -> None:
+    seen = wire_pool(CLUSTER.resource_pools[1], CLUSTER, None, {}, QueueStats())
+    assert (seen.num_agents, seen.slots_available, seen.aux_container_capacity) == (0, 0, 0)
+    assert seen.scheduler_type is SchedulerType.FAIR_SHARE
+    assert b'"details":{}' in msgspec.json.encode(seen)

@@ -1,0 +1,41 @@
+"""What may be shown, and what may not."""
+
+from __future__ import annotations
+
+from libs.cluster.config import ClusterConfig, PoolConfig, SecurityConfig, TaskContainerDefaults
+from services.api.queries.master_config import MASK, shown_config
+from services.api.queries.workspaces import masked, unmasked
+
+
+def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:
+    defaults = TaskContainerDefaults(
+        registry_auth={"username": "me", "password": "P", "identitytoken": "T"},
+        cpu_pod_spec={"spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]}]}},
+    )
+    config = ClusterConfig(
+        security=SecurityConfig(initial_user_password="I"),
+        resource_pools=(PoolConfig(pool_name="default", task_container_defaults=defaults),),
+        checkpoint_storage={"type": "azure", "container": "c", "connection_string": "S"},
+    )
+    shown = shown_config(config, log_level="info")
+    assert shown["security"]["initial_user_password"] == MASK
+    (pool,) = shown["resource_pools"]
+    assert pool["task_container_defaults"]["registry_auth"] == {
+        "username": "me",
+        "password": MASK,
+        "identitytoken": MASK,
+    }
+    assert pool["task_container_defaults"]["cpu_pod_spec"] == defaults.cpu_pod_spec
+    assert shown["checkpoint_storage"] == {"type": "azure", "container": "c", "connection_string": MASK}
+    assert shown["log"] == {"level": "info"}
+
+
+def test_secrets_that_are_not_set_are_seen_not_to_be() -> None:
+    assert shown_config(ClusterConfig(), log_level="info")["security"]["initial_user_password"] == ""
+
+
+def test_masking_storage_can_be_undone_with_what_was_there() -> None:
+    storage = {"type": "s3", "bucket": "b", "access_key": "A", "secret_key": "S"}
+    assert masked(storage) == {**storage, "access_key": MASK, "secret_key": MASK}
+    assert unmasked({**masked(storage), "secret_key": "new"}, storage) == {**storage, "secret_key": "new"}
+    assert unmasked({"type": "s3", "secret_key": MASK}, None) == {"type": "s3", "secret_key": None}
