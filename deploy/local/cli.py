@@ -192,9 +192,9 @@ async def _print_events(url: str, subject: str) -> None:
         line = f"{message.subject} {message.data.decode(errors='replace')}"
         print(line[:width] if width else line, flush=True)
 
-    async with connect_bus(BusSettings(url=url, name="resolute-events", manage_streams=False)) as bus:
-        async with bus.subscribe(subject, show):
-            await asyncio.Event().wait()
+    settings = BusSettings(url=url, name="resolute-events", manage_streams=False)
+    async with connect_bus(settings) as bus, bus.subscribe(subject, show):
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ HEALTHY_AFTER_S: Final = 20.0
 
 
 def start_time(pid: int) -> str | None:
-    """When a process started, in ticks since boot: with the pid it names one process for good. None: no such process."""
+    """When a process started, in ticks since boot: with the pid it names one process for good. None: there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A multilayer perceptron in numpy: one hidden layer, softmax, momentum. Small enough to train in seconds on one core."""
+"""A multilayer perceptron in numpy: one hidden layer, softmax, momentum. Trains in seconds on one core."""
 
 from __future__ import annotations
 

@@ -25,9 +25,7 @@ def main() -> None:
     info = det.get_cluster_info()
     assert info is not None, "this script runs as a trial: det e create search.yaml ."
     # Neither torch nor TensorFlow is needed here, so nobody writes TensorBoard files for us.
-    with core.init(
-        distributed=distributed_context(info), tensorboard_mode=core.TensorboardMode.MANUAL
-    ) as context:
+    with core.init(distributed=distributed_context(info), tensorboard_mode=core.TensorboardMode.MANUAL) as context:
         train(context, info.trial.hparams, seed=info.trial.trial_seed, latest=info.latest_checkpoint)
 
 
@@ -69,7 +67,9 @@ def train(context: core.Context, hparams: dict[str, Any], *, seed: int, latest: 
 
         validation_loss, accuracy = network.evaluate(validation.images, validation.labels)
         if chief:
-            report(context, hparams, progress, float(np.mean(losses)), validation_loss, accuracy)
+            report_epoch(
+                context, hparams, progress, losses=(float(np.mean(losses)), validation_loss), accuracy=accuracy
+            )
         losses.clear()
         # Every process must see the same answer, so all of them ask.
         if context.preempt.should_preempt():
@@ -92,14 +92,16 @@ def step(
     return loss
 
 
-def report(
+def report_epoch(
     context: core.Context,
     hparams: dict[str, Any],
     progress: checkpoint.Progress,
-    loss: float,
-    validation_loss: float,
+    *,
+    losses: tuple[float, float],
     accuracy: float,
 ) -> None:
+    """``losses`` are those of training and validation."""
+    loss, validation_loss = losses
     context.train.report_training_metrics(progress.steps, {"loss": loss, "epochs": progress.epoch})
     context.train.report_validation_metrics(
         progress.steps, {"loss": validation_loss, "accuracy": accuracy, "epochs": progress.epoch}

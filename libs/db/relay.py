@@ -51,7 +51,7 @@ async def _relay_while_connected(url: str, bus: Publisher) -> None:
         url, timeout=10, server_settings={"application_name": "resolute-relay", "tcp_keepalives_idle": "10"}
     )
     try:
-        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", RELAY_LOCK):
+        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", RELAY_LOCK):  # noqa: ASYNC110
             await asyncio.sleep(_RETRY_S)
         log.info("outbox.relaying")
         # Ids start anew with every database, so they are told apart by the cluster they belong to.

@@ -1,7 +1,7 @@
 """Orders: the state the scheduler wants one allocation to be in; the launcher of its pool makes it so.
 
 An order is a value in the KV bucket ``ORDERS``, not a message: a launcher that was away reads what is there now.
-The order says what the task *is*; environment, files and manifests are made of it in the launcher, for all backends alike.
+The order says what the task *is*; environment, files and manifests are made of it in the launcher, for all backends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metric reports per second through the api, against one-row inserts of the same rows, each with a commit of its own."""
+"""Metric reports per second through the api, against one-row inserts of the same rows with a commit each."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ async def insert_trials(url: str, count: int) -> list[BenchTrial]:
     try:
         config = '{"searcher": {"name": "single", "metric": "loss", "smaller_is_better": true}}'
         experiment = await connection.fetchval(
-            "INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time, end_time)"
-            " VALUES ('COMPLETED', $1::jsonb, '', 2, 1, $2, now(), now()) RETURNING id",
+            "INSERT INTO experiments"
+            " (state, config, original_config, owner_id, project_id, job_id, start_time, end_time) VALUES ('COMPLETED', $1::jsonb, '', 2, 1, $2, now(), now()) RETURNING id",
             config,
             new_uuid(),
         )
@@ -46,9 +46,7 @@ async def _insert_trial(connection: asyncpg.Connection, experiment: int) -> Benc
     await connection.execute(
         "INSERT INTO tasks (task_id, task_type, owner_id, start_time) VALUES ($1, 'TRIAL', 2, now())", task
     )
-    await connection.execute(
-        "INSERT INTO trial_tasks (trial_id, position, task_id) VALUES ($1, 0, $2)", trial, task
-    )
+    await connection.execute("INSERT INTO trial_tasks (trial_id, position, task_id) VALUES ($1, 0, $2)", trial, task)
     await connection.execute(
         "INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, state, requested_at, released_at,"
         " settled) VALUES ($1, $2, '', 'bench', 'default', 0, 'TERMINATED', now(), now(), true)",

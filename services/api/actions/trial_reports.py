@@ -73,7 +73,9 @@ async def report_progress(connection: AsyncConnection, trial_id: int, progress: 
     )
 
 
-async def _tell_progress(connection: AsyncConnection, experiment: Row[Any, Any, Any], trial_id: int, value: float) -> None:
+async def _tell_progress(
+    connection: AsyncConnection, experiment: Row[Any, Any, Any], trial_id: int, value: float
+) -> None:
     unheard = (
         update(searcher_events)
         .where(

@@ -18,7 +18,7 @@ Body = TypeVar("Body")
 Result = TypeVar("Result")
 
 
-class ClientGone(Exception):  # noqa: N818  (an event, not an error)
+class ClientGone(Exception):
     """The client closed the connection before its answer was complete; nobody is left to be told anything."""
 
 

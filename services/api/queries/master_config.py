@@ -39,6 +39,6 @@ def _masked(value: Any) -> Any:
             key: MASK if key in _SECRETS and item and isinstance(item, str) else _masked(item)
             for key, item in value.items()
         }
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_masked(item) for item in value]
     return value

@@ -6,6 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
+import structlog
+
 from libs.errors import InvalidRequest
 from libs.telemetry import LogLevel as OwnLevel
 from libs.telemetry import set_log_level
@@ -31,6 +33,8 @@ from services.api.wire.master import (
 )
 
 LOG_BATCH: Final = 500
+
+log = structlog.get_logger(__name__)
 
 _LEVELS: Final[dict[LogLevel, OwnLevel]] = {
     LogLevel.TRACE: "debug",
@@ -88,6 +92,7 @@ async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
     if not isinstance(wanted, LogLevel) or wanted not in _LEVELS:
         raise InvalidRequest("config.log.level: a level is required, such as LOG_LEVEL_INFO")
     set_log_level(_LEVELS[wanted])
+    log.info("log.level_set", level=_LEVELS[wanted], by=call.principal.username)
     return Empty()
 
 

@@ -175,6 +175,7 @@ async def test_owners_are_told_once_when_it_takes_long(db: Database, bus: Bus, c
         ]
         assert len(said) == 1
         await join(api, run, peers=3)
+        api.app.hub.notify_all()
         assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200]
 
 

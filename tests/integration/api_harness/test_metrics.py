@@ -263,6 +263,34 @@ async def test_many_reports_at_once_share_commits_and_lose_nothing(db: Database,
         assert (trial.total_batches, trial.searcher_metric_value) == (10, 5)
 
 
+async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database, bus: Bus, clock: FakeClock) -> None:
+    run = await new_run(db)
+    async with (
+        replica(db, bus, clock) as one,
+        replica(db, bus, clock) as other,
+        one.client(headers=run.headers) as first,
+        other.client(headers=run.headers) as second,
+    ):
+        for step in range(1, 5):
+            for client in (first, first, second):
+                await accepted(client, run, f"g{step % 2}", step, loss=step)  # the second is a repetition
+            await accepted(second, run, "g0", 10 * step, loss=1)
+        await set_trial(db, run.trial, runner_state="training")
+        await accepted(first, run, "g0", 50, loss=7)
+        await accepted(first, run, "g0", 60, loss=8)
+        await set_trial(db, run.trial, run_id=2)
+        assert (await report(first, run, "g0", 70, loss=9)).status_code == 400
+        await accepted(first, run, "g0", 55, run_id=2, loss=10)
+    trial = await row_of(db, trials, id=run.trial)
+    live = await stored(db, run, archived=False)
+    for group in ("g0", "g1"):
+        losses = [row.metrics["avg_metrics"]["loss"] for row in live if row.metric_group == group]
+        loss = trial.summary_metrics[group]["loss"]
+        assert (loss["count"], loss["sum"], loss["max"]) == (len(losses), sum(losses), max(losses))
+    assert trial.total_batches == 55
+    assert trial.summary_metrics["g0"]["loss"]["last"] == 10
+
+
 async def test_reports_of_one_trial_at_once_are_taken_one_after_the_other(
     db: Database, client: httpx.AsyncClient, run: Run
 ) -> None:

@@ -52,8 +52,9 @@ def test_masters_log_is_followed(api: ApiProcess, admin: httpx.Client) -> None:
     with admin.stream("GET", "/api/v1/master/logs?follow=true&offset=-1", timeout=20) as reply:
         lines = reply.iter_lines()
         assert "logEntry" in next(lines)
-        httpx.get(f"{api.url}/api/v1/me", headers={"Authorization": "Bearer x"})
-        admin.patch("/api/v1/master/config", json={"config": {}, "fieldMask": {"paths": ["db.password"]}})
+        change = {"config": {"log": {"level": "LOG_LEVEL_INFO"}}, "fieldMask": {"paths": ["log.level"]}}
+        assert admin.patch("/api/v1/master/config", json=change).status_code == 200
+        assert "log.level_set level=info" in next(line for line in lines if "log.level_set" in line)
 
 
 def test_a_killed_api_comes_back_with_everybody_logged_in(world: World) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import insert, update
 
 from libs.clock import SystemClock
 from libs.db.engine import Connection
+from libs.db.outbox import announce
 from libs.db.tables.users import allocation_sessions, user_sessions, users
 from libs.events.changes import AllocationChanged
 from libs.tokens import digest, new_token
@@ -127,8 +128,6 @@ def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World)
     assert logout.json()["error"]["error"] == "cannot manually logout of an allocation session"
 
     async def end(connection: Connection) -> None:
-        from libs.db.outbox import announce
-
         mine = allocation_sessions.c.allocation_id == allocation
         await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=SystemClock().now()))
         await announce(connection, AllocationChanged(allocation_id=allocation, task_id="7.a-b", what="ended"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -116,8 +117,6 @@ def test_tokens_for_scripts(det: Det, other: Det) -> None:
 
 
 def _token_in(path: Path) -> str:
-    import json
-
     (master,) = json.loads(path.read_text())["masters"].values()
     token: str = next(iter(master["tokens"].values()))
     return token

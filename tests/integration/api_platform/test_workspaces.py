@@ -160,7 +160,7 @@ def test_an_update_of_the_queue_does_what_it_can(admin: httpx.Client, rows: Rows
     assert text.startswith("encountered the following errors: job gone not found, weight must be greater than 0, ")
 
     async def stored(connection: Connection) -> Any:
-        config = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
+        config: Any = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
         return config["resources"]["priority"], await connection.scalar(
             select(jobs.c.priority).where(jobs.c.job_id == job)
         )
@@ -173,7 +173,7 @@ def test_an_experiment_changes_its_pool(admin: httpx.Client, rows: Rows, world: 
     assert admin.post("/api/v1/job-queues", json={"updates": [{"jobId": job, "resourcePool": "cpus"}]}).json() == {}
 
     async def stored(connection: Connection) -> Any:
-        config = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
+        config: Any = await connection.scalar(select(experiments.c.config).where(experiments.c.id == ident))
         return config["resources"]["resource_pool"], await connection.scalar(
             select(jobs.c.pool).where(jobs.c.job_id == job)
         )

@@ -56,9 +56,9 @@ class World:
         """The result of ``work`` in one transaction."""
 
         async def run() -> Any:
-            async with connect_database(DatabaseSettings(url=self.database_url, pool_size=1)) as db:
-                async with db.transaction() as connection:
-                    return await work(connection)
+            settings = DatabaseSettings(url=self.database_url, pool_size=1)
+            async with connect_database(settings) as db, db.transaction() as connection:
+                return await work(connection)
 
         return self.run_async(run())
 
