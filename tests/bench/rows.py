@@ -25,7 +25,8 @@ async def insert_trials(url: str, count: int) -> list[BenchTrial]:
         config = '{"searcher": {"name": "single", "metric": "loss", "smaller_is_better": true}}'
         experiment = await connection.fetchval(
             "INSERT INTO experiments"
-            " (state, config, original_config, owner_id, project_id, job_id, start_time, end_time) VALUES ('COMPLETED', $1::jsonb, '', 2, 1, $2, now(), now()) RETURNING id",
+            " (state, config, original_config, owner_id, project_id, job_id, start_time, end_time)"
+            " VALUES ('COMPLETED', $1::jsonb, '', 2, 1, $2, now(), now()) RETURNING id",
             config,
             new_uuid(),
         )

@@ -58,7 +58,7 @@ def batch_of(event: Event, text: str, *, task: str, allocation: str) -> LogBatch
         task=task,
         allocation=allocation,
         at_s=created_s,
-        number=line_number(created_s, f"{event.metadata.uid}/{text}"),
+        number=line_number(created_s, f"{event.metadata.uid}/{event.message}"),
         level="WARNING" if event.type == "Warning" else "INFO",
     )
 

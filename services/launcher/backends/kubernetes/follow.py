@@ -1,0 +1,169 @@
+"""List, then watch: everything that happens to a kind of object, without asking again and again.
+
+The server may end a watch at any time, and forgets versions (410): then the list is read again, and what is not in it
+any more has been deleted meanwhile. Bookmarks keep the version fresh where little happens. Failures back off with
+jitter. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+import structlog
+
+from libs.errors import Unavailable
+from libs.telemetry import counter
+from services.launcher.backends.kubernetes.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.objects import (
+    Bookmark,
+    ListOf,
+    WatchEvent,
+    WatchFailure,
+    WatchKind,
+)
+
+log = structlog.get_logger()
+
+RELISTS: Final = counter("resolute_launcher_kubernetes_lists_total", "Times a kind of object was listed", "what")
+
+PAGE: Final = 500
+WATCH_S: Final = (240.0, 420.0)
+"""How long a watch is asked to last: between these, so that watches do not all end at once."""
+FIRST_PAUSE_S: Final = 0.2
+LAST_PAUSE_S: Final = 30.0
+_GONE: Final = 410
+
+
+class HasMeta(Protocol):
+    @property
+    def metadata(self) -> Any: ...
+
+
+O = TypeVar("O", bound=HasMeta)  # noqa: E741  an object
+
+
+class Listener(Protocol[O]):
+    """What wants to know; called in the order in which things happened."""
+
+    def saw(self, item: O) -> None: ...
+
+    def lost(self, item: O) -> None:
+        """``item`` is the last that was seen of it."""
+        ...
+
+
+class Follow(Generic[O]):
+    """Keeps ``items`` (by name) as the server has them, and tells the listener of every change.
+
+    query  selectors of list and watch
+    path   of the collection
+    """
+
+    def __init__(
+        self, api: KubeApi, *, what: str, path: str, kind: type[O], listener: Listener[O], query: Mapping[str, str]
+    ) -> None:
+        self._api = api
+        self._what = what
+        self._path = path
+        self._query = dict(query)
+        self._listener = listener
+        # The names of types are made at run time here, which a type checker cannot follow.
+        self._list: msgspec.json.Decoder[ListOf[O]] = msgspec.json.Decoder(ListOf[kind])  # type: ignore[valid-type]
+        self._event: msgspec.json.Decoder[WatchEvent[O]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type]
+        self._kind: msgspec.json.Decoder[WatchKind] = msgspec.json.Decoder(WatchKind)
+        self._version = ""
+        self.items: dict[str, O] = {}
+        self.synced = asyncio.Event()
+        """The list was read at least once."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                if not self._version:
+                    await self.read_list()
+                await self._watch()
+                pause_s = FIRST_PAUSE_S
+            except Refused as error:
+                if error.code != _GONE:
+                    log.error("kubernetes.watch_refused", what=self._what, error=str(error))
+                    await asyncio.sleep(self._jittered(pause_s))
+                    pause_s = min(pause_s * 2, LAST_PAUSE_S)
+                self._version = ""
+            except Unavailable as error:
+                log.warning("kubernetes.watch_lost", what=self._what, error=str(error))
+                await asyncio.sleep(self._jittered(pause_s))
+                pause_s = min(pause_s * 2, LAST_PAUSE_S)
+
+    async def read_list(self) -> None:
+        """Read everything, page by page, and tell of what changed since it was read last. Raises Refused, Unavailable."""
+        RELISTS.labels(self._what).inc()
+        version, found = "", set[str]()
+        query = {**self._query, "limit": str(PAGE)}
+        while True:
+            page = self._list.decode(await self._api.request("GET", self._path, query=query))
+            for item in page.items or ():
+                found.add(self._key(item))
+                self._take_in(item)
+            version = page.metadata.resource_version
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        for name in self.items.keys() - found:
+            self._let_go(self.items[name])
+        self._version = version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        query = {**self._query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
+        async with self._api.watch(self._path, query, timeout_s=random.uniform(*WATCH_S)) as lines:  # noqa: S311
+            async for line in lines:
+                self._hear(line)
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            self._hear_event(line)
+        except msgspec.DecodeError as error:
+            # A line that was torn, or an object that is not as documented: the list tells what it was about.
+            raise Unavailable(f"a watch sent what cannot be read: {error}") from error
+
+    def _hear_event(self, line: bytes) -> None:
+        kind = self._kind.decode(line).type
+        if kind == "BOOKMARK":
+            self._version = msgspec.json.decode(line, type=Bookmark).object.metadata.resource_version
+        elif kind == "ERROR":
+            status = msgspec.json.decode(line, type=WatchFailure).object
+            raise Refused(status.code, status.reason, status.message)
+        else:
+            event = self._event.decode(line)
+            self._version = event.object.metadata.resource_version
+            if kind == "DELETED":
+                self._let_go(event.object)
+            else:
+                self._take_in(event.object)
+
+    def _take_in(self, item: O) -> None:
+        key = self._key(item)
+        before = self.items.get(key)
+        if before is not None and before.metadata.uid != item.metadata.uid:
+            self._let_go(before)  # deleted and made again while nobody looked
+        elif before is not None and before.metadata.resource_version == item.metadata.resource_version:
+            return
+        self.items[key] = item
+        self._listener.saw(item)
+
+    def _let_go(self, item: O) -> None:
+        if self.items.pop(self._key(item), None) is not None:
+            self._listener.lost(item)
+
+    def _key(self, item: O) -> str:
+        name: str = item.metadata.name
+        return name
+
+    def _jittered(self, pause_s: float) -> float:
+        return pause_s * random.uniform(0.5, 1.5)  # noqa: S311
