@@ -71,7 +71,11 @@ class Database:
 
 
 async def driver_connection(connection: AsyncConnection) -> Any:
-    """The asyncpg connection below, for COPY and for statements on the hottest paths; same transaction."""
+    """The asyncpg connection below, for COPY and for statements on the hottest paths.
+
+    It is in the transaction of ``connection`` only once SQLAlchemy has executed something in it; before that, each
+    statement commits by itself. Execute something first, or use ``read()`` and asyncpg's own ``transaction()``.
+    """
     raw = await connection.get_raw_connection()
     return raw.driver_connection
 

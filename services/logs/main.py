@@ -15,6 +15,7 @@ import uvicorn
 from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.db.engine import connect_database
+from libs.db.migrate import upgrade
 from libs.events import subjects
 from libs.service import run_service
 from services.logs.intake import intake_app
@@ -38,6 +39,7 @@ async def main(
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
+        await upgrade(settings.database.url)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         retention = LogRetention(db=db, clock=clock, settings=settings.retention)
         await retention.make_partitions()

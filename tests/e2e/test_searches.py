@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ def test_a_random_search_is_numpys_stream_of_its_seed(det: Client, look: Looking
         ident, seed = trials[trial["request_id"]]
         assert seed == trial["seed"]
         assert hparams[ident] == trial["hparams"]
-        assert look.printed(ident)[0] == f"trial {ident} run 1 seed {seed}"
+        assert f"trial {ident} run 1 seed {seed}" in look.printed(ident)
         assert look.steps(ident) == [1, 2]
 
 
@@ -94,4 +93,4 @@ def test_the_adaptive_search_of_the_example_finds_a_good_network(
     for trial in trials:
         assert trial["hparams"] == expected[request_by_trial[trial["id"]]]["hparams"]
     text = det("experiment", "describe", str(experiment))
-    assert re.search(r"digits adaptive search", text)
+    assert "digits adaptive search" in text

@@ -181,17 +181,20 @@ async def _insert(
             experiment_id=experiment_id, tgz=new.model_definition, size_bytes=len(new.model_definition)
         )
     )
+    created = ExperimentChanged(
+        experiment_id=experiment_id,
+        what="created",
+        state=state,
+        name=new.config["name"],
+        job_id=job_id,
+        owner=principal.username,
+        project_id=new.place.project_id,
+    )
     await announce(
         connection,
-        ExperimentChanged(
-            experiment_id=experiment_id,
-            what="created",
-            state=state,
-            name=new.config["name"],
-            job_id=job_id,
-            owner=principal.username,
-            project_id=new.place.project_id,
-        ),
+        created,
+        # Whoever follows states learns the first one too.
+        msgspec.structs.replace(created, what="state"),
         JobChanged(
             job_id=job_id,
             what="submitted",

@@ -30,6 +30,7 @@ _AWAY_STATES: Final = frozenset(
 _UNIQUE_VIOLATION: Final = "23505"
 _FOREIGN_KEY_VIOLATION: Final = "23503"
 _BAD_VALUE_CLASS: Final = "22"
+_LOST: Final = frozenset({"InterfaceError", "InternalClientError"})
 
 
 def as_known_error(error: BaseException) -> ResoluteError | None:
@@ -80,10 +81,11 @@ def _is_network(error: BaseException) -> bool:
 
 
 def _is_lost_connection(error: BaseException) -> bool:
-    # asyncpg says InterfaceError for everything that happens to a connection on this side of the wire.
+    # asyncpg says InterfaceError for everything that happens to a connection on this side of the wire, and
+    # InternalClientError when an idle one is cut in the middle of being taken out of the pool.
     return (
         isinstance(error, sqlalchemy_errors.InterfaceError)
         or _is_network(error)
         or getattr(error, "connection_invalidated", False)
-        or (_is_asyncpg(error) and "InterfaceError" in {ancestor.__name__ for ancestor in type(error).__mro__})
+        or bool(_is_asyncpg(error) and _LOST & {ancestor.__name__ for ancestor in type(error).__mro__})
     )

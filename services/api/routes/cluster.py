@@ -92,7 +92,7 @@ async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
     if not isinstance(wanted, LogLevel) or wanted not in _LEVELS:
         raise InvalidRequest("config.log.level: a level is required, such as LOG_LEVEL_INFO")
     set_log_level(_LEVELS[wanted])
-    log.info("log.level_set", level=_LEVELS[wanted], by=call.principal.username)
+    log.info("log.level_set", now=_LEVELS[wanted], by=call.principal.username)
     return Empty()
 
 

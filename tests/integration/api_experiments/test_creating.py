@@ -57,8 +57,9 @@ async def test_created_experiment_has_everything_the_scheduler_needs(api: Api) -
     assert created["warnings"] == []
     load_ssh_private_key(row.ssh_private_key.encode(), None)
     assert row.ssh_public_key.startswith("ssh-ed25519 ")
-    assert (await api.rows.announced())[-2:] == [
+    assert (await api.rows.announced())[-3:] == [
         subjects.event("experiment", row.id, "created"),
+        subjects.event("experiment", row.id, "state"),
         subjects.event("job", row.job_id, "submitted"),
     ]
 
