@@ -36,6 +36,8 @@ ONLY_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 _MAX_PATIENCE: Final = 6
 """Attempts while the server says that it has too much to do."""
 _LONGEST_PAUSE_S: Final = 60.0
+_SILENCE_S: Final = 100.0
+"""The server sends a bookmark every minute; a watch that says nothing for longer may be a connection that is dead."""
 
 
 class Refused(ResoluteError):
@@ -75,7 +77,7 @@ class KubeApi:
         return str(self._client.configuration.host)
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, accept: str = "") -> T:
         return msgspec.json.decode(await self.request("GET", path, query=query, accept=accept), type=kind)
@@ -141,10 +143,10 @@ class KubeApi:
         """
         await self._wait_for_turn()
         query = {**query, "watch": "1", "timeoutSeconds": str(int(timeout_s))}
-        # The server ends the watch by itself, so silence beyond that is a connection that is dead.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=timeout_s + 30)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=_SILENCE_S)
         try:
-            response = await self._open("GET", path, query, None, {"Accept": "application/json"}, timeout)
+            headers = {"Accept": "application/json"}
+            response = await self._open("GET", path, query=query, body=None, headers=headers, timeout=timeout)
             try:
                 if response.status >= 400:
                     answer = await response.read()
@@ -163,7 +165,7 @@ class KubeApi:
         self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None, headers: dict[str, str]
     ) -> tuple[int, str | None, bytes]:
         timeout = aiohttp.ClientTimeout(total=self._timeout_s)
-        response = await self._open(method, path, query, body, headers, timeout)
+        response = await self._open(method, path, query=query, body=body, headers=headers, timeout=timeout)
         async with response:
             return response.status, response.headers.get("Retry-After"), await response.read()
 
@@ -171,6 +173,7 @@ class KubeApi:
         self,
         method: str,
         path: str,
+        *,
         query: Mapping[str, str] | None,
         body: Json | None,
         headers: dict[str, str],
@@ -185,7 +188,7 @@ class KubeApi:
             body=None,
             auth_settings=["BearerToken"],
         )
-        answer = await client.rest_client.request(
+        answer = await client.rest_client.request(  # type: ignore[no-untyped-call]
             method, url, headers=prepared, body=body if body is not None else content, _request_timeout=timeout
         )
         response: aiohttp.ClientResponse = answer.response
@@ -193,7 +196,7 @@ class KubeApi:
 
     async def _wait_for_turn(self) -> None:
         loop = asyncio.get_running_loop()
-        while (left := self._resume_at - loop.time()) > 0:
+        while (left := self._resume_at - loop.time()) > 0:  # noqa: ASYNC110  time is all there is to wait for
             await asyncio.sleep(left + random.random() * 0.1)  # noqa: S311  jitter
 
     def _pause(self, retry_after: str | None, attempt: int) -> None:
@@ -211,7 +214,7 @@ class KubeApi:
             before, self._client = self._client, self._connect(await self._credentials())
             self._generation += 1
             log.info("kubernetes.credentials_renewed")
-            await before.close()
+            await before.close()  # type: ignore[no-untyped-call]
 
     def _connect(self, configuration: Configuration) -> ApiClient:
         # Watches need connections too.

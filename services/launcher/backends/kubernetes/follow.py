@@ -44,66 +44,76 @@ class HasMeta(Protocol):
 
 
 O = TypeVar("O", bound=HasMeta)  # noqa: E741  an object
+I = TypeVar("I", bound=HasMeta, contravariant=True)  # noqa: E741, PLC0105
 
 
-class Listener(Protocol[O]):
+class Listener(Protocol[I]):
     """What wants to know; called in the order in which things happened."""
 
-    def saw(self, item: O) -> None: ...
+    def saw(self, item: I) -> None: ...
 
-    def lost(self, item: O) -> None:
+    def lost(self, item: I) -> None:
         """``item`` is the last that was seen of it."""
         ...
 
 
 class Follow(Generic[O]):
-    """Keeps ``items`` (by name) as the server has them, and tells the listener of every change.
+    """Keeps ``items`` (by namespace and name) as the server has them, and tells the listener of every change.
 
-    query  selectors of list and watch
     path   of the collection
+    query  selectors of list and watch
+    keeps  False for what is only passed on: then ``items`` stays empty, and lists tell what was told before
     """
 
     def __init__(
-        self, api: KubeApi, *, what: str, path: str, kind: type[O], listener: Listener[O], query: Mapping[str, str]
+        self,
+        api: KubeApi,
+        *,
+        what: str,
+        path: str,
+        kind: type[O],
+        listener: Listener[O],
+        query: Mapping[str, str] | None = None,
+        keeps: bool = True,
     ) -> None:
         self._api = api
         self._what = what
         self._path = path
-        self._query = dict(query)
+        self._query = dict(query or {})
+        self._keeps = keeps
+        self._pause_s = FIRST_PAUSE_S
         self._listener = listener
         # The names of types are made at run time here, which a type checker cannot follow.
         self._list: msgspec.json.Decoder[ListOf[O]] = msgspec.json.Decoder(ListOf[kind])  # type: ignore[valid-type]
         self._event: msgspec.json.Decoder[WatchEvent[O]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type]
         self._kind: msgspec.json.Decoder[WatchKind] = msgspec.json.Decoder(WatchKind)
         self._version = ""
-        self.items: dict[str, O] = {}
+        self.items: dict[tuple[str, str], O] = {}
         self.synced = asyncio.Event()
         """The list was read at least once."""
 
     async def run(self) -> None:
         """Run until cancelled."""
-        pause_s = FIRST_PAUSE_S
         while True:
             try:
                 if not self._version:
                     await self.read_list()
                 await self._watch()
-                pause_s = FIRST_PAUSE_S
             except Refused as error:
-                if error.code != _GONE:
+                if error.code == _GONE:
+                    log.info("kubernetes.watch_outdated", what=self._what)
+                else:
                     log.error("kubernetes.watch_refused", what=self._what, error=str(error))
-                    await asyncio.sleep(self._jittered(pause_s))
-                    pause_s = min(pause_s * 2, LAST_PAUSE_S)
                 self._version = ""
+                await self._back_off()
             except Unavailable as error:
                 log.warning("kubernetes.watch_lost", what=self._what, error=str(error))
-                await asyncio.sleep(self._jittered(pause_s))
-                pause_s = min(pause_s * 2, LAST_PAUSE_S)
+                await self._back_off()
 
     async def read_list(self) -> None:
-        """Read everything, page by page, and tell of what changed since it was read last. Raises Refused, Unavailable."""
+        """Read everything, page by page, and tell of what has changed since then. Raises Refused and Unavailable."""
         RELISTS.labels(self._what).inc()
-        version, found = "", set[str]()
+        version, found = "", set[tuple[str, str]]()
         query = {**self._query, "limit": str(PAGE)}
         while True:
             page = self._list.decode(await self._api.request("GET", self._path, query=query))
@@ -124,6 +134,9 @@ class Follow(Generic[O]):
         async with self._api.watch(self._path, query, timeout_s=random.uniform(*WATCH_S)) as lines:  # noqa: S311
             async for line in lines:
                 self._hear(line)
+                self._pause_s = FIRST_PAUSE_S
+        # Some proxies end every watch at once.
+        await asyncio.sleep(random.uniform(0.0, 0.1))  # noqa: S311
 
     def _hear(self, line: bytes) -> None:
         try:
@@ -148,6 +161,9 @@ class Follow(Generic[O]):
                 self._take_in(event.object)
 
     def _take_in(self, item: O) -> None:
+        if not self._keeps:
+            self._listener.saw(item)
+            return
         key = self._key(item)
         before = self.items.get(key)
         if before is not None and before.metadata.uid != item.metadata.uid:
@@ -161,9 +177,9 @@ class Follow(Generic[O]):
         if self.items.pop(self._key(item), None) is not None:
             self._listener.lost(item)
 
-    def _key(self, item: O) -> str:
-        name: str = item.metadata.name
-        return name
+    def _key(self, item: O) -> tuple[str, str]:
+        return item.metadata.namespace, item.metadata.name
 
-    def _jittered(self, pause_s: float) -> float:
-        return pause_s * random.uniform(0.5, 1.5)  # noqa: S311
+    async def _back_off(self) -> None:
+        await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.5))  # noqa: S311
+        self._pause_s = min(self._pause_s * 2, LAST_PAUSE_S)

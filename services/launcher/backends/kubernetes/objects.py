@@ -181,6 +181,7 @@ class NodeStatus(_Object, frozen=True, kw_only=True):
 
 class NodeMeta(_Object, frozen=True, kw_only=True):
     name: str = ""
+    namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     creation_timestamp: str = ""
