@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +14,9 @@ from typing import Final
 DEFAULT_STATE: Final = ".resolute"
 STATE_VARIABLE: Final = "RESOLUTE_STATE"
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
+LISTENING: Final = range(20000, 32768)
+"""Where we listen: below the ports that the system gives to outgoing connections, any of which could take one of ours
+before we do, or while we are down."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +109,15 @@ class Options:
             return None
 
 
-def free_port(host: str, preferred: int | None = None) -> int:
-    """``preferred`` when nobody listens there, else a port the system gives."""
-    for port in [preferred, 0] if preferred else [0]:
+def free_port(host: str, preferred: int | None = None, *, avoid: Collection[int] = ()) -> int:
+    """``preferred`` when nobody listens there, else a port that nobody uses and that is not in ``avoid``."""
+    others = random.sample([port for port in LISTENING if port not in avoid], 100)
+    for port in [preferred, *others] if preferred else others:
         with socket.socket() as candidate:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 candidate.bind((host, port))
             except OSError:
                 continue
-            return int(candidate.getsockname()[1])
+            return port
     raise OSError(f"no free port on {host}")

@@ -47,14 +47,17 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
 
 
 def _first_choice(layout: Layout, host: str, api_port: int | None) -> Options:
+    # 0 asks for a free one; nothing asks for the usual one, if it is free.
+    ports = [api_port or free_port(host, None if api_port == 0 else DEFAULT_API_PORT)]
+    while len(ports) < 4:
+        ports.append(free_port("127.0.0.1", avoid=ports))
     return Options(
-        # 0 asks for a free one; nothing asks for the usual one, if it is free.
-        api_port=api_port or free_port(host, None if api_port == 0 else DEFAULT_API_PORT),
-        nats_port=free_port("127.0.0.1"),
-        postgres_port=free_port("127.0.0.1"),
+        api_port=ports[0],
+        nats_port=ports[1],
+        postgres_port=ports[2],
         postgres_data=str(_postgres_data(layout)),
         postgres_password=secrets.token_urlsafe(24),
-        logs_port=free_port("127.0.0.1"),
+        logs_port=ports[3],
         python="",
         slots=os.cpu_count() or 1,
         host=host,
