@@ -1,14 +1,15 @@
-"""How every service begins: one command line, one place where a wrong setting is explained."""
+"""How every service begins and ends: one command line, one place where a wrong setting is explained, two signals."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from libs.errors import ResoluteError
 from libs.settings import load
@@ -52,3 +53,27 @@ def run_service(
         sys.stderr.write(f"resolute-{name}: {error}\n")
         return 1
     return 0
+
+
+async def until_signalled(main: Coroutine[Any, Any, None], *, ask: Callable[[], bool] = lambda: False) -> None:
+    """Run ``main`` until it returns or SIGTERM or SIGINT ends it; raises what it raises.
+
+    ask  asks ``main`` to come to an end by itself; False when it cannot be asked (yet), and is cancelled instead
+    """
+    running = asyncio.create_task(main, name="main")
+    signalled = False
+
+    def leave() -> None:
+        nonlocal signalled
+        signalled = True
+        if not ask():
+            running.cancel()
+
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, leave)
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not signalled:
+            raise

@@ -5,6 +5,7 @@ from libs.bus.bus import Bus, connect_bus
 from libs.bus.core import CoreMessage
 from libs.bus.headers import deletion_headers, event_headers
 from libs.bus.message import Message
+from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Entry",
     "KvChange",
     "Message",
+    "Outbound",
     "SnapshotEnd",
     "connect_bus",
     "deletion_headers",

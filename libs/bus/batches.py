@@ -20,7 +20,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import ConsumerInfo
 from nats.js.errors import APIError, NotFoundError
 
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.bus.consumer import HANDLED, RESTART_PAUSE_S, flush, patiently, retry_delay_s
 from libs.bus.message import Message, ack, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
@@ -212,7 +212,7 @@ async def _stand_by(connection: Connection, stream: str, durable: str, owner: st
 
 async def _find(connection: Connection, stream: str, durable: str) -> ConsumerInfo | None:
     try:
-        info: ConsumerInfo = await connection.jetstream.consumer_info(stream, durable)
+        info: ConsumerInfo = await apart(connection.jetstream.consumer_info(stream, durable))
     except NotFoundError as error:
         if error.err_code == _NO_STREAM:  # the stream is what is missing
             raise
@@ -250,6 +250,6 @@ async def _hand_over(connection: Connection, stream: str, durable: str, owner: s
     try:
         info = await _find(connection, stream, durable)
         if info is not None and (info.config.metadata or {}).get(_OWNER) == owner:
-            await connection.jetstream.delete_consumer(stream, durable)
+            await apart(connection.jetstream.delete_consumer(stream, durable))
     except (NatsError, OSError, Unavailable) as error:
         log.debug("bus.hand_over_failed", durable=durable, error=repr(error))

@@ -19,10 +19,10 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.bus.consumer import RESTART_PAUSE_S, patiently
 from libs.bus.headers import SEQUENCE, STATUS, TTL, deletion_headers, is_deletion
-from libs.bus.publish import publish
+from libs.bus.publish import Outbound, publish
 from libs.bus.pull import PullLostError, PullSession
 from libs.bus.streams import DELETIONS_KEPT_S, bucket_stream, knows_ttl
 from libs.errors import Unavailable
@@ -89,14 +89,14 @@ class Bucket:
 
     async def put(self, key: str, value: bytes) -> int:
         """Store ``value`` and return its revision. Raises Unavailable like ``Bus.publish``."""
-        return await publish(self._connection, kv_subject(self._name, key), value)
+        return await publish(self._connection, Outbound(kv_subject(self._name, key), value))
 
     async def delete(self, key: str) -> None:
         """Delete ``key`` if it exists; watchers see it. Raises Unavailable like ``Bus.publish``."""
         headers = deletion_headers()
         if knows_ttl(self._connection):
             headers[TTL] = f"{DELETIONS_KEPT_S}s"
-        await publish(self._connection, kv_subject(self._name, key), b"", headers=headers)
+        await publish(self._connection, Outbound(kv_subject(self._name, key), b"", headers=headers))
 
     async def keys(self, filter: str = ">") -> list[str]:
         """Keys that match ``filter`` (NATS wildcards), sorted. Raises Unavailable when the server does not answer."""
@@ -142,7 +142,7 @@ class Bucket:
             mem_storage=True,
             num_replicas=1,
         )
-        await self._connection.jetstream.add_consumer(self._stream, config)
+        await apart(self._connection.jetstream.add_consumer(self._stream, config))
         assert config.name is not None
         return config.name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal
 
@@ -12,6 +12,7 @@ import structlog
 from libs.bus import batches, consumer, core, publish, streams
 from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
+from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
 from libs.errors import Unavailable
 
@@ -36,7 +37,15 @@ class Bus:
         self, subject: str, payload: bytes, *, msg_id: str | None = None, headers: Mapping[str, str] | None = None
     ) -> int:
         """``publish.publish``: return the sequence of the message once it is stored; raises Unavailable."""
-        return await publish.publish(self._connection, subject, payload, msg_id=msg_id, headers=headers)
+        return await publish.publish(self._connection, Outbound(subject, payload, msg_id, headers or {}))
+
+    async def publish_ahead(self, messages: Sequence[Outbound]) -> int:
+        """``publish.publish_ahead``: send many at once; return how many, from the first on, are stored."""
+        return await publish.publish_ahead(self._connection, messages)
+
+    def fits(self, message: Outbound) -> bool:
+        """``publish.fits``: whether the server takes messages of this size at all."""
+        return publish.fits(self._connection, message)
 
     async def publish_core(self, subject: str, payload: bytes, *, headers: Mapping[str, str] | None = None) -> None:
         """``core.publish_core``: tell whoever listens now; never raises for the network."""

@@ -76,6 +76,7 @@ class Connection:
 
         The answer to what was sent before cannot come any more then, and its own timeout would only waste time.
         """
+        # In a task of its own also for the reason that ``apart`` gives.
         lost = asyncio.ensure_future(self._lost.wait())
         work = asyncio.ensure_future(call)
         try:
@@ -92,35 +93,39 @@ class Connection:
         settings = self.settings
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
-                await self.client.connect(
-                    servers=settings.url.split(","),
-                    name=settings.name,
-                    error_cb=self._on_error,
-                    disconnected_cb=self._on_disconnected,
-                    reconnected_cb=self._on_reconnected,
-                    closed_cb=self._on_closed,
-                    connect_timeout=5,
-                    reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # fractions work, see its sleep()
-                    max_reconnect_attempts=-1,
-                    ping_interval=PING_INTERVAL_S,
-                    max_outstanding_pings=2,
-                    inbox_prefix=settings.inbox_prefix,
-                    **_credentials(settings),
-                )
+                await apart(self._connect())
         except TimeoutError as error:
             raise Unavailable(f"the bus does not answer at {settings.url}") from error
         self._connected.set()
         log.info("bus.connected", url=settings.url)
+
+    async def _connect(self) -> None:
+        settings = self.settings
+        await self.client.connect(
+            servers=settings.url.split(","),
+            name=settings.name,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_reconnected,
+            closed_cb=self._on_closed,
+            connect_timeout=5,
+            reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # fractions work, see its sleep()
+            max_reconnect_attempts=-1,
+            ping_interval=PING_INTERVAL_S,
+            max_outstanding_pings=2,
+            inbox_prefix=settings.inbox_prefix,
+            **_credentials(settings),
+        )
 
     async def close(self) -> None:
         """Send what is still buffered and close. Subscriptions have ended before, with their owners."""
         self._closing = True
         if self.client.is_connected:
             try:
-                await self.client.flush(timeout=2)
+                await apart(self.client.flush(timeout=2))
             except (NatsError, OSError, TimeoutError) as error:
                 log.warning("bus.flush_failed", error=repr(error))
-        await self.client.close()
+        await apart(self.client.close())
 
     async def _on_error(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()
@@ -151,6 +156,22 @@ class Connection:
     def _announce_gap(self) -> None:
         for listener in list(self._listeners.values()):
             listener()
+
+
+async def apart(call: Coroutine[Any, Any, _T]) -> _T:
+    """The result of ``call``, which runs in a task of its own; cancelling the caller cancels both, without fail.
+
+    The client library swallows cancellations: in ``asyncio.wait_for``, before Python 3.12, when the answer comes in the
+    same moment (bpo-37658), and while it waits for room in its buffer. A loop would go on then that was told to end,
+    and whoever waits for its end wait for ever. So every call that may wait for the server is made through here or
+    through ``while_connected``.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait((task,))
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _forget(listeners: dict[int, Callable[[], None]], ident: int) -> None:

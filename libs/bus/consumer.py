@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.bus.streams import ensure_streams
@@ -184,6 +184,6 @@ async def flush(connection: Connection) -> None:
     if not connection.client.is_connected:
         return
     try:
-        await connection.client.flush(timeout=2)
+        await apart(connection.client.flush(timeout=2))
     except (NatsError, OSError) as error:
         log.warning("bus.flush_failed", error=repr(error))

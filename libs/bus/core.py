@@ -18,7 +18,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from libs import errors
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.errors import ResoluteError, Unavailable
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ async def publish_core(
         log.warning("bus.hint_dropped", subject=subject)
         return
     try:
-        await connection.client.publish(subject, payload, headers=dict(headers) if headers else None)
+        await apart(connection.client.publish(subject, payload, headers=dict(headers) if headers else None))
     except (NatsError, OSError) as error:
         log.warning("bus.hint_dropped", subject=subject, error=repr(error))
 
@@ -153,7 +153,7 @@ async def _answer(connection: Connection, message: Msg, handler: Callable[[CoreM
     if not message.reply:
         return
     try:
-        await connection.client.publish(message.reply, answer, headers={ERROR_HEADER: kind} if kind else None)
+        await apart(connection.client.publish(message.reply, answer, headers={ERROR_HEADER: kind} if kind else None))
     except (NatsError, OSError) as error:
         log.warning("bus.answer_lost", subject=message.subject, error=repr(error))
 
@@ -164,7 +164,7 @@ async def _listen(
     try:
         subscription = await connection.client.subscribe(subject, queue=queue, cb=callback)
         if connection.client.is_connected:
-            await connection.client.flush()  # from here on nothing is missed
+            await apart(connection.client.flush())  # from here on nothing is missed
     except (NatsError, OSError) as error:
         raise Unavailable(f"the bus did not accept a subscription to {subject}: {error}") from error
     return subscription

@@ -11,6 +11,8 @@ import structlog
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from libs.bus.connection import apart
+
 log = structlog.get_logger()
 
 
@@ -39,8 +41,7 @@ def read(raw: Msg) -> Message:
 async def ack(raws: Iterable[Msg]) -> None:
     """Say that the messages are done. What does not arrive at the server leads to a redelivery, no more."""
     try:
-        for raw in raws:
-            await raw.ack()
+        await apart(_ack(raws))
     except (NatsError, OSError) as error:
         log.warning("bus.ack_lost", error=repr(error))
 
@@ -48,10 +49,24 @@ async def ack(raws: Iterable[Msg]) -> None:
 async def give_back(raws: Iterable[Msg], *, delay_s: float = 0.0) -> None:
     """Ask for redelivery, to anybody, after ``delay_s``. Without an answer the server does so after ``ack_wait_s``."""
     try:
-        for raw in raws:
-            await raw.nak(delay=delay_s or None)
+        await apart(_nak(raws, delay_s))
     except (NatsError, OSError) as error:
         log.warning("bus.nak_lost", error=repr(error))
+
+
+async def _ack(raws: Iterable[Msg]) -> None:
+    for raw in raws:
+        await raw.ack()
+
+
+async def _nak(raws: Iterable[Msg], delay_s: float) -> None:
+    for raw in raws:
+        await raw.nak(delay=delay_s or None)
+
+
+async def _say_in_progress(raws: Iterable[Msg]) -> None:
+    for raw in raws:
+        await raw.in_progress()
 
 
 @asynccontextmanager
@@ -62,8 +77,7 @@ async def kept_alive(raws: Iterable[Msg], *, ack_wait_s: float) -> AsyncIterator
         while True:
             await asyncio.sleep(ack_wait_s / 3)
             try:
-                for raw in raws:
-                    await raw.in_progress()
+                await apart(_say_in_progress(raws))
             except (NatsError, OSError) as error:
                 log.warning("bus.progress_lost", error=repr(error))
 

@@ -17,7 +17,7 @@ import structlog
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.bus.headers import STATUS
 
 log = structlog.get_logger()
@@ -89,8 +89,10 @@ class PullSession:
         self._pulls += 1
         self.open = body["batch"]
         try:
-            await self._connection.client.publish(
-                self._subject, json.dumps(body).encode(), reply=f"{self._inbox}.{self._pulls}"
+            await apart(
+                self._connection.client.publish(
+                    self._subject, json.dumps(body).encode(), reply=f"{self._inbox}.{self._pulls}"
+                )
             )
         except (NatsError, OSError) as error:
             raise PullLostError(repr(error)) from error

@@ -13,7 +13,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError
 
-from libs.bus.connection import Connection
+from libs.bus.connection import Connection, apart
 from libs.bus.settings import BusSettings
 from libs.errors import Unavailable
 from libs.events import subjects
@@ -90,7 +90,7 @@ async def ensure_streams(connection: Connection) -> None:
             # Deletions leave markers; servers that can (2.11) forget them after DELETIONS_KEPT_S.
             config.allow_msg_ttl = knows_ttl(connection) or None
         try:
-            await _ensure_stream(connection, config)
+            await apart(_ensure_stream(connection, config))
         except (NatsError, OSError) as error:
             raise Unavailable(f"the bus could not provide {config.name}: {error}") from error
 

@@ -6,7 +6,7 @@ Source: the transactional outbox of DESIGN section 3, rule 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,9 @@ from libs.events.changes import (
 )
 from libs.events.logs import LogBatch
 from libs.events.orders import Order
+
+LARGEST_TRIAL_EVENT: Final = 64 * 1024
+"""Bytes beyond which the event of a trial goes without those values that its user may make as large as he likes."""
 
 _ENTITY: Mapping[type[Struct], tuple[str, str]] = {
     ExperimentChanged: ("experiment", "experiment_id"),
@@ -53,7 +56,14 @@ def event_message(event: PublicEvent) -> dict[str, Any]:
     entity, key = _ENTITY[type(event)]
     ident = getattr(event, key)
     headers = {"ce-type": f"resolute.v1.{entity}.{event.what}", "ce-subject": str(ident)}
-    return message(subjects.event(entity, ident, event.what), msgspec.json.encode(event), headers)
+    return message(subjects.event(entity, ident, event.what), _encoded(event), headers)
+
+
+def _encoded(event: PublicEvent) -> bytes:
+    payload = msgspec.json.encode(event)
+    if isinstance(event, TrialChanged) and len(payload) > LARGEST_TRIAL_EVENT:
+        return msgspec.json.encode(msgspec.structs.replace(event, hparams=None, metrics=None))
+    return payload
 
 
 def order_message(order: Order) -> dict[str, Any]:

@@ -2,21 +2,24 @@
 
 A session-level advisory lock elects one relay among all services; it is freed by PostgreSQL when its holder dies, and
 the others try to take it every second. A row is deleted after the bus has acknowledged it: a crash in between publishes
-it again, and ``Nats-Msg-Id`` lets the bus drop the copy.
+it again, and ``Nats-Msg-Id`` lets the bus drop the copy. The one exception is a message larger than the bus takes: it
+would hold up all others for ever, so it is dropped, which is said and counted.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import asyncpg
 import msgspec
 import structlog
 
+from libs.bus import Outbound
 from libs.db.engine import Database, is_connection_failure
 from libs.errors import Unavailable
+from libs.telemetry import counter
 
 log = structlog.get_logger()
 
@@ -28,10 +31,19 @@ _RETRY_S: Final = 1.0
 _LOOK_AGAIN_S: Final = 5.0  # a notification may be lost with its connection; this bounds the harm
 
 
+DROPPED: Final = counter("resolute_outbox_dropped_total", "Messages that are larger than the bus takes")
+
+
 class Publisher(Protocol):
+    """What the relay needs of a ``libs.bus.Bus``, which says what they promise."""
+
     async def publish(
         self, subject: str, payload: bytes, *, msg_id: str | None = None, headers: Mapping[str, str] | None = None
     ) -> object: ...
+
+    async def publish_ahead(self, messages: Sequence[Outbound]) -> int: ...
+
+    def fits(self, message: Outbound) -> bool: ...
 
 
 async def relay_outbox(db: Database, bus: Publisher) -> None:
@@ -76,18 +88,32 @@ async def _wait(news: asyncio.Event) -> None:
 
 async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
     rows = await connection.fetch("SELECT id, subject, headers, payload FROM outbox ORDER BY id LIMIT $1", BATCH)
+    messages = [_message(row, origin) for row in rows]
     done = 0
     try:
-        for row in rows:
-            msg_id = f"{origin}-{row['id']}"
-            await bus.publish(
-                row["subject"],
-                row["payload"],
-                msg_id=msg_id,
-                headers={"ce-id": msg_id, **msgspec.json.decode(row["headers"])},
-            )
-            done += 1
+        while done < len(messages):
+            done += await _publish_some(bus, messages[done:])
     finally:
         if done:
             await connection.execute("DELETE FROM outbox WHERE id = ANY($1)", [row["id"] for row in rows[:done]])
     return len(rows)
+
+
+def _message(row: Mapping[str, Any], origin: str) -> Outbound:
+    msg_id = f"{origin}-{row['id']}"
+    headers = {"ce-id": msg_id, **msgspec.json.decode(row["headers"])}
+    return Outbound(row["subject"], row["payload"], msg_id, headers)
+
+
+async def _publish_some(bus: Publisher, messages: Sequence[Outbound]) -> int:
+    """Publish the first of ``messages``, at least one; returns how many are done with. Raises Unavailable."""
+    first = messages[0]
+    if not bus.fits(first):
+        log.error("outbox.dropped", subject=first.subject, size=first.size)
+        DROPPED.inc()
+        return 1
+    stored = await bus.publish_ahead(messages)
+    if not stored:
+        # On its own it says what is wrong, or puts it right, as when the streams are gone.
+        await bus.publish(first.subject, first.payload, msg_id=first.msg_id, headers=first.headers)
+    return stored or 1

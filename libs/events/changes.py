@@ -24,7 +24,7 @@ class ExperimentChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class TrialChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="trial.changed"):
-    """Subject ``resolute.v1.trial.<id>.<what>``."""
+    """Subject ``resolute.v1.trial.<id>.<what>``. Without ``hparams`` and ``metrics`` where those are very large."""
 
     trial_id: int
     experiment_id: int

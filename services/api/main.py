@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -23,13 +22,15 @@ from libs.cluster.config import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
-from libs.service import run_service
+from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
+from libs.together import together
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.capacity import CapacityView
 from services.api.http.application import build_application
+from services.api.http.gathering import GatheringProtocol
 from services.api.http.health import HealthReport, ResourceManagerHealth
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
@@ -86,15 +87,12 @@ async def main(
             registry=REGISTRY,
             enable_cors=settings.http.enable_cors,
         )
-        async with asyncio.TaskGroup() as tasks:  # one loop failing ends the service; its restart is the recovery
-            background = (
-                tasks.create_task(app.capacity.follow(bus), name="capacity"),
-                tasks.create_task(app.metrics_writer.run(), name="metrics"),
-                tasks.create_task(relay_outbox(db, bus), name="outbox"),
-            )
-            await _serve(application, settings.http, stop, listening)
-            for task in background:
-                task.cancel()
+        await together(  # one loop failing ends the service; its restart is the recovery
+            http=_serve(application, settings.http, stop, listening),
+            capacity=app.capacity.follow(bus),
+            metrics=app.metrics_writer.run(),
+            outbox=relay_outbox(db, bus),
+        )
 
 
 async def health(app: App) -> HealthReport:
@@ -122,12 +120,13 @@ async def _serve(
     server = _Server(
         uvicorn.Config(
             application,
-            http="httptools",
+            http=GatheringProtocol,
             ws="websockets",
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
+            proxy_headers=False,  # nothing here asks for the address of a client
             timeout_keep_alive=settings.keep_alive_s,
             timeout_graceful_shutdown=settings.shutdown_grace_s,
         )
@@ -159,13 +158,16 @@ class _Server(uvicorn.Server):
 
 async def run(settings: ApiSettings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stop.set)
+    stop, serving = asyncio.Event(), asyncio.Event()
+
+    def ask() -> bool:
+        stop.set()
+        return serving.is_set()
+
     master_log = MasterLog()
     logging.getLogger().addHandler(master_log)
-    await main(settings, stop=stop, master_log=master_log)
+    work = main(settings, stop=stop, master_log=master_log, listening=lambda port: serving.set())
+    await until_signalled(work, ask=ask)
 
 
 if __name__ == "__main__":

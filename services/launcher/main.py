@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -14,8 +12,9 @@ from prometheus_client import start_http_server
 
 from libs.bus import connect_bus
 from libs.clock import SystemClock
-from libs.service import run_service
+from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
+from libs.together import together
 from services.launcher.backends.process.opening import open_process_backend
 from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
@@ -25,7 +24,7 @@ log = structlog.get_logger()
 
 
 async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
-    """Carry out the orders of one pool until SIGTERM or SIGINT; running tasks are left as they are."""
+    """Carry out the orders of one pool until cancelled; running tasks are left as they are."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(
@@ -41,24 +40,15 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
-        async with asyncio.TaskGroup() as tasks:
-            running = [
-                tasks.create_task(orders.run(), name="orders"),
-                tasks.create_task(reports.publish_observations(), name="observations"),
-                tasks.create_task(reports.publish_capacity(), name="capacity"),
-            ]
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, _cancel_all, running)
-
-
-def _cancel_all(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
+        await together(
+            orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
+        )
 
 
 async def run(settings: LauncherSettings) -> None:
     """Launch until SIGTERM or SIGINT."""
-    await main(settings, dict(os.environ))
+    await until_signalled(main(settings, dict(os.environ)))
+    log.info("launcher.stopped", pool=settings.pool)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,8 @@ from libs.clock import SystemClock
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.events import subjects
-from libs.service import run_service
+from libs.service import run_service, until_signalled
+from libs.together import together
 from services.logs.intake import intake_app
 from services.logs.retention import LogRetention
 from services.logs.settings import IntakeSettings, LogsSettings
@@ -51,14 +51,9 @@ async def main(
         await stack.enter_async_context(
             bus.serve(subjects.rpc("logs", "cleanup"), retention.serve_cleanup, queue="logs")
         )
-        async with asyncio.TaskGroup() as tasks:
-            background = (
-                tasks.create_task(writer.run(), name="writer"),
-                tasks.create_task(retention.run(), name="retention"),
-            )
-            await _serve(app, settings.intake, stop, listening)
-            for task in background:
-                task.cancel()
+        await together(
+            http=_serve(app, settings.intake, stop, listening), writer=writer.run(), retention=retention.run()
+        )
 
 
 async def _serve(
@@ -97,11 +92,13 @@ class _Server(uvicorn.Server):
 
 async def run(settings: LogsSettings) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stop.set)
-    await main(settings, stop=stop)
+    stop, serving = asyncio.Event(), asyncio.Event()
+
+    def ask() -> bool:
+        stop.set()
+        return serving.is_set()
+
+    await until_signalled(main(settings, stop=stop, listening=lambda port: serving.set()), ask=ask)
 
 
 if __name__ == "__main__":

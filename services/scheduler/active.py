@@ -12,6 +12,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.events import subjects
+from libs.together import together
 from services.scheduler.engine.allocations import AllocationEngine, owner_of
 from services.scheduler.engine.attention import Attention, Key
 from services.scheduler.engine.capacity import CapacityView
@@ -24,7 +25,6 @@ from services.scheduler.engine.queue import PoolQueue
 from services.scheduler.engine.resync import keys_that_need_attention
 from services.scheduler.engine.rows import AllocationRow
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.together import together
 
 log = structlog.get_logger()
 

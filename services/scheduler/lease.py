@@ -16,8 +16,8 @@ import structlog
 
 from libs.db.engine import is_connection_failure
 from libs.telemetry import gauge
+from libs.together import together
 from services.scheduler.settings import LeaseSettings
-from services.scheduler.together import together
 
 log = structlog.get_logger()
 

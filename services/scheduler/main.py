@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -16,12 +14,12 @@ from libs.cluster.config import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
-from libs.service import run_service
+from libs.service import run_service, until_signalled
+from libs.together import together
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.status import serve_status
-from services.scheduler.together import together
 
 log = structlog.get_logger()
 
@@ -48,14 +46,8 @@ async def main(settings: SchedulerSettings) -> None:
 
 async def run(settings: SchedulerSettings) -> None:
     """Schedule until SIGTERM or SIGINT."""
-    running = asyncio.create_task(main(settings), name="main")
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, running.cancel)
-    try:
-        await running
-    except asyncio.CancelledError:
-        log.info("scheduler.stopped")
+    await until_signalled(main(settings))
+    log.info("scheduler.stopped")
 
 
 if __name__ == "__main__":

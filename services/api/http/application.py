@@ -1,14 +1,16 @@
 """The routes of the table, served: find the route, authenticate, decode, call the handler, encode or explain.
 
-FastAPI carries the lifespan, CORS and whatever else is mounted beside the table (websockets, static files); requests to
-the table itself go through one plain ASGI function per route, with everything that can be prepared prepared at start.
+The table comes first, as one plain ASGI function with everything that can be prepared prepared at start: it answers
+every report of every training process, and the layers of a framework cost as much as the rest of an answer. FastAPI
+carries the lifespan and whatever is mounted beside the table (websockets, static files).
 Source: spec/platform.md 1 and 15, spec/tasks-and-cli.md 1.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
@@ -18,9 +20,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
-from starlette.types import Receive, Scope, Send
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import InvalidRequest
 from services.api.http.call import Call, ClientGone, while_connected
@@ -32,6 +34,7 @@ from services.api.http.metrics import HttpMetrics
 from services.api.http.openapi import description_routes
 from services.api.http.query import QueryDecoder
 from services.api.http.replies import (
+    EMPTY_MESSAGE,
     JSON_TYPE,
     SECURITY_HEADERS,
     Headers,
@@ -52,6 +55,9 @@ Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 API_PREFIX: Final = "/api/v1/"
 _CLIENT_GONE_STATUS: Final = 499
 _MAX_REQUEST_ID: Final = 64
+# Together a new id for every request of every replica, without asking for randomness each time.
+_PROCESS: Final = os.urandom(12).hex()
+_COUNT: Final = itertools.count(1)
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +79,7 @@ def build_application(
     registry      where the HTTP metrics are registered, and what ``/metrics`` shows; None makes a new one
     enable_cors   allow browsers of any origin, with credentials
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
-    Whatever is added to the returned application with ``add_route`` or ``mount`` is tried before the table.
+    Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
     """
     metrics = HttpMetrics(CollectorRegistry() if registry is None else registry)
     table: RouteTable[_Endpoint] = RouteTable()
@@ -82,53 +88,72 @@ def build_application(
         extra.append(health_route(health))
     for route in [*routes, *extra]:
         table.add(route.method, route.path, _Endpoint(route, app_state, authenticate))
+    return _Application(table, metrics, lifespan=lifespan, enable_cors=enable_cors)
 
-    application = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
-    application.router.default = _Dispatcher(table, metrics)
-    if enable_cors:
-        application.add_middleware(
-            CORSMiddleware,
-            allow_origin_regex=".*",
-            allow_credentials=True,
-            allow_methods=["*"],
-            allow_headers=["*"],
-        )
-    return application
+
+class _Application(FastAPI):
+    """HTTP meets the table first, then what is mounted, then a refusal; all else is FastAPI's."""
+
+    def __init__(
+        self, table: RouteTable[_Endpoint], metrics: HttpMetrics, *, lifespan: Lifespan | None, enable_cors: bool
+    ) -> None:
+        super().__init__(openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+        dispatcher = _Dispatcher(table, metrics, beside=super().__call__)
+        self.router.default = dispatcher.refuse
+        self._http: ASGIApp = dispatcher
+        if enable_cors:
+            self._http = CORSMiddleware(
+                dispatcher, allow_origin_regex=".*", allow_credentials=True, allow_methods=["*"], allow_headers=["*"]
+            )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 class _Dispatcher:
     """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
 
-    def __init__(self, table: RouteTable[_Endpoint], metrics: HttpMetrics) -> None:
+    def __init__(self, table: RouteTable[_Endpoint], metrics: HttpMetrics, *, beside: ASGIApp) -> None:
         self._table = table
         self._metrics = metrics
+        self._beside = beside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method: str = scope["method"]
+        found = self._table.find(method, scope.get("raw_path") or scope["path"].encode())
+        if found is None:
+            await self._beside(scope, receive, send)
+            return
+        path, endpoint = found
+        exchange = _Exchange(scope, receive, send)
+        await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that nobody serves."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
-            return
-        if scope["type"] != "http":
-            return
-        method: str = scope["method"]
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        exchange = _Exchange(scope, receive, send, headers)
-        found = self._table.find(method, scope.get("raw_path") or scope["path"].encode())
-        # What clients make up stays out of the labels: every new value is a new time series.
-        labels = ("unknown", "unknown") if found is None else (method, found[1].route.path)
+        elif scope["type"] == "http":
+            exchange = _Exchange(scope, receive, send)
+            refusal = _refuse_unknown(exchange, scope["method"], scope["path"])
+            # What clients make up stays out of the labels: every new value is a new time series.
+            await self._answer(exchange, refusal, ("unknown", "unknown"))
+
+    async def _answer(self, exchange: _Exchange, answering: Awaitable[None], labels: tuple[str, str]) -> None:
         started_s = time.perf_counter()
         self._metrics.started()
         status = 500
-        with bound_contextvars(request_id=exchange.request_id):
-            try:
-                if found is None:
-                    await _refuse_unknown(exchange, method, scope["path"])
-                else:
-                    await self._serve(exchange, *found)
-                status = exchange.status
-            except ClientGone:
-                status = _CLIENT_GONE_STATUS
-            finally:
-                self._metrics.finished(*labels, status, time.perf_counter() - started_s)
+        tokens = bind_contextvars(request_id=exchange.request_id)
+        try:
+            await answering
+            status = exchange.status
+        except ClientGone:
+            status = _CLIENT_GONE_STATUS
+        finally:
+            reset_contextvars(**tokens)
+            self._metrics.finished(*labels, status, time.perf_counter() - started_s)
 
     async def _serve(self, exchange: _Exchange, path: dict[str, str], endpoint: _Endpoint) -> None:
         route = endpoint.route
@@ -156,11 +181,11 @@ class _Exchange:
 
     __slots__ = ("_send", "headers", "receive", "request_id", "scope", "status")
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.receive = receive
-        self.headers = headers
-        self.request_id = _request_id(headers)
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self.request_id = _request_id(self.headers)
         self.status = 0
         self._send = send
 
@@ -238,6 +263,9 @@ async def _send_result(exchange: _Exchange, result: HandlerResult, explain: Call
 
 async def _send_message(exchange: _Exchange, message: object, headers: Headers) -> None:
     pretty = b"pretty" in exchange.scope["query_string"]
+    if message is None and not pretty:
+        await send_bytes(exchange.send, EMPTY_MESSAGE, status=200, headers=[JSON_TYPE, *headers])
+        return
     await send_json(
         exchange.send,
         encode_message(message, pretty=pretty),
@@ -291,4 +319,4 @@ def _request_id(headers: dict[str, str]) -> str:
     given = headers.get("x-request-id", "")
     if 0 < len(given) <= _MAX_REQUEST_ID and given.isascii() and given.replace("-", "").isalnum():
         return given
-    return uuid.uuid4().hex
+    return f"{_PROCESS}{next(_COUNT):08x}"

@@ -26,6 +26,8 @@ SECURITY_HEADERS: Final = (
     (b"x-xss-protection", b"1; mode=block"),
 )
 JSON_TYPE: Final = (b"content-type", b"application/json")
+EMPTY_MESSAGE: Final = b"{}"
+"""What None, the usual answer to a report, looks like."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -53,7 +55,7 @@ class RawResponse:
 
 def encode_message(message: object, *, pretty: bool = False) -> bytes:
     """The JSON of a message (or of anything msgspec encodes); None is ``{}``."""
-    body = b"{}" if message is None else msgspec.json.encode(message)
+    body = EMPTY_MESSAGE if message is None else msgspec.json.encode(message)
     return msgspec.json.format(body, indent=4) if pretty else body
 
 

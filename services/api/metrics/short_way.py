@@ -2,8 +2,9 @@
 
 Such a report meets no other row and no search, so all it needs is the trial as it was after the last one. That is
 remembered, with the version of its row, and the report is written by one statement that does nothing when the row has
-changed since, whoever changed it. What is not written this way goes the long way (``batch.py``), where locks and rows
-decide. The version of a row is its ``xmin`` (PostgreSQL manual, 5.6 System Columns): every update changes it.
+changed since, or is being changed, whoever does it. What is not written this way goes the long way (``batch.py``),
+where locks and rows decide. The version of a row is its ``xmin`` (PostgreSQL manual, 5.6 System Columns): every update
+changes it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class _NewestReport(Struct):
 
 
 class KnownTrials:
-    """What a lane remembers. Entries are taken out while they change, so that a failure leaves none half changed."""
+    """What the writer remembers. Entries are taken out while they change: a failure leaves none half changed, and what
+    comes meanwhile for the same trial goes the long way."""
 
     def __init__(self) -> None:
         self._known: dict[int, KnownTrial] = {}
@@ -123,20 +125,23 @@ class Prepared(Struct):
 async def store_newest(driver: Any, prepared: Prepared, events: Sequence[PublicEvent]) -> dict[int, KnownTrial]:
     """Write prepared reports and ``events`` with an asyncpg connection, in one statement that commits by itself.
 
-    Returns the trials whose reports were written; the rows of the others have changed, and nothing of them is written.
+    Returns the trials whose reports were written; the rows of the others have changed or are locked, and nothing of
+    them is written.
     """
     rows = msgspec.json.encode(prepared.rows).decode()
+    trial_ids = list(prepared.trials)
     if events:
         messages = [event_message(event) for event in events]
         written = await driver.fetch(
             STORE_NEWEST_AND_ENQUEUE,
             rows,
+            trial_ids,
             [message["subject"] for message in messages],
             [msgspec.json.encode(message["headers"]).decode() for message in messages],
             [message["payload"] for message in messages],
         )
     else:
-        written = await driver.fetch(STORE_NEWEST, rows)
+        written = await driver.fetch(STORE_NEWEST, rows, trial_ids)
     trials = {}
     for trial_id, version in written:
         trial = trials[trial_id] = prepared.trials[trial_id]

@@ -80,6 +80,8 @@ UPDATE trials t SET total_batches = new.total_batches, summary_metrics = new.sum
 RETURNING t.id, t.xmin
 """
 
+# The trials' ids come beside the reports, so that their rows are found by index whatever the planner thinks of JSON.
+# Rows that somebody else has locked are about to change: they are not waited for.
 _STORE_NEWEST: Final = """
 WITH report AS (
        SELECT *
@@ -87,13 +89,16 @@ WITH report AS (
               trial_id bigint, version xid, run integer, metric_group text, kind text, step integer,
               end_time timestamptz, document jsonb, summary jsonb)
      ), unchanged AS MATERIALIZED (
-       SELECT t.id FROM report r JOIN trials t ON t.id = r.trial_id AND t.xmin = r.version
+       SELECT t.id
+         FROM trials t
+        WHERE t.id = ANY($2::bigint[])
+          AND EXISTS (SELECT FROM report r WHERE r.trial_id = t.id AND r.version = t.xmin)
         ORDER BY t.id
-          FOR NO KEY UPDATE OF t
+          FOR NO KEY UPDATE OF t SKIP LOCKED
      ), updated AS (
        UPDATE trials t SET total_batches = r.step, summary_metrics = r.summary
          FROM report r JOIN unchanged ON unchanged.id = r.trial_id
-        WHERE t.id = r.trial_id
+        WHERE t.id = ANY($2::bigint[]) AND t.id = r.trial_id
        RETURNING t.id, t.xmin
      ), added AS (
        INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
@@ -105,7 +110,7 @@ _ENQUEUED: Final = """
      , enqueued AS (
        INSERT INTO outbox (subject, headers, payload)
        SELECT subject, headers::jsonb, payload
-         FROM unnest($2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY
+         FROM unnest($3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY
               AS message (subject, headers, payload, position)
         ORDER BY position
      )

@@ -1,15 +1,19 @@
 """Group commit: reports that arrive while a transaction runs share the next one.
 
 Nobody waits for company: a report that finds its lane idle is written at once. Under load the batches grow by
-themselves, and with them the number of reports per commit. A report that cannot be stored fails alone.
+themselves, and with them the number of reports per commit, which is why all reports that can go the short way share one
+lane. It never waits for a lock. What does wait, for its trial or for the experiments of a batch, has lanes of its own.
+A report that cannot be stored fails alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias
 
 import asyncpg
 import structlog
@@ -40,13 +44,14 @@ _LINGER_S: Final = 0.5
 
 class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lanes: Annotated[int, Meta(ge=1)] = 2
-    """Transactions at a time; a trial always takes the same lane. Each uses a connection while it is busy."""
+    """Transactions at a time beside the short way's; a trial always takes the same lane. Each uses a connection while
+    it is busy."""
     max_batch: Annotated[int, Meta(ge=1)] = 500
     """Reports that share a transaction at most."""
     max_waiting: Annotated[int, Meta(ge=1)] = 20_000
-    """Reports that wait at most; beyond it clients are asked to come again."""
+    """Reports that wait in a lane at most; beyond it clients are asked to come again."""
     announce_interval_s: Annotated[float, Meta(ge=0)] = 1.0
-    """Events about other reports than validations are published at most this often per trial."""
+    """Events about other reports than validations are published at most this often per trial and lane."""
 
 
 class _Waiting:
@@ -57,46 +62,76 @@ class _Waiting:
         self.done = done
 
 
+class _Elsewhere(Enum):
+    LONG_WAY = "not stored, and nothing said against it: the long way decides"
+
+
+_Verdict: TypeAlias = ResoluteError | _Elsewhere | None
+"""What became of a report; None: it is stored."""
+_Commit: TypeAlias = Callable[[Any, Sequence[Report], Announcements], Awaitable[Sequence[_Verdict]]]
+"""Stores a batch with an asyncpg connection; one verdict per report, in their order."""
+
+
 class MetricsWriter:
     """The one way reports get into the database. ``run`` must be running for ``store`` to return."""
 
     def __init__(self, *, db: Database, settings: MetricsSettings | None = None) -> None:
-        self._settings = settings or MetricsSettings()
-        self._lanes = [_Lane(db, self._settings) for _ in range(self._settings.lanes)]
+        settings = settings or MetricsSettings()
+        self._known = KnownTrials()
+        self._long = [_Lane(db, settings, partial(_store_long, self._known)) for _ in range(settings.lanes)]
+        self._short = _Lane(db, settings, partial(_store_short, self._known), otherwise=self._long_lane)
 
     async def store(self, report: Report) -> None:
         """Return when the report is committed, or was before (clients repeat requests).
 
         Raises InvalidRequest, NotFound; Unavailable when too many wait; and what the database raises.
         """
-        await self._lanes[report.trial_id % len(self._lanes)].store(report)
+        lane = self._short if self._known.covers(report) else self._long_lane(report)
+        waiting = _Waiting(report, asyncio.get_running_loop().create_future())
+        lane.add(waiting)
+        await waiting.done
 
     async def run(self) -> None:
         """Write until cancelled; whoever waits then gets Unavailable."""
         async with asyncio.TaskGroup() as tasks:
-            for lane in self._lanes:
+            for lane in (self._short, *self._long):
                 tasks.create_task(lane.run(), name="metrics lane")
+
+    def _long_lane(self, report: Report) -> _Lane:
+        return self._long[report.trial_id % len(self._long)]
 
 
 class _Lane:
-    def __init__(self, db: Database, settings: MetricsSettings) -> None:
+    """Reports that wait for the same connection.
+
+    otherwise  the lane for what this one could not decide
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        settings: MetricsSettings,
+        commit: _Commit,
+        *,
+        otherwise: Callable[[Report], _Lane] | None = None,
+    ) -> None:
         self._db = db
         self._settings = settings
+        self._commit = commit
+        self._otherwise = otherwise
         self._waiting: list[_Waiting] = []
         self._arrived = asyncio.Event()
         self._closed = False
         self._announcements = Announcements(settings.announce_interval_s)
-        self._known = KnownTrials()
 
-    async def store(self, report: Report) -> None:
+    def add(self, waiting: _Waiting) -> None:
+        """Raises Unavailable."""
         if self._closed:
             raise Unavailable("the service is stopping, try again")
         if len(self._waiting) >= self._settings.max_waiting:
             raise Unavailable("too many metric reports are waiting, try again")
-        waiting = _Waiting(report, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._arrived.set()
-        await waiting.done
 
     async def run(self) -> None:
         try:
@@ -160,7 +195,7 @@ class _Lane:
 
     async def _write(self, driver: Any, batch: Sequence[_Waiting]) -> None:
         try:
-            errors = await self._commit(driver, [waiting.report for waiting in batch])
+            verdicts = await self._commit(driver, [waiting.report for waiting in batch], self._announcements)
         except _BAD_VALUE:
             if len(batch) == 1:
                 _refuse(batch, InvalidRequest("a value is out of range"))
@@ -175,56 +210,64 @@ class _Lane:
             _refuse(batch, Unavailable("the database does not answer, try again") if lost else error)
             raise
         else:
-            for waiting, refusal in zip(batch, errors, strict=True):
-                if refusal is not None:
-                    _refuse([waiting], refusal)
-                elif not waiting.done.done():
-                    waiting.done.set_result(None)
+            for waiting, verdict in zip(batch, verdicts, strict=True):
+                self._conclude(waiting, verdict)
+            STORED.inc(sum(verdict is None for verdict in verdicts))
 
-    async def _commit(self, driver: Any, reports: Sequence[Report]) -> list[ResoluteError | None]:
-        newest = {n for n, report in enumerate(reports) if self._known.covers(report)}
-        stored = await self._store_newest(driver, [reports[n] for n in newest]) if newest else set()
-        rest = [n for n, report in enumerate(reports) if n not in newest or report.trial_id not in stored]
-        errors: list[ResoluteError | None] = [None] * len(reports)
-        if rest:
-            refusals = await self._store_rest(driver, [reports[n] for n in rest])
-            for n, refusal in zip(rest, refusals, strict=True):
-                errors[n] = refusal
-        STORED.inc(len(reports) - sum(error is not None for error in errors))
-        return errors
-
-    async def _store_newest(self, driver: Any, reports: Sequence[Report]) -> set[int]:
-        """The trials whose reports could go the short way; nothing of the others is stored."""
-        prepared = self._known.prepare(reports)
-        try:
-            written = await store_newest(driver, prepared, self._announcements.admit(prepared.events, _now_s()))
-        except (*_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
-            log.info("metrics.short_way_failed", error=str(error), reports=len(reports))
-            return set()
-        BATCHES.inc()
-        self._known.remember(written)
-        return set(written)
-
-    async def _store_rest(self, driver: Any, reports: Sequence[Report]) -> list[ResoluteError | None]:
-        with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
-        self._known.forget(report.trial_id for report in reports if report.kind is not Kind.PROFILING)
-        for tries_left in reversed(range(_TRIES)):
+    def _conclude(self, waiting: _Waiting, verdict: _Verdict) -> None:
+        if verdict is _Elsewhere.LONG_WAY:
+            assert self._otherwise is not None
             try:
-                async with driver.transaction():
-                    outcome = await store_batch(driver, reports, with_experiments=with_experiments)
-                    await enqueue_events(driver, self._announcements.admit(outcome.events, _now_s()))
-            except ExperimentsNeeded:
-                with_experiments = True
-                continue
-            except _LOST_RACE as error:
-                if not tries_left:
-                    raise
-                log.info("metrics.race_lost", error=str(error), reports=len(reports))
-                continue
-            BATCHES.inc()
-            self._known.remember(outcome.written)
-            return outcome.errors
-        raise Unavailable("the reports met too many others, try again")
+                self._otherwise(waiting.report).add(waiting)
+            except Unavailable as error:
+                _refuse([waiting], error)
+        elif verdict is not None:
+            _refuse([waiting], verdict)
+        elif not waiting.done.done():
+            waiting.done.set_result(None)
+
+
+async def _store_short(
+    known: KnownTrials, driver: Any, reports: Sequence[Report], announcements: Announcements
+) -> Sequence[_Verdict]:
+    """Store what can go the short way, without waiting for anybody."""
+    newest = [report for report in reports if known.covers(report)]
+    prepared = known.prepare(newest)
+    try:
+        written = await store_newest(driver, prepared, announcements.admit(prepared.events, _now_s())) if newest else {}
+    except (*_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
+        log.info("metrics.short_way_failed", error=str(error), reports=len(newest))
+        written = {}
+    else:
+        BATCHES.inc()
+    known.remember(written)
+    stored = {report.trial_id: report for report in newest if report.trial_id in written}
+    return [None if stored.get(report.trial_id) is report else _Elsewhere.LONG_WAY for report in reports]
+
+
+async def _store_long(
+    known: KnownTrials, driver: Any, reports: Sequence[Report], announcements: Announcements
+) -> Sequence[_Verdict]:
+    """Store or refuse each report, waiting for the locks that takes."""
+    with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
+    known.forget(report.trial_id for report in reports if report.kind is not Kind.PROFILING)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            async with driver.transaction():
+                outcome = await store_batch(driver, reports, with_experiments=with_experiments)
+                await enqueue_events(driver, announcements.admit(outcome.events, _now_s()))
+        except ExperimentsNeeded:
+            with_experiments = True
+            continue
+        except _LOST_RACE as error:
+            if not tries_left:
+                raise
+            log.info("metrics.race_lost", error=str(error), reports=len(reports))
+            continue
+        BATCHES.inc()
+        known.remember(outcome.written)
+        return outcome.errors
+    raise Unavailable("the reports met too many others, try again")
 
 
 def _refuse(batch: Sequence[_Waiting], error: Exception) -> None:

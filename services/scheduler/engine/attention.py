@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal, NamedTuple
 
+from libs.together import together
 from services.scheduler.engine.loops import pause_after, report
-from services.scheduler.together import together
 
 WORKERS: Final = 8
 

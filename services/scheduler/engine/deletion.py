@@ -24,7 +24,7 @@ from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
-from services.scheduler.engine.gc import candidates_of, create_gc_tasks
+from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of
 from services.scheduler.engine.run import Run, experiment_changed, lock_run
 from services.scheduler.engine.transactions import in_transaction
 
@@ -61,8 +61,8 @@ class ExperimentDeletion:
         if run is None:
             return frozenset(), False
         if run.experiment.deletion_tasks is None:
-            doomed = await candidates_of(connection, run.experiment)
-            rows = await create_gc_tasks(run, doomed, delete_tensorboards=True)
+            doomed = await deletable_checkpoints(run)
+            rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=True))
             run.experiment.deletion_tasks = [row.task_id for row in rows]
             await run.write()
             return frozenset(row.pool for row in rows), not rows

@@ -14,11 +14,12 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database
 from libs.searchers.actions import Create, Shutdown, Stop
-from libs.states.experiment import LIVE, STOPPING, Trigger, step
+from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, step
 from libs.states.trial import TrialState
 from services.scheduler.engine import inbox
 from services.scheduler.engine.deletion import ExperimentDeletion
 from services.scheduler.engine.ending import end_experiment
+from services.scheduler.engine.gc import carry_out_requests
 from services.scheduler.engine.run import Run, lock_run
 from services.scheduler.engine.search import Search, SearchFailedError
 from services.scheduler.engine.sessions import revoke_ended
@@ -48,7 +49,10 @@ class ExperimentEngine:
         self._deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster)
 
     async def reconcile(self, experiment_id: int) -> Outcome:
-        """Make the experiment what it should be by now; nothing happens to one that is over or does not exist."""
+        """Make the experiment what it should be by now.
+
+        To one that is over nothing happens but the deletion of files that somebody has asked for.
+        """
         try:
             return await in_transaction(self._db, lambda connection: self._reconcile(connection, experiment_id))
         except SearchFailedError as error:
@@ -63,16 +67,17 @@ class ExperimentEngine:
 
     async def _reconcile(self, connection: Connection, experiment_id: int) -> Outcome:
         run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
-        if run is None or run.experiment.unmanaged or run.state not in LIVE:
+        if run is None or run.state == ExperimentState.DELETING:
             return Outcome()
-        await run.load()
-        await _carry_on(run)
-        pools = {row.pool for row in run.requested}
-        if run.state in STOPPING and not run.live:
-            pools |= await end_experiment(run)
+        await carry_out_requests(run)
+        if run.state in LIVE and not run.experiment.unmanaged:
+            await run.load()
+            await _carry_on(run)
+            if run.state in STOPPING and not run.live:
+                await end_experiment(run)
         await run.write()
         await revoke_ended(connection, run.out.events, now=run.now)
-        return Outcome(frozenset(pools), run.look_again_in_s)
+        return Outcome(frozenset(row.pool for row in run.requested), run.look_again_in_s)
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
         """The search cannot go on, so nothing of the experiment shall."""

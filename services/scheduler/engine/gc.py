@@ -1,103 +1,108 @@
-"""Checkpoint GC: which checkpoints may go, and the tasks that delete them, one per storage.
+"""Checkpoint GC: the tasks that delete files of checkpoints, of our own accord or because somebody asked.
 
 Source: spec/experiments.md 10.4; spec/harness-protocol.md 15.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import and_, insert, select
+from msgspec import Struct
+from sqlalchemy import delete, insert, select
 
-from libs.checkpoints.retention import Candidate
+from libs.checkpoints.retention import Candidate, checkpoints_to_delete, policy_of
 from libs.cluster.resolution import resolve_pool
 from libs.db.engine import Connection
-from libs.db.tables.checkpoints import checkpoints, storage_backends
-from libs.db.tables.metrics import metrics
+from libs.db.gc_candidates import gc_candidates
+from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
+from libs.db.tables.checkpoints import storage_backends
 from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.trials import trials
 from libs.db.tables.workspaces import projects
 from libs.events.changes import JobChanged, TaskChanged
 from libs.ids import allocation_id, new_uuid
-from libs.searchers.reports import read_number
-from libs.tasks.checkpoint_gc import checkpoint_gc_task
+from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
 from libs.tasks.stored import to_document
 from services.scheduler.engine.leaving import changed, note
-from services.scheduler.engine.rows import AllocationRow, ExperimentRow
+from services.scheduler.engine.rows import AllocationRow
 from services.scheduler.engine.run import Run
 
-TASK_TYPE = "CHECKPOINT_GC"
+TASK_TYPE: Final = "CHECKPOINT_GC"
 
 
-async def candidates_of(connection: Connection, experiment: ExperimentRow) -> list[Candidate]:
-    """Checkpoints of the experiment that have files and that no trial starts from, with how good they are."""
-    searcher = experiment.config["searcher"]
-    used = select(trials.c.warm_start_checkpoint_uuid).where(trials.c.warm_start_checkpoint_uuid.is_not(None))
-    same_step = and_(
-        metrics.c.trial_id == checkpoints.c.trial_id,
-        metrics.c.total_batches == checkpoints.c.steps_completed,
-        metrics.c.kind == "VALIDATION",
-        ~metrics.c.archived,
-    )
-    query = (
-        select(checkpoints, metrics.c.id.label("validation_id"), metrics.c.metrics.label("report"))
-        .outerjoin(metrics, same_step)
-        .where(
-            checkpoints.c.experiment_id == experiment.id,
-            checkpoints.c.trial_id.is_not(None),
-            checkpoints.c.state.in_(("COMPLETED", "PARTIALLY_DELETED")),
-            checkpoints.c.uuid.not_in(used),
-        )
-        .order_by(checkpoints.c.report_time, checkpoints.c.uuid, metrics.c.id)
-    )
-    found: dict[str, Candidate] = {}
-    for row in (await connection.execute(query)).mappings():
-        found.setdefault(row["uuid"], _candidate(row, searcher))
-    return list(found.values())
+class GcWork(Struct, frozen=True, kw_only=True):
+    """What one task does. ``storage_id`` None is the storage in the configuration of the experiment."""
+
+    storage_id: int | None = None
+    uuids: tuple[str, ...] = ()
+    globs: tuple[str, ...] = EVERYTHING
+    delete_tensorboards: bool = False
 
 
-def _candidate(row: Mapping[Any, Any], searcher: Mapping[str, Any]) -> Candidate:
-    report = (row["report"] or {}).get("validation_metrics") or {}
-    value = read_number(report.get(searcher.get("metric")))
-    if value is not None and not math.isnan(value) and not searcher.get("smaller_is_better", True):
-        value = -value
-    return Candidate(
-        uuid=row["uuid"],
-        trial_id=row["trial_id"],
-        steps_completed=row["steps_completed"] or 0,
-        signed=value,
-        validation_id=row["validation_id"],
-        storage_id=row["storage_id"],
-    )
+async def superfluous_checkpoints(run: Run) -> list[Candidate]:
+    """Checkpoints that the retention policy of the experiment does not keep."""
+    config = run.experiment.config
+    return checkpoints_to_delete(await gc_candidates(run.connection, run.experiment.id, config), policy_of(config))
 
 
-async def create_gc_tasks(run: Run, doomed: Sequence[Candidate], *, delete_tensorboards: bool) -> list[AllocationRow]:
-    """Tasks, with their jobs and allocations, that delete the files of ``doomed``; the allocations go out with ``run``.
+async def deletable_checkpoints(run: Run) -> list[Candidate]:
+    """All checkpoints of the experiment that have files, and from which no trial started or may yet start."""
+    return await gc_candidates(run.connection, run.experiment.id, run.experiment.config)
+
+
+def deletion_of(doomed: Sequence[Candidate], *, delete_tensorboards: bool) -> list[GcWork]:
+    """The work of deleting all files of ``doomed``: one task per storage.
 
     TensorBoard files lie in the storage of the experiment's configuration, and are deleted by the task for that one.
     """
     by_storage: defaultdict[int | None, list[str]] = defaultdict(list)
+    if delete_tensorboards:
+        by_storage[None] = []
     for candidate in doomed:
         by_storage[candidate.storage_id].append(candidate.uuid)
+    return [
+        GcWork(storage_id=storage, uuids=tuple(uuids), delete_tensorboards=delete_tensorboards and storage is None)
+        for storage, uuids in by_storage.items()
+    ]
+
+
+async def carry_out_requests(run: Run) -> None:
+    """Make a task of everything that somebody asked to be deleted; the requests go with the transaction."""
+    mine = requests.c.experiment_id == run.experiment.id
+    found = list((await run.connection.execute(select(requests).where(mine).order_by(requests.c.id))).mappings())
+    if not found:
+        return
+    await create_gc_tasks(
+        run,
+        [
+            GcWork(
+                storage_id=row["storage_id"],
+                uuids=tuple(row["uuids"]),
+                globs=tuple(row["globs"]),
+                delete_tensorboards=row["delete_tensorboards"],
+            )
+            for row in found
+        ],
+    )
+    await run.connection.execute(delete(requests).where(requests.c.id.in_([row["id"] for row in found])))
+
+
+async def create_gc_tasks(run: Run, works: Sequence[GcWork]) -> list[AllocationRow]:
+    """A task for each of ``works``, with its job and allocation; the allocations go out with ``run``.
+
+    Where there is no storage (any more) there is nothing to delete, and no task.
+    """
+    if not works:
+        return []
     own = run.experiment.config.get("checkpoint_storage")
-    if delete_tensorboards and own:
-        by_storage.setdefault(None, [])
-    configs = await _storages(run.connection, [ident for ident in by_storage if ident is not None])
+    configs = await _storages(run.connection, [work.storage_id for work in works if work.storage_id is not None])
     workspace = select(projects.c.workspace_id).where(projects.c.id == run.experiment.project_id)
     workspace_id = (await run.connection.execute(workspace)).scalar_one()
     return [
-        await _create(
-            run,
-            storage=configs.get(storage_id) or own or {},
-            doomed=uuids,
-            delete_tensorboards=delete_tensorboards and storage_id is None,
-            workspace_id=workspace_id,
-        )
-        for storage_id, uuids in by_storage.items()
-        if configs.get(storage_id) or own
+        await _create(run, work, storage=storage, workspace_id=workspace_id)
+        for work in works
+        if (storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
     ]
 
 
@@ -106,9 +111,7 @@ async def _storages(connection: Connection, ids: Sequence[int]) -> dict[int | No
     return {row.id: row.config for row in await connection.execute(query)}
 
 
-async def _create(
-    run: Run, *, storage: Mapping[str, Any], doomed: Sequence[str], delete_tensorboards: bool, workspace_id: int
-) -> AllocationRow:
+async def _create(run: Run, work: GcWork, *, storage: Mapping[str, Any], workspace_id: int) -> AllocationRow:
     experiment = run.experiment
     task = f"{experiment.id}.{new_uuid()}"
     allocation = allocation_id(task, 1)
@@ -118,8 +121,9 @@ async def _create(
         experiment_id=experiment.id,
         config=experiment.config,
         storage=storage,
-        checkpoints=doomed,
-        delete_tensorboards=delete_tensorboards,
+        checkpoints=work.uuids,
+        globs=work.globs,
+        delete_tensorboards=work.delete_tensorboards,
         defaults=run.cluster.defaults_of(pool),
     )
     common = {"job_id": job, "owner_id": experiment.owner_id, "workspace_id": workspace_id}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import func, select
 
 from libs.db.engine import Connection
@@ -16,31 +18,37 @@ from libs.events.orders import Order
 from libs.loglines.batches import service_stream
 
 
-class _Line:
-    """A log line that still lacks its number."""
+class _Lines:
+    """Log lines about one allocation, which still lack their numbers; they go out together."""
 
-    def __init__(self, task: str, allocation: str, text: str, level: str, now: datetime) -> None:
-        self.task = task
-        self.allocation = allocation
-        self.text = text
-        self.level = level
-        self.now = now
+    def __init__(self, task: str, allocation: str) -> None:
+        self._task = task
+        self._allocation = allocation
+        self._lines: list[LogLine] = []
 
-    def numbered(self, seq: int) -> dict[str, Any]:
-        line = LogLine(
-            seq=seq,
-            timestamp_ns=int(self.now.timestamp() * 1_000_000) * 1_000,
-            log=f"{self.text}\n".encode(),
-            level=self.level,
-            stdtype="stdout",
-            source="master",
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, text: str, level: str, now: datetime) -> None:
+        self._lines.append(
+            LogLine(
+                seq=0,
+                timestamp_ns=int(now.timestamp() * 1_000_000) * 1_000,
+                log=f"{text}\n".encode(),
+                level=level,
+                stdtype="stdout",
+                source="master",
+            )
         )
+
+    def numbered(self, numbers: Iterator[int]) -> dict[str, Any]:
+        lines = tuple(msgspec.structs.replace(line, seq=next(numbers)) for line in self._lines)
         return log_message(
             LogBatch(
-                task=self.task,
-                stream=service_stream(self.allocation),
-                allocation=self.allocation,
-                lines=(line,),
+                task=self._task,
+                stream=service_stream(self._allocation),
+                allocation=self._allocation,
+                lines=lines,
                 contiguous=False,
             )
         )
@@ -53,7 +61,8 @@ class Outgoing:
     """
 
     def __init__(self) -> None:
-        self._messages: list[dict[str, Any] | _Line] = []
+        self._messages: list[dict[str, Any] | _Lines] = []
+        self._lines: dict[str, _Lines] = {}
         self.events: Final[list[PublicEvent]] = []
 
     def announce(self, event: PublicEvent) -> None:
@@ -67,7 +76,10 @@ class Outgoing:
         self._messages.append(order_withdrawal(pool, allocation))
 
     def line(self, *, task: str, allocation: str, text: str, now: datetime, level: str = "INFO") -> None:
-        self._messages.append(_Line(task, allocation, text, level, now))
+        if allocation not in self._lines:
+            self._lines[allocation] = _Lines(task, allocation)
+            self._messages.append(self._lines[allocation])
+        self._lines[allocation].add(text, level, now)
 
     def no_more_lines(self, *, task: str, allocation: str) -> None:
         """Nobody has anything more to say about the allocation: who follows the log need not wait for it."""
@@ -81,11 +93,12 @@ class Outgoing:
         )
 
     async def flush(self, connection: Connection) -> None:
-        count = sum(isinstance(message, _Line) for message in self._messages)
+        count = sum(len(lines) for lines in self._lines.values())
         numbers = iter(await _line_numbers(connection, count))
-        rows = [m.numbered(next(numbers)) if isinstance(m, _Line) else m for m in self._messages]
+        rows = [one.numbered(numbers) if isinstance(one, _Lines) else one for one in self._messages]
         await enqueue(connection, *rows)
         self._messages.clear()
+        self._lines.clear()
 
 
 async def _line_numbers(connection: Connection, count: int) -> list[int]:

@@ -41,6 +41,11 @@ _EXPERIMENTS: Final = text("""
     SELECT experiment_id FROM searcher_events
 """)
 _ALL_EXPERIMENTS: Final = text("SELECT id FROM experiments WHERE end_time IS NULL AND NOT unmanaged")
+# Files that somebody has asked to be deleted; a deletion takes everything anyway.
+_GC_REQUESTS: Final = text("""
+    SELECT DISTINCT r.experiment_id FROM checkpoint_gc_requests r
+    JOIN experiments e ON e.id = r.experiment_id AND e.state <> 'DELETING'
+""")
 _DELETIONS: Final = text("SELECT id FROM experiments WHERE state = 'DELETING'")
 _ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT settled AND state = 'TERMINATED'")
 _PROJECTS: Final = text("SELECT id FROM projects WHERE state = 'DELETING'")
@@ -53,6 +58,7 @@ async def keys_that_need_attention(db: Database, clock: Clock, *, everything: bo
     """What to look at; ``everything`` adds all experiments that live, for a scheduler that has just begun."""
     queries: tuple[tuple[Kind, object], ...] = (
         ("experiment", _ALL_EXPERIMENTS if everything else _EXPERIMENTS),
+        ("experiment", _GC_REQUESTS),
         ("deletion", _DELETIONS),
         ("allocation", _ENDED),
         ("project", _PROJECTS),

@@ -158,12 +158,14 @@ async def _insert_tasks(run: Run, links: Sequence[tuple[int, int, str]], workspa
 async def _warm_start(run: Run) -> str | None:
     """The checkpoint that every trial of the experiment starts from, if any. Raises SearchFailedError when it is gone.
 
-    Source: spec/experiments.md 1.7; source_trial_id takes precedence.
+    Whoever stored the configuration has chosen the checkpoint of a source trial, once, so that later trials start from
+    the same as the first; only where that was left out it is chosen here. Source: spec/experiments.md 1.7.
     """
     searcher = run.experiment.config["searcher"]
     source: int | None = searcher.get("source_trial_id")
-    if source is None:
-        return searcher.get("source_checkpoint_uuid") or None
+    chosen: str | None = searcher.get("source_checkpoint_uuid")
+    if chosen or source is None:
+        return chosen or None
     query = (
         select(checkpoints.c.uuid)
         .where(checkpoints.c.trial_id == source, checkpoints.c.state == "COMPLETED")

@@ -19,9 +19,9 @@ from libs.events.orders import Order
 from libs.searchers.actions import Create
 from libs.searchers.searcher import Searcher
 from libs.states.experiment import Trigger
+from libs.together import end
 from services.scheduler.lease import hold_lease
 from services.scheduler.settings import LeaseSettings
-from services.scheduler.together import end
 from tests.harness import ServiceProcess, eventually
 from tests.integration.scheduler.world import QUICK, World, background
 

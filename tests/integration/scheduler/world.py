@@ -31,9 +31,9 @@ from libs.events.orders import Order
 from libs.ids import new_uuid
 from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
+from libs.together import end
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
-from services.scheduler.together import end
 from tests.harness import eventually
 
 SINGLE: dict[str, Any] = {"name": "single", "metric": "loss"}

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
+from libs.together import end
 from services.scheduler.engine.attention import Attention, Key
-from services.scheduler.together import end, together
 from tests.harness import eventually
 
 ONE = Key("experiment", 1)
@@ -78,43 +76,3 @@ async def test_key_may_ask_to_be_looked_at_later_and_the_earlier_time_counts() -
         await eventually(lambda: looks == [ONE, ONE])
     finally:
         await end(task)
-
-
-async def test_first_failure_ends_all() -> None:
-    ended: list[str] = []
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("waited")
-
-    async def fail() -> None:
-        raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        await together(a=wait(), b=fail(), c=wait())
-    assert ended == ["waited", "waited"]
-
-
-async def test_swallowed_cancellation_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.scheduler.together.CANCEL_AGAIN_S", 0.01)
-    swallowed = 0
-
-    async def stubborn() -> None:
-        nonlocal swallowed
-        while True:
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                swallowed += 1
-                if swallowed == 2:
-                    raise
-
-    task = asyncio.create_task(together(a=stubborn()))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert swallowed == 2

@@ -77,7 +77,7 @@ class Follow(Generic[O]):
         keeps: bool = True,
     ) -> None:
         self._api = api
-        self._what = what
+        self.what = what
         self._path = path
         self._query = dict(query or {})
         self._keeps = keeps
@@ -101,18 +101,18 @@ class Follow(Generic[O]):
                 await self._watch()
             except Refused as error:
                 if error.code == _GONE:
-                    log.info("kubernetes.watch_outdated", what=self._what)
+                    log.info("kubernetes.watch_outdated", what=self.what)
                 else:
-                    log.error("kubernetes.watch_refused", what=self._what, error=str(error))
+                    log.error("kubernetes.watch_refused", what=self.what, error=str(error))
                 self._version = ""
                 await self._back_off()
             except Unavailable as error:
-                log.warning("kubernetes.watch_lost", what=self._what, error=str(error))
+                log.warning("kubernetes.watch_lost", what=self.what, error=str(error))
                 await self._back_off()
 
     async def read_list(self) -> None:
         """Read everything, page by page, and tell of what has changed since then. Raises Refused and Unavailable."""
-        RELISTS.labels(self._what).inc()
+        RELISTS.labels(self.what).inc()
         version, found = "", set[tuple[str, str]]()
         query = {**self._query, "limit": str(PAGE)}
         while True:

@@ -142,6 +142,18 @@ class Pod(_Object, frozen=True, kw_only=True):
         return self.metadata.labels.job or self.metadata.labels.old_job
 
 
+class Phase(_Object, frozen=True, kw_only=True):
+    phase: str = ""
+
+
+class SlimPod(_Object, frozen=True, kw_only=True):
+    """A pod of somebody else: what it asks for, and where."""
+
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: Phase = Phase()
+
+
 class InvolvedObject(_Object, frozen=True, kw_only=True):
     kind: str = ""
     name: str = ""

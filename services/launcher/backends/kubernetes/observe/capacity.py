@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from libs.cluster.config import SlotType
 from libs.events.capacity import Device, NodeCapacity
-from services.launcher.backends.kubernetes.objects import Node, Pod, Quota
+from services.launcher.backends.kubernetes.objects import Node, Quota, SlimPod
 from services.launcher.backends.kubernetes.observe.quantities import amount_in, quantity
 from services.launcher.backends.kubernetes.observe.reach import Demands, reaches
 from services.launcher.backends.kubernetes.spec.names import node_label
@@ -73,7 +73,7 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
 P = TypeVar("P", OurPod, ForeignPod)
 
 
-def foreign_pod(pod: Pod, kind: SlotKind) -> ForeignPod | None:
+def foreign_pod(pod: SlimPod, kind: SlotKind) -> ForeignPod | None:
     """What somebody else's pod takes away; None when that is nothing."""
     amount = sum((amount_in(requests, kind.resource) for requests in _requests(pod)), Decimal(0))
     if not pod.spec.node_name or not amount or pod.status.phase in ("Succeeded", "Failed"):
@@ -191,7 +191,7 @@ def _is_ready(node: Node) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
-def _requests(pod: Pod) -> list[Mapping[str, str | int | float]]:
+def _requests(pod: SlimPod) -> list[Mapping[str, str | int | float]]:
     """Requests of everything in the pod that runs side by side; limits where there are no requests."""
     lasting = (
         *pod.spec.containers,

@@ -59,17 +59,16 @@ def batch_of(event: Event, text: str, *, task: str, allocation: str) -> LogBatch
         allocation=allocation,
         at_s=created_s,
         number=line_number(created_s, f"{event.metadata.uid}/{event.message}"),
-        level="WARNING" if event.type == "Warning" else "INFO",
     )
 
 
-def line_batch(text: str, *, task: str, allocation: str, at_s: float, number: int, level: str) -> LogBatch:
+def line_batch(text: str, *, task: str, allocation: str, at_s: float, number: int) -> LogBatch:
     """One line of the launcher about an allocation, in the stream in which it speaks about it."""
     line = LogLine(
         seq=number,
         timestamp_ns=int(at_s * 1e9),
         log=f"{text}\n".encode(),
-        level=level,
+        level="INFO",
         stdtype="stdout",
         allocation_id=allocation,
         source="master",

@@ -86,6 +86,8 @@ class Run:
         self.is_fragment = False
         """A launcher before us was killed while it made the objects: what there is goes, to be made anew."""
         self.stop: StopAsked | None = None
+        self.stop_sent = False
+        """The cluster was asked to delete everything, with the present deadline."""
         self.quota_blocked = False
         self.create_failure: tuple[str, float] | None = None
         """What the Job controller said last when it could not make a pod, and since when it has said that."""
@@ -102,6 +104,11 @@ class Run:
     @property
     def is_asked_to_end(self) -> bool:
         return self.stop is not None or self.outcome is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """No pod has ended by itself, nor was the Job taken away."""
+        return not (self.ended or self.job_vanished or any(end_of(pod) for pod in self.pods.values()))
 
     def saw_job(self, job: Job) -> None:
         self.job = job

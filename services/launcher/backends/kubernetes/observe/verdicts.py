@@ -35,6 +35,8 @@ class Reaction(Enum):
     """End what is left of it, and write down why: ``Run.outcome``."""
     SETTLE = "settle"
     """List its pods: the Job has finished, and it is not known how."""
+    STOP = "stop"
+    """Carry out a stop that came while it was being made."""
 
 
 def finished(run: Run) -> Condition | None:
@@ -94,8 +96,10 @@ def judge(run: Run, view: View) -> None:
 
 def reaction(run: Run, view: View) -> Reaction | None:
     """What to do about it now, which nobody has ordered."""
-    if run.stage != "created" or run.refusal is not None or run.job is None or run.stop is not None:
+    if run.stage != "created" or run.refusal is not None or run.job is None or run.is_fragment:
         return None
+    if run.stop is not None:
+        return None if run.stop_sent else Reaction.STOP
     if run.outcome is not None:
         return None if run.outcome_saved else Reaction.END
     if _refused_pods(run, view):

@@ -1,8 +1,8 @@
 """Loops that live and die together: the first that ends ends them all.
 
-Like ``asyncio.TaskGroup``, but a task that swallows its cancellation is cancelled again. Before Python 3.12
-``asyncio.wait_for`` does that when its result arrives in the same moment (bpo-37658), and the NATS client waits that
-way; a group would then wait for ever, and a scheduler that lost its lease go on with one of its loops.
+Like ``asyncio.TaskGroup``, but a loop that returns ends the others too, and one that swallows its cancellation is
+cancelled again. Before Python 3.12 ``asyncio.wait_for`` swallows it when its result arrives in the same moment
+(bpo-37658). ``libs/bus`` keeps that away from us; this is the net below, since a group would wait for ever.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final
 
-CANCEL_AGAIN_S: Final = 1.0
+CANCEL_AGAIN_S: Final = 15.0
+"""Longer than any loop takes to put its things in order: a second cancellation would cut that short."""
 
 
 async def together(**loops: Coroutine[Any, Any, None]) -> None:

@@ -1,0 +1,156 @@
+"""What is done to the objects of an allocation once they exist. Every step may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+import structlog
+
+from libs.errors import Unavailable
+from services.launcher.backends.kubernetes.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.objects import ListOf, Pod
+from services.launcher.backends.kubernetes.observe.pods import end_of, is_over
+from services.launcher.backends.kubernetes.observe.run import Run
+from services.launcher.backends.kubernetes.observe.verdicts import outcome_of
+from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.spec.names import LAUNCHER_LABEL, OUTCOME
+from services.launcher.backends.kubernetes.tracking import Tracker
+
+log = structlog.get_logger()
+
+DRAIN_S: Final = 10
+"""Added to the grace of an order where a sidecar has lines to deliver after the task has ended."""
+VANISH_S: Final = 90.0
+"""How long the cluster may take to remove what it was asked to."""
+_BACKGROUND: Final = {"propagationPolicy": "Background"}
+
+
+class Actor:
+    def __init__(
+        self, api: KubeApi, *, paths: Paths, tracker: Tracker, launcher: str, has_sidecars: bool, log_delivery_s: float
+    ) -> None:
+        self._api = api
+        self._paths = paths
+        self._tracker = tracker
+        self._launcher = launcher
+        self._has_sidecars = has_sidecars
+        self._log_delivery_s = log_delivery_s
+
+    async def send_stop(self, run: Run) -> None:
+        """Have everything of a run deleted whose stop was asked for; returns before it is."""
+        stop = run.stop
+        assert stop is not None
+        left_s = max(0.0, stop.deadline - self._tracker.view().now)
+        if run.job is not None:
+            # First the Job: without it nobody puts new pods in the place of those that are deleted.
+            await self._delete_job(run)
+        pods = [pod for pod in run.pods.values() if end_of(pod) is None or run.job is None]
+        await self._delete_pods(run, pods, left_s=left_s)
+        run.stop_sent = run.stop is stop  # a shorter grace may have been asked for meanwhile
+
+    async def end_rest(self, run: Run) -> None:
+        """End what is left of an allocation that has failed, and write down with the Job why it has."""
+        if run.outcome is None:
+            run.outcome = outcome_of(run, self._tracker.view())
+            run.ask_to_end()
+        patch = {
+            "metadata": {"annotations": {OUTCOME: msgspec.json.encode(run.outcome).decode()}},
+            "spec": {"parallelism": 0},
+        }
+        log.info("kubernetes.gang_ends", allocation=run.allocation, reason=run.outcome.reason)
+        try:
+            await self._api.patch(self._paths.job(run.job_name), patch)
+        except Refused as error:
+            if error.code != 404:
+                raise
+        run.outcome_saved = True
+        self._tracker.look(run)
+
+    async def settle(self, run: Run) -> None:
+        """Look at the pods of a Job that has finished, for the watch may be behind."""
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
+        found = await self._api.get(self._paths.pods, ListOf[Pod], query)
+        for pod in found.items or ():
+            self._tracker.saw_pod(pod)
+        run.settled = True
+        self._tracker.look(run)
+
+    async def remove(self, run: Run) -> None:
+        """Delete everything of a run that has ended, and wait for that. Raises Unavailable when it takes too long."""
+        await self._let_sidecars_finish(run)
+        if run.job is not None:
+            await self._delete_job(run)
+        else:
+            await self._delete_pods(run, run.pods.values(), left_s=0)
+        await self._force_unreachable(run)
+        if not await self._tracker.wait_until(run, lambda: run.job is None and not run.pods, VANISH_S):
+            await self._force_unreachable(run)
+            raise Unavailable(f"the objects of allocation {run.allocation} are still being deleted")
+
+    async def delete_fragment(self, run: Run) -> None:
+        """Delete what a launcher before us had begun to make. Its pods wait for what was not made yet."""
+        if run.job is not None:
+            await self._delete_job(run)
+        await self._delete_pods(run, run.pods.values(), left_s=0)
+
+    async def logs_of(self, pod: Pod, container: str) -> str:
+        """The last words of a container that did not come through the capture wrapper; empty when there are none."""
+        query = {"container": container, "tailLines": "50", "limitBytes": "16384"}
+        try:
+            raw = await self._api.get_text(f"{self._paths.pod(pod.metadata.name)}/log", query)
+        except (Refused, Unavailable) as error:
+            log.info("kubernetes.no_pod_log", pod=pod.metadata.name, container=container, error=str(error))
+            return ""
+        return raw.decode("utf-8", "replace")
+
+    async def _delete_job(self, run: Run) -> None:
+        await self._api.delete(self._paths.job(run.job_name), _BACKGROUND)
+
+    async def _delete_pods(self, run: Run, pods: Iterable[Pod], *, left_s: float) -> None:
+        drain_s = DRAIN_S if self._has_sidecars else 0
+        view = self._tracker.view()
+        async with asyncio.TaskGroup() as tasks:
+            for pod in pods:
+                is_lost = bool(view.lost.words(pod.spec.node_name))
+                # With zero the cluster forgets the pod without asking its node: only for nodes that are gone.
+                grace_s = 0 if is_lost else max(1, math.ceil(left_s) + drain_s)
+                tasks.create_task(self._delete_pod(pod, grace_s))
+
+    async def _delete_pod(self, pod: Pod, grace_s: int) -> None:
+        body = {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.metadata.uid}}
+        try:
+            await self._api.delete(self._paths.pod(pod.metadata.name), body)
+        except Refused as error:
+            if error.code != 409:  # it is another pod by now
+                raise
+
+    async def _force_unreachable(self, run: Run) -> None:
+        view = self._tracker.view()
+        for pod in list(run.pods.values()):
+            if run.is_beyond_reach(pod, now=view.now, lost=view.lost):
+                log.warning("kubernetes.pod_forced", pod=pod.metadata.name, node=pod.spec.node_name)
+                await self._delete_pod(pod, 0)
+
+    async def _let_sidecars_finish(self, run: Run) -> None:
+        """Wait while nothing but sidecars runs, which end by themselves when they have delivered everything."""
+
+        def are_done() -> bool:
+            return not any(_is_draining(pod) for pod in run.pods.values())
+
+        if not await self._tracker.wait_until(run, are_done, self._log_delivery_s):
+            log.warning("kubernetes.sidecars_take_long", allocation=run.allocation)
+
+
+def _is_draining(pod: Pod) -> bool:
+    """Whether every container has ended but sidecars of the native kind."""
+    statuses = pod.status.container_statuses
+    return (
+        not is_over(pod)
+        and pod.metadata.deletion_timestamp is None
+        and bool(statuses)
+        and all(status.state.terminated is not None for status in statuses)
+    )

@@ -1,0 +1,147 @@
+"""Makes the objects of orders: a few at a time, in the order in which they came, and not at all when withdrawn before.
+
+An allocation that is killed while it waits for its turn costs nothing. One that cannot be made leaves nothing behind,
+and the words of the API server tell why. Source: spec/kubernetes.md 9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import structlog
+
+from libs.errors import InvalidRequest, Unavailable
+from libs.events.orders import Order, TaskSpec
+from services.launcher.backends.kubernetes.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.objects import Job, Named
+from services.launcher.backends.kubernetes.observe.run import Refusal, Run
+from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests, owned
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.tracking import Tracker
+
+log = structlog.get_logger()
+
+FIRST_PAUSE_S: Final = 0.5
+LAST_PAUSE_S: Final = 30.0
+_EXISTS: Final = 409
+
+
+class Creation:
+    """``priority_class_of`` names the class of a task's pods; ``created`` is told of every run that was made."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        *,
+        paths: Paths,
+        traits: PoolTraits,
+        tracker: Tracker,
+        priority_class_of: Callable[[TaskSpec], Awaitable[str | None]],
+        created: Callable[[Run], None],
+    ) -> None:
+        self._api = api
+        self._paths = paths
+        self._traits = traits
+        self._tracker = tracker
+        self._priority_class_of = priority_class_of
+        self._created = created
+        self._queue: asyncio.Queue[tuple[Run, Order]] = asyncio.Queue()
+
+    def put(self, run: Run, order: Order) -> None:
+        """Make the objects of ``order`` when its turn comes."""
+        self._queue.put_nowait((run, order))
+
+    async def work(self) -> None:
+        """One of the workers; runs until cancelled."""
+        while True:
+            run, order = await self._queue.get()
+            if run.refusal is None:
+                await self._make(run, order)
+
+    async def _make(self, run: Run, order: Order) -> None:
+        run.stage = "creating"
+        pause_s = FIRST_PAUSE_S
+        while run.refusal is None and run.stage == "creating":
+            if run.stop is not None and run.job is None:
+                self._refuse(run, Refusal(message="", withdrawn=True))
+                return
+            try:
+                await self._attempt(run, order)
+            except (InvalidRequest, Refused) as error:
+                await self._give_up(run, str(error))
+            except Unavailable as error:
+                log.warning("kubernetes.creation_put_off", allocation=run.allocation, error=str(error))
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
+                pause_s = min(pause_s * 2, LAST_PAUSE_S)
+            except Exception:
+                # A bug of ours with this order must not take the worker from all others.
+                log.exception("kubernetes.creation_failed", allocation=run.allocation)
+                await self._give_up(run, "the launcher could not make the pods of this task: see its log")
+
+    async def _attempt(self, run: Run, order: Order) -> None:
+        assert order.spec is not None
+        made = manifests(order, self._traits, priority_class=await self._priority_class_of(order.spec))
+        job, is_new = await self._create_job(run, made)
+        run.saw_job(job)
+        uid = job.metadata.uid
+        for manifest in made.secrets:
+            await self._create_owned(self._paths.secrets, manifest, made.name, uid, is_new=is_new)
+        for manifest in made.services:
+            await self._create_owned(self._paths.services, manifest, made.name, uid, is_new=is_new)
+        await self._create_owned(self._paths.config_maps, made.config_map, made.name, uid, is_new=is_new)
+        run.stage = "created"
+        log.info("kubernetes.created", allocation=run.allocation, job=run.job_name)
+        self._created(run)
+        self._tracker.look(run)
+
+    async def _create_job(self, run: Run, made: Manifests) -> tuple[Job, bool]:
+        """The Job, and whether it was made just now. Raises Unavailable while another is in the way."""
+        try:
+            return await self._api.create(self._paths.jobs, made.job, Job), True
+        except Refused as error:
+            if error.code != _EXISTS:
+                raise
+        try:
+            found = await self._api.get(self._paths.job(made.name), Job)
+        except Refused as error:
+            raise Unavailable(f"Job {made.name} is there, and is not") from error
+        metadata = found.metadata
+        if metadata.labels.launcher != made.job["metadata"]["labels"]["resolute/launcher"]:
+            raise Refused(_EXISTS, "AlreadyExists", f"a Job named {made.name} is there already, and is somebody else's")
+        if metadata.annotations.allocation != run.allocation or metadata.deletion_timestamp is not None:
+            raise Unavailable(f"Job {made.name} of allocation {metadata.annotations.allocation} is still there")
+        return found, False
+
+    async def _create_owned(self, path: str, manifest: dict[str, Any], job: str, uid: str, *, is_new: bool) -> None:
+        body = owned(manifest, job=job, uid=uid)
+        try:
+            await self._api.create(path, body, Named)
+        except Refused as error:
+            if error.code != _EXISTS:
+                raise
+            if is_new:
+                # Left over from a Job of this name that the cluster is still cleaning up after.
+                await self._api.delete(f"{path}/{manifest['metadata']['name']}")
+                raise Unavailable(f"an older {manifest['kind']} was in the way") from error
+
+    async def _give_up(self, run: Run, message: str) -> None:
+        """Leave nothing behind, and remember why."""
+        log.warning("kubernetes.refused", allocation=run.allocation, reason=message)
+        pause_s = FIRST_PAUSE_S
+        while run.job is not None:
+            try:
+                await self._api.delete(self._paths.job(run.job_name), {"propagationPolicy": "Background"})
+                break
+            except (Refused, Unavailable) as error:
+                log.warning("kubernetes.leftover", allocation=run.allocation, error=str(error))
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 2, LAST_PAUSE_S)
+        self._refuse(run, Refusal(message=message, withdrawn=run.stop is not None))
+
+    def _refuse(self, run: Run, refusal: Refusal) -> None:
+        run.refusal = refusal
+        self._tracker.look(run)

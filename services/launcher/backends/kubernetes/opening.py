@@ -1,0 +1,181 @@
+"""Opens the Kubernetes backend of one pool: the only place where its parts are put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import structlog
+
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.errors import InvalidRequest
+from services.launcher.backends.kubernetes.acting import Actor
+from services.launcher.backends.kubernetes.backend import KubernetesBackend, Reactions
+from services.launcher.backends.kubernetes.background import Background
+from services.launcher.backends.kubernetes.connecting import Version, check, connect
+from services.launcher.backends.kubernetes.creation import Creation
+from services.launcher.backends.kubernetes.holdings import Holdings
+from services.launcher.backends.kubernetes.ledger import Ledger
+from services.launcher.backends.kubernetes.lines import Lines, Publish
+from services.launcher.backends.kubernetes.observe.capacity import SlotKind
+from services.launcher.backends.kubernetes.observe.reach import demands
+from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.priority_classes import PriorityClasses
+from services.launcher.backends.kubernetes.reporting import Reporter
+from services.launcher.backends.kubernetes.settings import KubernetesSettings
+from services.launcher.backends.kubernetes.spec.names import launcher_id
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.tracking import Tracker
+from services.launcher.backends.kubernetes.watches import Watches
+from services.launcher.backends.kubernetes.wheels import publish_wheels
+from services.launcher.container.settings import TaskSettings
+from services.launcher.files import load_scripts
+
+log = structlog.get_logger()
+
+NATIVE_SIDECARS: Final[Version] = (1, 29)
+
+
+@asynccontextmanager
+async def open_kubernetes_backend(
+    *,
+    pool: str,
+    settings: KubernetesSettings,
+    cluster: ClusterConfig,
+    tasks: TaskSettings,
+    master_cert: bytes | None,
+    publish: Publish,
+    clock: Clock,
+) -> AsyncIterator[KubernetesBackend]:
+    """The backend of one pool for the duration of the block; tasks outlive it.
+
+    Everything that exists in the namespace is known when the block begins.
+    Raises InvalidRequest for settings that cannot work, PermissionDenied when rights are missing, FailedPrecondition
+    when the namespace is, and Unavailable when the API server does not answer.
+    """
+    own = cluster.pool(pool)
+    if own is None:
+        raise InvalidRequest(f"the cluster configuration has no resource pool named {pool!r}")
+    if not settings.cluster_id:
+        raise InvalidRequest("kubernetes.cluster_id is required: the id that `det master info` shows")
+    namespace = settings.namespace or own.kubernetes_namespace or cluster.resource_manager.default_namespace
+    paths = Paths(namespace)
+    kind = SlotKind(type=cluster.slot_type, cpu=cluster.resource_manager.slot_resource_requests.cpu or 1.0)
+    launcher = launcher_id(settings.cluster_id, pool)
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(connect(settings))
+        version = await check(api, namespace, settings)
+        wheels = await publish_wheels(
+            api, paths=paths, directory=settings.wheels_dir, pool=pool, cluster_id=settings.cluster_id
+        )
+        traits = pool_traits(
+            pool=own,
+            cluster=cluster,
+            settings=settings,
+            namespace=namespace,
+            kind=kind,
+            tasks=tasks,
+            master_cert=master_cert,
+            version=version,
+            wheels=wheels,
+        )
+        background = await stack.enter_async_context(Background())
+        tracker = Tracker(pool=pool, clock=clock, stuck_grace_s=settings.stuck_grace_s)
+        stack.callback(tracker.close)
+        actor = Actor(
+            api,
+            paths=paths,
+            tracker=tracker,
+            launcher=launcher,
+            has_sidecars=traits.ships == "fluent-bit",
+            log_delivery_s=settings.log_delivery_s,
+        )
+        holdings = Holdings(
+            pool=pool,
+            namespace=namespace,
+            cluster_id=settings.cluster_id,
+            kind=kind,
+            demands=demands(cluster, pool),
+            max_slots_per_pod=cluster.max_slots_per_pod(pool),
+            max_aux_per_node=own.max_aux_containers_per_agent,
+            assumed_slots=settings.assumed_slots,
+            tracker=tracker,
+            clock=clock,
+        )
+        lines = Lines(publish)
+        reporter = Reporter(
+            lines=lines, clock=clock, kind=kind, holdings=holdings, tracker=tracker, actor=actor, background=background
+        )
+        tracker.tell(react=Reactions(actor, tracker, background).react, reporter=reporter)
+        ledger = Ledger(api, paths=paths, pool=pool, cluster_id=settings.cluster_id)
+        classes = PriorityClasses(api, mode=settings.priority_classes)
+        await classes.look()
+        watches = Watches(
+            api,
+            paths=paths,
+            launcher=launcher,
+            tracker=tracker,
+            holdings=holdings,
+            events=reporter,
+            background=background,
+        )
+        await watches.start(actor=actor, ledger=ledger)
+        creation = Creation(
+            api,
+            paths=paths,
+            traits=traits,
+            tracker=tracker,
+            priority_class_of=classes.of,
+            created=lambda run: ledger.add([run.allocation]),
+        )
+        for number in range(settings.creators):
+            background.create_task(creation.work(), name=f"creator {number}")
+        background.create_task(lines.run(), name="lines")
+        background.create_task(ledger.run(), name="ledger")
+        log.info("kubernetes.opened", server=api.host, namespace=namespace, version=version, launcher=launcher)
+        yield KubernetesBackend(
+            cluster_id=settings.cluster_id,
+            tracker=tracker,
+            creation=creation,
+            actor=actor,
+            holdings=holdings,
+            ledger=ledger,
+            clock=clock,
+        )
+
+
+def pool_traits(
+    *,
+    pool: PoolConfig,
+    cluster: ClusterConfig,
+    settings: KubernetesSettings,
+    namespace: str,
+    kind: SlotKind,
+    tasks: TaskSettings,
+    master_cert: bytes | None,
+    version: Version,
+    wheels: str | None,
+) -> PoolTraits:
+    """What all tasks of the pool have in common. A pool's pod spec takes the place of the cluster's, kind by kind."""
+    shared = cluster.task_container_defaults
+    special = pool.task_container_defaults or shared
+    return PoolTraits(
+        pool=pool.pool_name,
+        cluster_id=settings.cluster_id,
+        namespace=namespace,
+        slot_type=kind.type,
+        slot_cpu=kind.cpu,
+        cpu_pod_spec=shared.cpu_pod_spec if special.cpu_pod_spec is None else special.cpu_pod_spec,
+        gpu_pod_spec=shared.gpu_pod_spec if special.gpu_pod_spec is None else special.gpu_pod_spec,
+        default_scheduler=settings.default_scheduler,
+        tasks=tasks,
+        shipper=settings.shipper,
+        has_native_sidecars=version >= NATIVE_SIDECARS,
+        wheels=wheels,
+        services=settings.services,
+        finished_job_ttl_s=settings.finished_job_ttl_s,
+        scripts=load_scripts(),
+        master_cert=master_cert,
+    )

@@ -1,0 +1,67 @@
+"""Which priority classes the cluster has, and those that are missing made where that is allowed.
+
+They belong to the cluster rather than to a namespace. A launcher that may not even look uses none, because a pod with
+a class that does not exist is never made. Source: spec/kubernetes.md 3.10.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import structlog
+
+from libs.errors import Unavailable
+from libs.events.orders import TaskSpec
+from services.launcher.backends.kubernetes.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.objects import ListOf, Named
+from services.launcher.backends.kubernetes.paths import PRIORITY_CLASSES
+from services.launcher.backends.kubernetes.spec.priority import DEFAULT, class_name, preferred_classes, priority_class
+
+log = structlog.get_logger()
+
+_EXISTS = 409
+
+
+class PriorityClasses:
+    def __init__(self, api: KubeApi, *, mode: Literal["auto", "assume", "off"]) -> None:
+        self._api = api
+        self._mode = mode
+        self._known: set[str] | None = None
+        self._refused: set[str] = set()
+
+    async def look(self) -> None:
+        """Find out what there is. Raises Unavailable."""
+        if self._mode != "auto":
+            return
+        try:
+            found = await self._api.get(PRIORITY_CLASSES, ListOf[Named])
+        except Refused as error:
+            log.info("kubernetes.no_priority_classes", reason=str(error))
+            return
+        self._known = {item.metadata.name for item in found.items or ()}
+
+    async def of(self, spec: TaskSpec) -> str | None:
+        """The class for the pods of a task, or None for pods without one. Raises Unavailable."""
+        names = preferred_classes(spec)
+        if self._mode == "assume":
+            return names[0]
+        if self._mode == "off" or self._known is None:
+            return None
+        wanted = class_name(spec.priority or DEFAULT)
+        if names[0] == wanted and wanted not in self._known | self._refused:
+            await self._make(wanted, spec.priority or DEFAULT)
+        return next((name for name in names if name in self._known), None)
+
+    async def _make(self, name: str, priority: int) -> None:
+        assert self._known is not None
+        try:
+            await self._api.create(PRIORITY_CLASSES, priority_class(priority), Named)
+        except Refused as error:
+            if error.code != _EXISTS:
+                log.info("kubernetes.priority_class_refused", name=name, reason=str(error))
+                self._refused.add(name)
+                return
+        except Unavailable as error:
+            log.warning("kubernetes.priority_class_not_made", name=name, error=str(error))
+            return
+        self._known.add(name)

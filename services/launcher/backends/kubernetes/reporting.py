@@ -1,0 +1,101 @@
+"""Puts into the task's log what its owner should know: events of the cluster, and last words of broken containers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from libs.clock import Clock
+from services.launcher.backends.kubernetes.acting import Actor
+from services.launcher.backends.kubernetes.background import Background
+from services.launcher.backends.kubernetes.holdings import Holdings
+from services.launcher.backends.kubernetes.lines import Lines
+from services.launcher.backends.kubernetes.objects import Event, Pod
+from services.launcher.backends.kubernetes.observe.capacity import SlotKind
+from services.launcher.backends.kubernetes.observe.events import (
+    CREATE_FAILED,
+    batch_of,
+    is_about_quota,
+    line_batch,
+    line_number,
+    text_of,
+)
+from services.launcher.backends.kubernetes.observe.pods import failed_containers
+from services.launcher.backends.kubernetes.observe.run import Run
+from services.launcher.backends.kubernetes.observe.times import unix_s
+from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
+from services.launcher.backends.kubernetes.tracking import Tracker
+
+DEADLOCK: Final = (
+    "some pods of this task have held their slots for 10 minutes while others are not scheduled; it is possible that "
+    "some pods will never be scheduled without adding compute resources or pausing / killing other experiments in the "
+    "cluster"
+)
+_OURS: Final = (MAIN, INIT, FLUENT)
+
+
+class Reporter:
+    """Listens to events, and to the tracker."""
+
+    def __init__(
+        self,
+        *,
+        lines: Lines,
+        clock: Clock,
+        kind: SlotKind,
+        holdings: Holdings,
+        tracker: Tracker,
+        actor: Actor,
+        background: Background,
+    ) -> None:
+        self._lines = lines
+        self._clock = clock
+        self._kind = kind
+        self._holdings = holdings
+        self._tracker = tracker
+        self._actor = actor
+        self._background = background
+
+    def saw(self, item: Event) -> None:
+        run = self._tracker.owner_of(item.involved_object.kind, item.involved_object.name)
+        if run is None:
+            return
+        text = text_of(
+            item, slots_per_pod=run.slots_per_pod, slot_type=self._kind.type, free_slots=self._holdings.free_slots
+        )
+        if text is not None:
+            self._lines.say(batch_of(item, text, task=run.task, allocation=run.allocation))
+        if item.reason == CREATE_FAILED and not run.pods and not run.ended and not run.is_asked_to_end:
+            self._notice_refused_pod(run, item)
+
+    def lost(self, item: Event) -> None:
+        """The cluster forgets events after an hour."""
+
+    def failed_pod(self, run: Run, pod: Pod) -> None:
+        """Have the last words of its containers read: those that did not come through the capture wrapper."""
+        for name, finished_at in failed_containers(pod):
+            if name in _OURS:
+                words = self._tell_last_words(run, pod, name, finished_at)
+                self._background.create_task(words, name=f"last words {pod.metadata.name}")
+
+    def partly_ready(self, run: Run) -> None:
+        now_s = self._clock.now().timestamp()
+        number = line_number(now_s, f"{run.allocation}/deadlock")
+        self._lines.say(line_batch(DEADLOCK, task=run.task, allocation=run.allocation, at_s=now_s, number=number))
+
+    def _notice_refused_pod(self, run: Run, event: Event) -> None:
+        if is_about_quota(event):
+            run.quota_blocked = True
+            run.create_failure = None
+        else:
+            since = run.create_failure[1] if run.create_failure is not None else self._clock.now().timestamp()
+            run.create_failure = (event.message, since)
+        self._tracker.look(run)
+
+    async def _tell_last_words(self, run: Run, pod: Pod, container: str, finished_at: str) -> None:
+        at_s = unix_s(finished_at) or self._clock.now().timestamp()
+        for index, text in enumerate((await self._actor.logs_of(pod, container)).splitlines()):
+            if text.strip():
+                # The same words read again, after a restart, have the same numbers.
+                number = line_number(at_s, f"{pod.metadata.name}/{container}/{index}/{text}")
+                words = f"Pod {pod.metadata.name}, container {container}: {text}"
+                self._lines.say(line_batch(words, task=run.task, allocation=run.allocation, at_s=at_s, number=number))

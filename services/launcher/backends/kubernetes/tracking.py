@@ -1,0 +1,273 @@
+"""All allocations of a launcher, kept up to date by the watches; tells who has to know, and what to do.
+
+Existence is worked out when something changes rather than when somebody asks, because somebody asks all the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from libs.clock import Clock
+from libs.telemetry import histogram
+from services.launcher.backends.kubernetes.objects import Job, Node, Pod
+from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
+from services.launcher.backends.kubernetes.observe.pods import end_of
+from services.launcher.backends.kubernetes.observe.run import Outcome, Run
+from services.launcher.backends.kubernetes.observe.verdicts import (
+    Reaction,
+    View,
+    existence,
+    is_partly_scheduled,
+    judge,
+    next_look,
+    reaction,
+    restore,
+)
+from services.launcher.reconcile import Existence
+
+log = structlog.get_logger()
+
+LOOKS: Final = histogram(
+    "resolute_launcher_kubernetes_look_seconds", "Time to work out what a change means", buckets=(0.0001, 0.001, 0.01)
+)
+
+CAPACITY: Final = ""
+"""A hint about no allocation: who holds what on the nodes may have changed."""
+DEADLOCK_AFTER_S: Final = 600.0
+
+
+class Told(Protocol):
+    def failed_pod(self, run: Run, pod: Pod) -> None:
+        """A pod has ended badly by itself."""
+        ...
+
+    def partly_ready(self, run: Run) -> None:
+        """Only some pods of a gang have found a place, for a long time."""
+        ...
+
+
+class Tracker:
+    """Runs by allocation and by the name of their Job."""
+
+    def __init__(self, *, pool: str, clock: Clock, stuck_grace_s: float) -> None:
+        self.pool = pool
+        self._clock = clock
+        self._stuck_grace_s = stuck_grace_s
+        self._react: Callable[[Run, Reaction], None] = lambda _run, _what: None
+        self._reporter: Told | None = None
+        self.runs: dict[str, Run] = {}
+        self._by_job: dict[str, Run] = {}
+        self._by_pod: dict[str, Run] = {}
+        self._existence: dict[str, Existence] = {}
+        self.existing: Mapping[str, Existence] = MappingProxyType(self._existence)
+        self.nodes: dict[str, Node] | None = None
+        """By name; None where they may not be seen."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._partly_since: dict[str, float] = {}
+        self._hints: dict[str, None] = {}
+        self._wake = asyncio.Event()
+        self._changed: dict[str, asyncio.Event] = {}
+        """Of runs that somebody waits for; one at a time."""
+
+    def tell(self, *, react: Callable[[Run, Reaction], None], reporter: Told) -> None:
+        """Before anything is seen: ``react`` is told what to do about a run, as long as it is not as it should be;
+        ``reporter`` what others should read."""
+        self._react = react
+        self._reporter = reporter
+
+    def view(self) -> View:
+        return View(now=self._clock.now().timestamp(), lost=LostNodes(self.nodes), stuck_grace_s=self._stuck_grace_s)
+
+    def add(self, run: Run) -> bool:
+        """Take in a new run; False when the name of its Job is another's still."""
+        known = self._by_job.get(run.job_name)
+        if known is not None and known is not run:
+            return False
+        self.runs[run.allocation] = run
+        self._by_job[run.job_name] = run
+        self.look(run)
+        return True
+
+    def forget(self, run: Run) -> None:
+        self.runs.pop(run.allocation, None)
+        if self._by_job.get(run.job_name) is run:
+            del self._by_job[run.job_name]
+        for name in (*run.pods, *run.ended):
+            self._by_pod.pop(name, None)
+        self._existence.pop(run.allocation, None)
+        self._partly_since.pop(run.allocation, None)
+        if timer := self._timers.pop(run.allocation, None):
+            timer.cancel()
+        self.hint(run.allocation)
+
+    def owner_of(self, kind: str, name: str) -> Run | None:
+        """The run that a Job or a pod belongs to, or belonged to."""
+        if kind == "Job":
+            return self._by_job.get(name)
+        # A pod may be spoken of before it is seen.
+        return self._by_pod.get(name) or self._by_job.get(name.rpartition("-")[0])
+
+    def look(self, run: Run) -> None:
+        """Work out what follows from the present state of a run, and tell."""
+        with LOOKS.time():
+            view = self.view()
+            judge(run, view)
+            if run.is_fragment and run.job is None and not run.pods:
+                log.info("kubernetes.fragment_gone", allocation=run.allocation)
+                self.forget(run)
+                return
+            self._existence[run.allocation] = existence(run, view)
+            self._set_timer(run, view)
+            if event := self._changed.get(run.allocation):
+                event.set()
+            self.hint(run.allocation)
+        what = reaction(run, view)
+        if what is not None:
+            self._react(run, what)
+
+    def hint(self, allocation: str) -> None:
+        self._hints[allocation] = None
+        self._wake.set()
+
+    async def next_hint(self) -> str:
+        """The id of something that may have changed."""
+        while not self._hints:
+            self._wake.clear()
+            await self._wake.wait()
+        allocation = next(iter(self._hints))
+        del self._hints[allocation]
+        return allocation
+
+    async def wait_until(self, run: Run, is_so: Callable[[], bool], timeout_s: float) -> bool:
+        """Whether ``is_so`` became true within ``timeout_s``; it is asked whenever the run has changed."""
+        event = self._changed.setdefault(run.allocation, asyncio.Event())
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not is_so():
+                    event.clear()
+                    await event.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._changed.pop(run.allocation, None)
+        return True
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def saw_job(self, job: Job) -> None:
+        run = self._by_job.get(job.metadata.name)
+        if run is None:
+            run = self._adopt(job.metadata.name, job=job)
+        elif run.stage == "creating" and run.job is None and _allocation_of(job) != run.allocation:
+            return  # another's, in the way
+        run.saw_job(job)
+        self._after_adoption(run)
+
+    def lost_job(self, job: Job) -> None:
+        run = self._by_job.get(job.metadata.name)
+        if run is not None and run.job is not None and run.job.metadata.uid == job.metadata.uid:
+            run.lost_job()
+            self.look(run)
+
+    def saw_pod(self, pod: Pod) -> None:
+        run = self._by_job.get(pod.job) or self._adopt(pod.job or pod.metadata.name, pod=pod)
+        view = self.view()
+        before = run.pods.get(pod.metadata.name)
+        self._by_pod[pod.metadata.name] = run
+        run.saw_pod(pod, now=view.now, lost=view.lost)
+        self._after_adoption(run)
+        self._notice_failure(run, before, pod)
+        self._notice_deadlock(run, view.now)
+
+    def lost_pod(self, pod: Pod) -> None:
+        run = self._by_job.get(pod.job or pod.metadata.name)
+        if run is not None and pod.metadata.name in run.pods:
+            view = self.view()
+            self._notice_failure(run, run.pods[pod.metadata.name], pod)
+            run.lost_pod(pod, now=view.now, lost=view.lost)
+            self.look(run)
+
+    def node_changed(self, name: str) -> None:
+        """A node came, went, or is in another state: pods on it may be lost, or found again."""
+        self.hint(CAPACITY)
+        if LostNodes(self.nodes).words(name):
+            for run in [run for run in self.runs.values() if _is_on(run, name)]:
+                self.look(run)
+
+    def _adopt(self, job_name: str, *, job: Job | None = None, pod: Pod | None = None) -> Run:
+        """A run of a launcher before us."""
+        found = job or pod
+        assert found is not None
+        notes = found.metadata.annotations
+        run = Run(
+            allocation=_allocation_of(found),
+            task=notes.task,
+            pool=self.pool,
+            job_name=job_name,
+            num_pods=(job.spec.completions if job is not None else None) or 1,
+            slots_per_pod=int(notes.slots_per_pod) if notes.slots_per_pod.isdigit() else 0,
+        )
+        if job is not None and notes.outcome:
+            self._restore(run, notes.outcome)
+        self._by_job[job_name] = run
+        return run
+
+    def _restore(self, run: Run, text: str) -> None:
+        try:
+            restore(run, msgspec.json.decode(text, type=Outcome))
+        except msgspec.DecodeError as error:
+            # Somebody edited it. Without it the failure is told in fewer words.
+            log.error("kubernetes.outcome_unreadable", allocation=run.allocation, error=str(error))
+
+    def _after_adoption(self, run: Run) -> None:
+        if run.allocation not in self.runs:
+            self.runs[run.allocation] = run
+            log.info("kubernetes.adopted", allocation=run.allocation, job=run.job_name)
+        self.look(run)
+
+    def _set_timer(self, run: Run, view: View) -> None:
+        if timer := self._timers.pop(run.allocation, None):
+            timer.cancel()
+        at = next_look(run, view)
+        if at is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[run.allocation] = loop.call_later(max(0.0, at - view.now) + 0.01, self._look_again, run)
+
+    def _look_again(self, run: Run) -> None:
+        if self.runs.get(run.allocation) is run:
+            self.look(run)
+            self._notice_deadlock(run, self.view().now)
+
+    def _notice_failure(self, run: Run, before: Pod | None, pod: Pod) -> None:
+        end = end_of(pod)
+        is_new = before is None or end_of(before) is None
+        if end is not None and end.exit_code and is_new and not run.is_asked_to_end and self._reporter is not None:
+            self._reporter.failed_pod(run, pod)
+
+    def _notice_deadlock(self, run: Run, now: float) -> None:
+        if not is_partly_scheduled(run):
+            self._partly_since.pop(run.allocation, None)
+        elif run.allocation not in self._partly_since:
+            self._partly_since[run.allocation] = now
+            loop = asyncio.get_running_loop()
+            loop.call_later(DEADLOCK_AFTER_S + 0.01, self._look_again, run)
+        elif now >= self._partly_since[run.allocation] + DEADLOCK_AFTER_S:
+            self._partly_since[run.allocation] = float("inf")
+            if self._reporter is not None:
+                self._reporter.partly_ready(run)
+
+
+def _allocation_of(found: Job | Pod) -> str:
+    return found.metadata.annotations.allocation or found.metadata.labels.allocation
+
+
+def _is_on(run: Run, node: str) -> bool:
+    return any(pod.spec.node_name == node for pod in run.pods.values())

@@ -1,0 +1,201 @@
+"""Pools, orders and objects of a cluster for tests, one line each."""
+
+from __future__ import annotations
+
+import base64
+import io
+import tarfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from libs.events.orders import Order, TaskSpec
+from services.launcher.backends.kubernetes.objects import Event, Job, Node, Pod, Quota, SlimPod
+from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
+from services.launcher.backends.kubernetes.observe.run import Run
+from services.launcher.backends.kubernetes.observe.verdicts import View
+from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
+from services.launcher.backends.kubernetes.spec.names import INIT, MAIN
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.container.settings import TaskSettings
+from services.launcher.files import load_scripts
+
+Json = dict[str, Any]
+
+CLUSTER_ID = "0a1b2c3d-1111-4222-8333-444455556666"
+SCRIPTS = load_scripts()
+T0 = 1_700_000_000.0
+
+
+def traits(**fields: Any) -> PoolTraits:
+    values: dict[str, Any] = {
+        "pool": "default",
+        "cluster_id": CLUSTER_ID,
+        "namespace": "ns1",
+        "scripts": SCRIPTS,
+        "tasks": TaskSettings(master_url="http://master:8080", log_intake_url="http://logs:8090"),
+    }
+    return PoolTraits(**{**values, **fields})
+
+
+def build(spec: TaskSpec, allocation: str = "1.x.1", *, priority_class: str | None = None, **fields: Any) -> Manifests:
+    order = Order(allocation=allocation, pool="default", desired="run", spec=spec)
+    return manifests(order, traits(**fields), priority_class=priority_class)
+
+
+def pod_of(made: Manifests) -> Json:
+    spec: Json = made.job["spec"]["template"]["spec"]
+    return spec
+
+
+def container(made: Manifests, name: str = MAIN) -> Json:
+    spec = pod_of(made)
+    return next(each for each in (*spec["containers"], *spec["initContainers"]) if each["name"] == name)
+
+
+def environment(made: Manifests) -> dict[str, str]:
+    """Variables of the main container, wherever they come from; those that the cluster fills in are left out."""
+    data = made.secrets[0]["data"]
+    found = {}
+    for entry in container(made)["env"]:
+        source = entry.get("valueFrom", {})
+        if "secretKeyRef" in source:
+            found[entry["name"]] = base64.b64decode(data[source["secretKeyRef"]["key"]]).decode()
+        elif "value" in entry:
+            found[entry["name"]] = entry["value"]
+    return found
+
+
+def unpacked(encoded: str) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(encoded)), mode="r:gz") as archive:
+        return {item.name: item for item in archive.getmembers()}
+
+
+def with_pod(**spec: Any) -> Json:
+    return {"spec": spec}
+
+
+def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **fields: Any) -> Pod:
+    """A pod as the API server sends it.
+
+    node, reason, message, conditions, deleted_at, main (state of the main container), init, image_id, sidecar
+    """
+    status: Json = {"phase": phase, "reason": fields.get("reason", ""), "message": fields.get("message", "")}
+    conditions = list(fields.get("conditions", ()))
+    if node := fields.get("node", ""):
+        conditions.append({"type": "PodScheduled", "status": "True"})
+    statuses = []
+    if main := fields.get("main"):
+        statuses.append({"name": MAIN, "state": main, "imageID": fields.get("image_id", "")})
+    if sidecar := fields.get("sidecar"):
+        statuses.append({"name": "side", "state": sidecar})
+    status["containerStatuses"] = statuses
+    status["initContainerStatuses"] = [
+        {"name": key, "state": state} for key, state in dict(fields.get("init") or {}).items()
+    ]
+    status["conditions"] = conditions
+    if address := fields.get("address"):
+        status["podIP"] = address
+    metadata: Json = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": "1",
+        "labels": {"job-name": job, "determined": "1.x.1"},
+        "annotations": {"resolute/allocation": "1.x.1", "resolute/task": "1.x", "resolute/slots-per-pod": "1"},
+    }
+    if fields.get("deleted_at"):
+        metadata["deletionTimestamp"] = fields["deleted_at"]
+    containers = [{"name": MAIN}, *({"name": each} for each in fields.get("others", ()))]
+    native = [{"name": each, "restartPolicy": "Always"} for each in fields.get("native", ())]
+    body = {
+        "metadata": metadata,
+        "spec": {"nodeName": node, "containers": containers, "initContainers": [{"name": INIT}, *native]},
+        "status": status,
+    }
+    return msgspec.convert(body, Pod)
+
+
+def running(name: str = "job-abcde", **fields: Any) -> Pod:
+    return pod(name, **{"phase": "Running", "node": "n1", "main": {"running": {}}, **fields})
+
+
+def exited(code: int, name: str = "job-abcde", *, reason: str = "", message: str = "", **fields: Any) -> Pod:
+    """A pod whose main container has ended; the pod with it, unless a sidecar is given."""
+    state = {
+        "terminated": {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": message}
+    }
+    phase = "Running" if fields.get("sidecar") else "Failed" if code else "Succeeded"
+    return pod(name, **{"phase": phase, "node": "n1", "main": state, **fields})
+
+
+def waiting(reason: str, message: str = "", **fields: Any) -> Pod:
+    return pod(**{"node": "n1", "main": {"waiting": {"reason": reason, "message": message}}, **fields})
+
+
+def job(name: str = "job", *, pods: int = 1, condition: str = "", message: str = "", **fields: Any) -> Job:
+    conditions = [{"type": condition, "status": "True", "message": message}] if condition else []
+    body = {
+        "metadata": {
+            "name": name,
+            "uid": "uid-job",
+            "annotations": {"resolute/allocation": "1.x.1", "resolute/task": "1.x", **fields.get("annotations", {})},
+            **({"deletionTimestamp": fields["deleted_at"]} if fields.get("deleted_at") else {}),
+        },
+        "spec": {"completions": pods, "parallelism": pods},
+        "status": {"conditions": conditions},
+    }
+    return msgspec.convert(body, Job)
+
+
+def node(name: str, *, allocatable: Mapping[str, str] | None = None, ready: str = "True", **fields: Any) -> Node:
+    body = {
+        "metadata": {"name": name, "labels": fields.get("labels", {}), "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"taints": fields.get("taints", []), "unschedulable": fields.get("unschedulable", False)},
+        "status": {
+            "allocatable": dict(allocatable or {"cpu": "64", "nvidia.com/gpu": "8"}),
+            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+            "conditions": [{"type": "Ready", "status": ready, "message": fields.get("message", "")}],
+        },
+    }
+    return msgspec.convert(body, Node)
+
+
+def slim_pod(name: str, on: str, requests: Mapping[str, str], **labels: str) -> SlimPod:
+    body = {
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
+        "spec": {"nodeName": on, "containers": [{"name": "c", "resources": {"requests": dict(requests)}}]},
+        "status": {"phase": "Running"},
+    }
+    return msgspec.convert(body, SlimPod)
+
+
+def quota(hard: Mapping[str, str], used: Mapping[str, str] | None = None, name: str = "q") -> Quota:
+    return msgspec.convert({"metadata": {"name": name}, "status": {"hard": hard, "used": used or {}}}, Quota)
+
+
+def event(message: str, *, kind: str = "Pod", name: str = "job-abcde", reason: str = "", **fields: Any) -> Event:
+    body = {
+        "metadata": {"name": "e", "uid": "uid-e", "creationTimestamp": "2026-01-01T00:00:00Z", **fields},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+    }
+    return msgspec.convert(body, Event)
+
+
+def run(*pods: Pod, num_pods: int = 1, with_job: bool = True) -> Run:
+    """A run of which these pods were seen, in this order, one second after the other."""
+    made = Run(allocation="1.x.1", task="1.x", pool="default", job_name="job", num_pods=num_pods, slots_per_pod=1)
+    if with_job:
+        made.saw_job(job(pods=num_pods))
+    for index, each in enumerate(pods):
+        made.saw_pod(each, now=T0 + index, lost=LostNodes({}) if each.spec.node_name == "gone" else LostNodes(None))
+    return made
+
+
+def view(now: float = T0, *, lost: Sequence[str] = (), grace_s: float = 60.0) -> View:
+    """``lost`` are names of nodes that are not ready; all others are."""
+    nodes = {name: node(name, ready="Unknown", message="Kubelet stopped posting node status.") for name in lost}
+    known = {name: node(name) for name in ("n1", "n2")} | nodes
+    return View(now=now, lost=LostNodes(known), stuck_grace_s=grace_s)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.launcher.backends.kubernetes.spec.placement import placed
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+DISABLED = {"key": "determined.ai/cluster-id-c", "operator": "DoesNotExist"}
+
+
+def terms(spec: dict[str, Any], *blocked: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = placed(spec, cluster_id="c", blocked_nodes=blocked)["nodeAffinity"][REQUIRED][
+        "nodeSelectorTerms"
+    ]
+    return found
+
+
+def affinity(*nodes: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(nodes)}}, **others}}
+
+
+def test_a8_two_blocked_nodes_are_two_requirements_of_one_value() -> None:
+    assert terms({}, "a", "b", "a") == [
+        {
+            "matchExpressions": [DISABLED],
+            "matchFields": [
+                {"key": "metadata.name", "operator": "NotIn", "values": ["a"]},
+                {"key": "metadata.name", "operator": "NotIn", "values": ["b"]},
+            ],
+        }
+    ]
+
+
+def test_a8_every_alternative_of_the_user_is_restricted() -> None:
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    found = terms(affinity({"matchExpressions": [zone]}, {"matchFields": [{"key": "metadata.name"}]}), "x")
+    assert [term["matchExpressions"][-1] for term in found] == [DISABLED, DISABLED]
+    assert all({"key": "metadata.name", "operator": "NotIn", "values": ["x"]} in term["matchFields"] for term in found)
+    assert found[0]["matchExpressions"][0] == zone
+
+
+def test_the_restriction_stands_there_once() -> None:
+    assert terms(affinity({"matchExpressions": [DISABLED]})) == [{"matchExpressions": [DISABLED]}]
+
+
+def test_a_term_that_matches_nothing_does_not_come_to_match_everything() -> None:
+    spec = affinity({}, {"matchExpressions": []})
+    assert placed(spec, cluster_id="c", blocked_nodes=()) == spec["affinity"]
+    zone = {"key": "zone", "operator": "Exists"}
+    assert len(terms(affinity({}, {"matchExpressions": [zone]}))) == 1
+
+
+@pytest.mark.parametrize("other", ["podAffinity", "podAntiAffinity"])
+def test_other_affinity_is_kept_and_nothing_is_changed_in_place(other: str) -> None:
+    spec = affinity({"matchExpressions": [{"key": "k", "operator": "Exists"}]}, **{other: {"x": 1}})
+    before = repr(spec)
+    found = placed(spec, cluster_id="c", blocked_nodes=("n",))
+    assert found[other] == {"x": 1}
+    assert repr(spec) == before
