@@ -13,8 +13,9 @@ import time
 from collections.abc import Sequence
 
 from deploy.local import plan, processes, system, tasks
+from deploy.local.failure import CannotStart
+from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
-from deploy.local.options import CannotStart
 
 NOT_RUNNING = 3
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--python", help="interpreter for tasks; needs determined (default: the one made by make setup)")
     up.add_argument("--config", help="cluster configuration file (default: config/cluster.yaml in the state folder)")
     up.add_argument("--service", choices=plan.SERVICES, help="run this one in the foreground, and the others if needed")
+    add_arguments(up)
     up.set_defaults(run=_up)
 
     status = commands.add_parser("status", parents=[shared], help="what runs, and where")
@@ -112,7 +114,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     if options is None:
         print(f"nothing was ever started in {layout.root}", file=sys.stderr)
         return NOT_RUNNING
-    found = {name: processes.find(layout, name) for name in plan.PROCESSES}
+    found = {name: processes.find(layout, name) for name in plan.process_names(layout)}
     if arguments.json:
         report = {
             "master": options.master_url,
@@ -135,10 +137,12 @@ def _print_status(layout: Layout, options: Options) -> None:
         "nats": f"nats://127.0.0.1:{options.nats_port}",
         "postgres": f"127.0.0.1:{options.postgres_port}",
         "logs": f"http://127.0.0.1:{options.logs_port}",
-        "launcher": f"{options.slots} slots, {options.python}",
+        "launcher": f"pods in {options.kubernetes.namespace}"
+        if options.kubernetes
+        else f"{options.slots} slots, {options.python}",
     }
     print(f"{'SERVICE':<10} {'PID':>8} {'RESTARTS':>8} {'UP':>8}  WHERE")
-    for name in plan.PROCESSES:
+    for name in plan.process_names(layout):
         process = processes.find(layout, name)
         if process is None:
             print(f"{name:<10} {'-':>8} {'-':>8} {'down':>8}  log: {layout.logs / f'{name}.log'}")

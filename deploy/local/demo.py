@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local import system
+from deploy.local.failure import CannotStart
+from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import Layout, Options
-from deploy.local.options import CannotStart
 
 ROOT: Final = Path(__file__).parents[2]
 CLIENT: Final = ROOT / ".venv-client" / "bin"
@@ -25,9 +26,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", help="state folder (default: .resolute)")
     parser.add_argument("--port", type=int, help="port of the api; 0 for a free one")
+    add_arguments(parser)
     parsed = parser.parse_args()
     layout = Layout.at(parsed.state)
-    start = argparse.Namespace(host="127.0.0.1", port=parsed.port, slots=None, python=None, config=None)
+    start = argparse.Namespace(**{"host": "127.0.0.1", "slots": None, "python": None, "config": None, **vars(parsed)})
     try:
         started_at = time.monotonic()
         options = system.start(layout, start)

@@ -11,8 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy.local.kubernetes import KubernetesOptions
+
 DEFAULT_STATE: Final = ".resolute"
 STATE_VARIABLE: Final = "RESOLUTE_STATE"
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
 LISTENING: Final = range(20000, 32768)
 """Where we listen: below the ports that the system gives to outgoing connections, any of which could take one of ours
@@ -91,10 +94,22 @@ class Options:
     slots: int
     host: str = "127.0.0.1"
     cluster_config: str | None = None
+    kubernetes: KubernetesOptions | None = None
+    """Tasks are pods of a cluster; None: processes of this machine."""
 
     @property
     def master_url(self) -> str:
-        return f"http://{self.host}:{self.api_port}"
+        """Where clients on this machine reach the api."""
+        return f"http://{'127.0.0.1' if self.host == EVERYWHERE else self.host}:{self.api_port}"
+
+    @property
+    def task_host(self) -> str:
+        """Where tasks reach this machine."""
+        return self.kubernetes.address if self.kubernetes else "127.0.0.1"
+
+    def cluster_file(self, layout: Layout) -> Path:
+        """The cluster configuration that all services read."""
+        return Path(self.cluster_config) if self.cluster_config else layout.config / "cluster.yaml"
 
     def save(self, layout: Layout) -> None:
         layout.options_file.touch(mode=0o600)
@@ -104,9 +119,12 @@ class Options:
     def load(cls, layout: Layout) -> Options | None:
         """The options of this state folder, or None when nothing was ever started in it."""
         try:
-            return cls(**json.loads(layout.options_file.read_text()))
+            kept = json.loads(layout.options_file.read_text())
         except FileNotFoundError:
             return None
+        if kept.get("kubernetes"):
+            kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
+        return cls(**kept)
 
 
 def free_port(host: str, preferred: int | None = None, *, avoid: Collection[int] = ()) -> int:

@@ -12,16 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from deploy.local.layout import DEFAULT_API_PORT, Layout, Options, free_port
+from deploy.local.failure import CannotStart
+from deploy.local.kubernetes import choose_kubernetes
+from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options, free_port
 from deploy.local.servers.postgres import closed_parent, postgres_user
 
 CLIENT_VERSION: Final = "0.38.1"
 TASK_PYTHON_VARIABLE: Final = "RESOLUTE_TASK_PYTHON"
 ROOTS_DATA: Final = Path("/var/lib/resolute")
-
-
-class CannotStart(Exception):
-    """The message says what is missing and how to get it."""
 
 
 def choose(layout: Layout, arguments: Namespace) -> Options:
@@ -38,10 +36,13 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
         changes["python"] = str(Path(arguments.python).absolute())
     if arguments.config:
         changes["cluster_config"] = str(Path(arguments.config).resolve())
+    changes["kubernetes"] = choose_kubernetes(kept.kubernetes, arguments)
     options = replace(kept, **changes)  # type: ignore[arg-type]
-    if not options.python:
-        options = replace(options, python=_find_python())
-    _check_python(options.python)
+    if options.kubernetes is not None:
+        options = replace(options, host=EVERYWHERE)
+    else:
+        options = replace(options, python=options.python or _find_python())
+        _check_python(options.python)
     options.save(layout)
     return options
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
+from libs.cluster.config import load_cluster_config
+from libs.errors import InvalidRequest
 
 SERVICES: Final = ("api", "scheduler", "launcher", "logs")
 PROCESSES: Final = ("postgres", "nats", *SERVICES)
@@ -41,18 +45,69 @@ def nats(layout: Layout, options: Options) -> NatsServer:
     return NatsServer(layout.nats, port=options.nats_port)
 
 
+def process_names(layout: Layout) -> tuple[str, ...]:
+    """What the plan of this state folder runs, in the order of starting; the usual processes when there is none."""
+    try:
+        return tuple(entry["name"] for entry in json.loads(layout.plan_file.read_text()))
+    except FileNotFoundError:
+        return PROCESSES
+
+
+def launchers(layout: Layout, options: Options) -> dict[str, str]:
+    """Process name -> pool: one launcher per pool of the cluster configuration. Raises CannotStart."""
+    try:
+        pools = load_cluster_config(options.cluster_file(layout)).resource_pools
+    except InvalidRequest as error:
+        raise CannotStart(str(error)) from error
+    names = [pool.pool_name for pool in pools]
+    return {"launcher" if pool == names[0] else f"launcher-{pool}": pool for pool in names}
+
+
 def write_settings(layout: Layout, options: Options) -> None:
     """One YAML file per service below ``config/``, and the cluster configuration unless somebody wrote one."""
-    cluster = Path(options.cluster_config) if options.cluster_config else layout.config / "cluster.yaml"
+    cluster = options.cluster_file(layout)
     if not cluster.exists():
-        cluster.write_text(yaml.safe_dump(_cluster(layout), sort_keys=False))
+        cluster.write_text(yaml.safe_dump(_cluster(layout, options), sort_keys=False))
     for name, settings in _settings(layout, options, cluster).items():
-        path = layout.config / f"{name}.yaml"
-        path.touch(mode=0o600)  # there is a password in it
-        path.write_text(yaml.safe_dump(settings, sort_keys=False))
+        _write(layout, name, settings)
+    write_launcher_settings(layout, options, cluster_id="")
 
 
-def _cluster(layout: Layout) -> dict[str, Any]:
+def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str) -> None:
+    """Settings of every launcher; those of a cluster need the id of the installation, which the api knows."""
+    for name, pool in launchers(layout, options).items():
+        settings: dict[str, Any] = {
+            "pool": pool,
+            "bus": {"url": f"nats://127.0.0.1:{options.nats_port}", "name": f"launcher-{pool}"},
+            "tasks": {
+                "master_url": f"http://{options.task_host}:{options.api_port}",
+                "log_intake_url": f"http://{options.task_host}:{options.logs_port}",
+            },
+        }
+        if options.kubernetes is not None:
+            settings |= {
+                "backend": "kubernetes",
+                "cluster_config": str(options.cluster_file(layout)),
+                "kubernetes": options.kubernetes.launcher_settings(cluster_id),
+            }
+        else:
+            settings["process"] = {
+                "state_dir": str(layout.launcher if name == "launcher" else layout.launcher / name),
+                "python": options.python,
+                "slots": options.slots,
+            }
+        _write(layout, name, settings)
+
+
+def _write(layout: Layout, name: str, settings: dict[str, Any]) -> None:
+    path = layout.config / f"{name}.yaml"
+    path.touch(mode=0o600)  # there may be a password in it
+    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+
+
+def _cluster(layout: Layout, options: Options) -> dict[str, Any]:
+    if options.kubernetes is not None:
+        return options.kubernetes.cluster_config(str(layout.checkpoints))
     return {
         "cluster_name": "local",
         "resource_manager": {"type": "process", "slot_type": "cpu"},
@@ -76,21 +131,8 @@ def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict
             "bus": {**bus, "name": "scheduler"},
             "cluster_config": str(cluster),
         },
-        "launcher": {
-            "pool": POOL,
-            "bus": {**bus, "name": f"launcher-{POOL}"},
-            "tasks": {
-                "master_url": options.master_url,
-                "log_intake_url": f"http://127.0.0.1:{options.logs_port}",
-            },
-            "process": {
-                "state_dir": str(layout.launcher),
-                "python": options.python,
-                "slots": options.slots,
-            },
-        },
         "logs": {
-            "intake": {"host": "127.0.0.1", "port": options.logs_port},
+            "intake": {"host": options.host if options.kubernetes else "127.0.0.1", "port": options.logs_port},
             "database": {**database, "pool_size": 6},
             "bus": {**bus, "name": "logs"},
         },
@@ -106,8 +148,9 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
         _entry(layout, "postgres", database.argv, user=database.user, stop_signal="SIGINT", stop_timeout_s=30),
         _entry(layout, "nats", bus.argv),
     ]
-    for name in SERVICES:
-        argv = [sys.executable, "-m", f"services.{name}.main", "--settings", str(layout.config / f"{name}.yaml")]
+    modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}
+    for name, module in {**modules, "logs": "logs"}.items():
+        argv = [sys.executable, "-m", f"services.{module}.main", "--settings", str(layout.config / f"{name}.yaml")]
         plan.append(_entry(layout, name, argv))
     return plan
 

@@ -10,13 +10,14 @@ import time
 import urllib.error
 import urllib.request
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from deploy.local import plan, processes
+from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options
-from deploy.local.options import CannotStart, choose
+from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
 
 READY_WITHIN_S: Final = 60.0
@@ -32,19 +33,23 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     options = choose(layout, arguments)
     if processes.find(layout, processes.SUPERVISOR) is None:
         _start_supervisor(layout, options, set(without))
+    if options.kubernetes is not None:
+        _introduce_launchers(layout, options, set(without))
     wait_until_ready(layout, options, set(without))
     return options
 
 
 def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     # A supervisor that was killed leaves its processes behind; ours must be the parents of what they watch.
-    for name in reversed(plan.PROCESSES):
+    for name in reversed(plan.process_names(layout)):
         processes.end(layout, name)
-    for name in plan.PROCESSES:
-        layout.hold(name).unlink(missing_ok=True)
+    for left in layout.run.glob("*.hold"):
+        left.unlink()
+    plan.write_settings(layout, options)
+    if options.kubernetes is not None:
+        held = held | plan.launchers(layout, options).keys()
     for name in held:
         layout.hold(name).touch()
-    plan.write_settings(layout, options)
     try:
         entries = plan.build_plan(layout, options)
     except ProcessFailed as error:
@@ -62,13 +67,33 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     processes.write_record(layout, processes.SUPERVISOR, supervisor.pid)
 
 
-def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> None:
-    """Return when requests are answered and tasks can start. Raises CannotStart with the last words of who is not."""
-    give_up_at = time.monotonic() + READY_WITHIN_S
+def _introduce_launchers(layout: Layout, options: Options, without: set[str]) -> None:
+    """Launchers of a cluster mark everything with the id of the installation, so they start when there is one."""
+    names = plan.launchers(layout, options).keys() - without
+    if not any(layout.hold(name).exists() for name in names):
+        return
+    _create_database(layout, options, time.monotonic() + READY_WITHIN_S)
+    url = f"{options.master_url}/info"
+    _wait(lambda: _answers(url), "api", layout, time.monotonic() + READY_WITHIN_S)
+    with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310
+        cluster_id = json.load(response)["cluster_id"]
+    plan.write_launcher_settings(layout, options, cluster_id=cluster_id)
+    for name in names:
+        layout.hold(name).unlink(missing_ok=True)
+    processes.hang_up(layout)
+
+
+def _create_database(layout: Layout, options: Options, give_up_at: float) -> None:
     database = plan.postgres(layout, options)
     database.prepare()
     _wait(database.is_ready, "postgres", layout, give_up_at)
     database.create_database()
+
+
+def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> None:
+    """Return when requests are answered and tasks can start. Raises CannotStart with the last words of who is not."""
+    give_up_at = time.monotonic() + READY_WITHIN_S
+    _create_database(layout, options, give_up_at)
     if "api" not in without:
         _wait(lambda: _is_up(options, without), "api", layout, give_up_at)
     if "logs" not in without:
@@ -76,8 +101,7 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
 
 
-def _wait(is_ready: object, name: str, layout: Layout, give_up_at: float) -> None:
-    assert callable(is_ready)
+def _wait(is_ready: Callable[[], bool], name: str, layout: Layout, give_up_at: float) -> None:
     while not is_ready():
         if processes.find(layout, processes.SUPERVISOR) is None:
             raise CannotStart(f"the supervisor ended:\n{tail(layout.logs / 'supervisor.log')}")
@@ -108,16 +132,17 @@ def _answers(url: str) -> bool:
 
 
 def _all_run(layout: Layout, without: set[str]) -> bool:
-    return all(processes.find(layout, name) is not None for name in plan.PROCESSES if name not in without)
+    return all(processes.find(layout, name) is not None for name in plan.process_names(layout) if name not in without)
 
 
 def stop(layout: Layout) -> list[str]:
     """Stop every process of the system; tasks go on. Returns the names of what was running."""
-    running = [name for name in plan.PROCESSES if processes.find(layout, name) is not None]
+    names = plan.process_names(layout)
+    running = [name for name in names if processes.find(layout, name) is not None]
     # The supervisor first: it takes the others along, in order.
     if processes.end(layout, processes.SUPERVISOR, timeout_s=60):
         running = running or [processes.SUPERVISOR]
-    for name in reversed(plan.PROCESSES):
+    for name in reversed(names):
         processes.end(layout, name)
     return running
 

@@ -110,6 +110,9 @@ class ActiveScheduler:
             case "allocation", str(allocation):
                 await self._look_at_ended(allocation)
                 return None
+            case "nodes", _:
+                await self._allocations.clear_disabled_nodes()
+                return None
             case "project", int(ident):
                 return await self._containers.advance_project(ident)
             case "workspace", int(ident):
@@ -147,6 +150,7 @@ class ActiveScheduler:
                     self._attention.poke(key)
                 everything = False
                 await self._allocations.kill_overdue()
+                await self._allocations.clear_disabled_nodes()
                 await self._repair.repair()
                 failures = 0
             except Exception as error:  # noqa: BLE001  # the rim of the loop

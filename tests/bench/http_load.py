@@ -3,36 +3,66 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 from urllib.parse import urlsplit
 
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_LENGTH: Final = b"content-length: "
 
-class RawConnection:
-    """One HTTP/1.1 connection that sends requests one after another."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes) -> None:
-        self._reader, self._writer, self._head = reader, writer, head
+class RawConnection(asyncio.Protocol):
+    """One HTTP/1.1 connection that sends requests one after another, to a server that says how long its answers are."""
+
+    def __init__(self, url: str, headers: dict[str, str]) -> None:
+        lines = [f"Host: {urlsplit(url).netloc}", *(f"{name}: {value}" for name, value in headers.items())]
+        self._head = "\r\n".join(lines).encode()
+        self._received = b""
+        self._transport: asyncio.Transport | None = None
+        self._answered: asyncio.Future[bytes] | None = None
 
     @classmethod
     async def open(cls, url: str, headers: dict[str, str]) -> RawConnection:
         parts = urlsplit(url)
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        lines = [f"Host: {parts.netloc}", *(f"{name}: {value}" for name, value in headers.items())]
-        return cls(reader, writer, "\r\n".join(lines).encode())
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(lambda: cls(url, headers), parts.hostname, parts.port)
+        return connection
 
-    async def post(self, path: str, body: bytes) -> bytes:
-        """The body of the answer. Raises RuntimeError unless it is 200."""
-        head = b"POST %b HTTP/1.1\r\n%b\r\nContent-Length: %d\r\n\r\n" % (path.encode(), self._head, len(body))
-        self._writer.write(head + body)
-        status = await self._reader.readline()
-        length = 0
-        while (line := await self._reader.readline()) not in (b"\r\n", b""):
-            name, _, value = line.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        answer = await self._reader.readexactly(length)
-        if b" 200 " not in status:
-            raise RuntimeError(f"{status!r} {answer!r}")
+    def request(self, path: str, body: bytes) -> bytes:
+        """A request to send with ``post``."""
+        return b"POST %b HTTP/1.1\r\n%b\r\nContent-Length: %d\r\n\r\n%b" % (path.encode(), self._head, len(body), body)
+
+    async def post(self, request: bytes) -> bytes:
+        """Head and body of the answer. Raises RuntimeError unless it is 200, ConnectionError when there is none."""
+        assert self._transport is not None
+        self._answered = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        answer = await self._answered
+        if not answer.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(repr(answer))
         return answer
 
     def close(self) -> None:
-        self._writer.close()
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if self._answered is not None and self._is_complete():
+            answer, self._received = self._received, b""
+            self._answered.set_result(answer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(ConnectionError(f"no answer: {error}"))
+
+    def _is_complete(self) -> bool:
+        end = self._received.find(_END_OF_HEAD)
+        start = self._received.lower().find(_LENGTH, 0, end)
+        if end < 0 or start < 0:
+            return False
+        start += len(_LENGTH)
+        length = int(self._received[start : self._received.index(b"\r", start)])
+        return len(self._received) >= end + len(_END_OF_HEAD) + length

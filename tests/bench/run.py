@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 from pathlib import Path
+
+import uvloop
 
 from tests.bench import idle, logs, metrics, submit
 from tests.bench.result import Result, table
@@ -22,7 +23,7 @@ def main() -> None:
     results: list[Result] = []
     with running_system() as system:
         for name in arguments.names or BENCHMARKS:
-            results += asyncio.run(BENCHMARKS[name](system))
+            results += uvloop.run(BENCHMARKS[name](system))
     print(table(results))
     if arguments.output:
         arguments.output.write_text(json.dumps([result.as_json() for result in results], indent=2) + "\n")

@@ -59,6 +59,9 @@ trials = Table(
     Column("early_exit_reason", Text),
     moment("early_exit_deadline"),
     document("blocked_nodes", default="[]"),
+    # Attempts in a row that were soon cut off by a fault of the system, and when the next one may begin.
+    Column("transient_ends", Integer, nullable=False, server_default="0"),
+    moment("not_before"),
     Column("error", Text),
     UniqueConstraint("experiment_id", "request_id"),
     UniqueConstraint("experiment_id", "external_id"),

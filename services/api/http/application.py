@@ -26,12 +26,13 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import InvalidRequest
 from services.api.http.call import Call, ClientGone, while_connected
-from services.api.http.credentials import Credentials, Principal, find_credentials
+from services.api.http.credentials import ALLOCATION_TOKEN_HEADER, Credentials, Principal, find_credentials
 from services.api.http.decode import BodyDecoder
 from services.api.http.errors import UNKNOWN_API_PATH, Failure, classify, unknown_path
 from services.api.http.health import Health, health_route
 from services.api.http.metrics import HttpMetrics
 from services.api.http.openapi import description_routes
+from services.api.http.patience import patiently
 from services.api.http.query import QueryDecoder
 from services.api.http.replies import (
     EMPTY_MESSAGE,
@@ -224,10 +225,12 @@ class _Endpoint:
 
     async def serve(self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], Failure]) -> None:
         route = self.route
+        repeats = route.method == "POST" and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = None
         if route.auth is Auth.USER:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
-            principal = await self._authenticate(credentials)
+            who = self._authenticate
+            principal = await (patiently(lambda: who(credentials)) if repeats else who(credentials))
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         body = None if self._decode_body is None else self._decode_body(await read_body(exchange, route.body_limit))
         call = Call(
@@ -241,7 +244,8 @@ class _Endpoint:
             scope=exchange.scope,
             receive=exchange.receive,
         )
-        await _send_result(exchange, await route.handler(call), explain)
+        result = await (patiently(lambda: route.handler(call)) if repeats else route.handler(call))
+        await _send_result(exchange, result, explain)
 
 
 async def _send_result(exchange: _Exchange, result: HandlerResult, explain: Callable[[Exception], Failure]) -> None:

@@ -7,10 +7,11 @@ the business of ``experiments.py``; that an allocation waits for the reaction sh
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 import structlog
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from libs.bus import Message
 from libs.clock import Clock
@@ -18,14 +19,27 @@ from libs.db.engine import Connection, Database
 from libs.db.tables.tasks import allocations, tasks
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
-from services.scheduler.engine.leaving import is_over, kill, overdue
+from services.scheduler.engine.leaving import NODE_DISABLED, is_over, kill, overdue
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
 from services.scheduler.engine.sessions import revoke_ended, revoke_of_job
 from services.scheduler.engine.transactions import in_transaction
+from services.scheduler.engine.whereabouts import is_on
 
 log = structlog.get_logger()
+
+
+_DISABLED: Final = text("SELECT node FROM node_overrides WHERE NOT draining")
+# Pods that have ended, and places that were not taken, are found as well; the row itself decides, under its lock.
+_ON_DISABLED: Final = text("""
+    SELECT a.allocation_id FROM allocations a
+    WHERE a.released_at IS NULL AND a.assigned_at IS NOT NULL AND a.killed_at IS NULL AND EXISTS (
+        SELECT 1 FROM node_overrides o
+        WHERE NOT o.draining AND jsonb_build_array(jsonb_build_object('node', o.node)) <@ (a.pods || a.places)
+    )
+    ORDER BY a.allocation_id
+""")
 
 
 class AllocationEngine:
@@ -68,6 +82,20 @@ class AllocationEngine:
         now = self._clock.now()
         if row.preempt_deadline is not None and row.preempt_deadline <= now:
             kill(row, reason=overdue(row), now=now, out=out)
+
+    async def clear_disabled_nodes(self) -> list[str]:
+        """Kill whatever runs on a node that an administrator has disabled without drain; returns the allocations."""
+        async with self._db.read() as connection:
+            disabled = frozenset((await connection.execute(_DISABLED)).scalars())
+            candidates = list((await connection.execute(_ON_DISABLED)).scalars()) if disabled else []
+
+        def kill_if_there(row: AllocationRow, out: Outgoing) -> None:
+            if row.assigned_at is not None and is_on(row, disabled):
+                kill(row, reason=NODE_DISABLED, now=self._clock.now(), out=out)
+
+        for allocation in candidates:
+            await self._change(allocation, kill_if_there)
+        return candidates
 
     async def kill(self, allocation: str, *, reason: str) -> None:
         await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))

@@ -17,7 +17,7 @@ WORKERS: Final = 8
 
 
 class Key(NamedTuple):
-    kind: Literal["experiment", "deletion", "allocation", "project", "workspace"]
+    kind: Literal["experiment", "deletion", "allocation", "project", "workspace", "nodes"]
     ident: int | str
 
 

@@ -45,6 +45,8 @@ def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
             yield Key("experiment", experiment)
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
             yield Key("allocation", event["allocation_id"])
+        case "pool", "capacity":
+            yield Key("nodes", "disabled")
         case "workspace", _ if isinstance(event.get("workspace_id"), int):
             if isinstance(project, int):
                 yield Key("project", project)

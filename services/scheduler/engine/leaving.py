@@ -21,6 +21,10 @@ KILL_GRACE_S: Final = 15.0
 """Seconds between SIGTERM and SIGKILL (spec/scheduling.md 8.2)."""
 
 
+NODE_DISABLED: Final = "node disabled without drain"
+"""The reason for killing what an administrator wants gone from a node (spec/scheduling.md 11.2)."""
+
+
 def is_over(row: AllocationRow) -> bool:
     return row.state == AllocationState.TERMINATED
 

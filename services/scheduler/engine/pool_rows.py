@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from libs.db.engine import Connection
 from libs.db.tables.cluster import node_overrides
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.scheduler.engine.whereabouts import nodes_of_pods
 from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
 
 _PENDING: Final = text("""
@@ -76,18 +77,10 @@ def _foreign(node: NodeCapacity) -> int:
 
 
 def held_of(row: Mapping[Any, Any]) -> Held:
-    """Where the pods are: where they were seen, or else where the planner saw room. Ended pods hold nothing."""
+    """What an allocation holds, and where. Pods that have ended hold nothing."""
     slots = row["slots"] // row["num_pods"]
-    pods: Sequence[Mapping[str, Any]] = row["pods"]
-    places: Sequence[Mapping[str, Any]] = row["places"]
-    found: list[tuple[str, int]] = []
-    for rank in range(row["num_pods"]):
-        seen = pods[rank] if rank < len(pods) else {}
-        if seen.get("state") == "TERMINATED":
-            continue
-        planned = places[rank]["node"] if rank < len(places) else ""
-        found.append((seen.get("node") or planned, slots))
-    return Held(allocation=row["allocation_id"], job=row["job_id"], pods=tuple(found))
+    nodes = nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"])
+    return Held(allocation=row["allocation_id"], job=row["job_id"], pods=tuple((node, slots) for node in nodes))
 
 
 def request_of(row: Mapping[Any, Any], default_priority: int) -> Request:

@@ -29,7 +29,7 @@ _EXPERIMENTS: Final = text("""
     ) a ON true
     WHERE t.end_time IS NULL AND (
         (t.state IN ('ACTIVE', 'PAUSED') AND t.state <> e.state)
-        OR (t.state = 'ACTIVE' AND a.allocation_id IS NULL)
+        OR (t.state = 'ACTIVE' AND a.allocation_id IS NULL AND (t.not_before IS NULL OR t.not_before <= :now))
         OR (t.state <> 'ACTIVE' AND t.state <> 'PAUSED' AND a.allocation_id IS NULL)
         OR (t.state <> 'ACTIVE' AND a.preempted_at IS NULL AND a.killed_at IS NULL AND a.released_at IS NULL
             AND a.allocation_id IS NOT NULL)

@@ -53,6 +53,8 @@ class TrialRow(Struct, kw_only=True):
     early_exit_reason: str | None
     early_exit_deadline: datetime | None
     blocked_nodes: list[str]
+    transient_ends: int
+    not_before: datetime | None
     error: str | None
 
 

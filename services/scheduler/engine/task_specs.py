@@ -16,6 +16,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.cluster import cluster as cluster_table
+from libs.db.tables.cluster import node_overrides
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
@@ -48,6 +49,7 @@ class TaskMaterial:
         self._trials: dict[str, Row] = {}
         self._experiments: dict[int, Row] = {}
         self._latest: dict[int, Row] = {}
+        self._disabled_nodes: list[str] = []
 
     @classmethod
     async def load(
@@ -64,6 +66,7 @@ class TaskMaterial:
         material._experiments = {found["id"]: found for found in await _fetch(connection, of_trials)}
         latest = _latest_query([found["id"] for found in material._trials.values()])
         material._latest = {found["trial_id"]: found for found in await _fetch(connection, latest)}
+        material._disabled_nodes = list((await connection.execute(select(node_overrides.c.node))).scalars())
         return material
 
     def owner_id(self, row: AllocationRow) -> int:
@@ -104,7 +107,7 @@ class TaskMaterial:
             ports=dict(row.ports),
             network_mode=defaults.network_mode,
             shm_size_bytes=shm_size if shm_size is not None else defaults.shm_size_bytes,
-            blocked_nodes=tuple(row.blocked_nodes),
+            blocked_nodes=self._blocked_nodes(row),
             priority=task["priority"],
         )
 
@@ -152,9 +155,13 @@ class TaskMaterial:
             proxy_ports=stored.proxy_ports,
             network_mode=defaults.network_mode,
             shm_size_bytes=stored.shm_size_bytes if stored.shm_size_bytes is not None else defaults.shm_size_bytes,
-            blocked_nodes=tuple(row.blocked_nodes),
+            blocked_nodes=self._blocked_nodes(row),
             priority=task["priority"],
         )
+
+    def _blocked_nodes(self, row: AllocationRow) -> tuple[str, ...]:
+        """Those excluded for the task, and those that are disabled: some launchers let others choose the node."""
+        return tuple(sorted({*row.blocked_nodes, *self._disabled_nodes}))
 
     def _owner(self, task: Row) -> Owner:
         return owner_of_task(

@@ -107,6 +107,8 @@ def _fresh(run: Run, trial_id: int, create: Create, warm_start: str | None) -> T
         early_exit_reason=None,
         early_exit_deadline=None,
         blocked_nodes=[],
+        transient_ends=0,
+        not_before=None,
         error=None,
     )
 
@@ -122,6 +124,8 @@ async def _run_again(run: Run, trial_id: int) -> None:
     row.stopped_by_searcher = False
     row.early_exit_reason = None
     row.early_exit_deadline = None
+    row.transient_ends = 0
+    row.not_before = None
     row.error = None
     query = select(trial_tasks.c.position).where(trial_tasks.c.trial_id == trial_id)
     position = max((await run.connection.execute(query)).scalars(), default=-1) + 1

@@ -15,6 +15,7 @@ from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
 from libs.states.experiment import ExperimentState
 from libs.states.trial import END_OF_STOPPING, STOPPING, TrialState, asked_for
+from services.scheduler.engine.backoff import count_end
 from services.scheduler.engine.leaving import changed, is_over, kill, note, overdue, terminate
 from services.scheduler.engine.reactions import Next, Reaction
 from services.scheduler.engine.rows import AllocationRow, TrialRow
@@ -54,6 +55,12 @@ def follow_experiment(run: Run) -> None:
 
 def apply_reaction(run: Run, trial: TrialRow, reaction: Reaction) -> None:
     """The trial has reacted to the end of its allocation."""
+    row = run.open_allocation(trial)
+    assert row is not None, "there was one that ended"
+    pause = count_end(trial, row, now=run.now)
+    if pause is not None and reaction.next == Next.RUN_AGAIN:
+        text = f"the next attempt begins in {pause.total_seconds():g}s at the earliest: this one was cut off"
+        note(row, text, now=run.now, out=run.out)
     run.settled(trial)
     if reaction.counts_as_restart:
         trial.restarts += 1
@@ -139,6 +146,9 @@ def _resolved_pool(run: Run) -> str:
 
 def _request(run: Run, trial: TrialRow) -> None:
     """Give it an allocation that waits for its slots. A trial that can never have them is over."""
+    if trial.not_before is not None and trial.not_before > run.now:
+        run.look_again(in_s=(trial.not_before - run.now).total_seconds())
+        return
     config = run.experiment.config
     slots = int(config["resources"]["slots_per_trial"])
     try:

@@ -122,9 +122,8 @@ def running(name: str = "job-abcde", **fields: Any) -> Pod:
 
 def exited(code: int, name: str = "job-abcde", *, reason: str = "", message: str = "", **fields: Any) -> Pod:
     """A pod whose main container has ended; the pod with it, unless a sidecar is given."""
-    state = {
-        "terminated": {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": message}
-    }
+    reason = reason or ("Error" if code else "Completed")
+    state = {"terminated": {"exitCode": code, "reason": reason, "message": message}}
     phase = "Running" if fields.get("sidecar") else "Failed" if code else "Succeeded"
     return pod(name, **{"phase": phase, "node": "n1", "main": state, **fields})
 

@@ -32,6 +32,7 @@ CASES: list[tuple[PublicEvent, Hint]] = [
     (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ready", pool="p"), Hint()),
     (JobChanged(job_id="j", what="changed", pool="p"), Hint((), "p")),
     (PoolChanged(pool="p", what="queue"), Hint((), "p")),
+    (PoolChanged(pool="p", what="capacity"), Hint((Key("nodes", "disabled"),), "p")),
     (WorkspaceChanged(workspace_id=2, what="changed"), Hint((Key("workspace", 2),))),
     (WorkspaceChanged(workspace_id=2, what="project", project_id=5), Hint((Key("project", 5), Key("workspace", 2)))),
     (CheckpointChanged(uuid="c", what="reported"), Hint()),

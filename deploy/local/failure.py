@@ -1,0 +1,5 @@
+"""Why the system cannot start, for the person at the terminal."""
+
+
+class CannotStart(Exception):
+    """The message says what is missing and how to get it."""
