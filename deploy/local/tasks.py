@@ -39,11 +39,11 @@ def end(layout: Layout) -> list[str]:
 
 
 def _live(layout: Layout) -> list[tuple[AllocationFiles, Assignment]]:
-    state = StateFiles(str(layout.launcher))
-    if not state.allocations.is_dir():
-        return []
-    found = [(files, files.read(Assignment)) for files in state.found() if holder(files.lock) is not None]
-    return [(files, assignment) for files, assignment in found if assignment is not None]
+    # Launchers of further pools keep their state below that of the first.
+    states = [StateFiles(str(root)) for root in (layout.launcher, *layout.launcher.glob("launcher-*"))]
+    files = [files for state in states if state.allocations.is_dir() for files in state.found()]
+    found = [(one, one.read(Assignment)) for one in files if holder(one.lock) is not None]
+    return [(one, assignment) for one, assignment in found if assignment is not None]
 
 
 def _serving(state_dir: Path) -> list[int]:

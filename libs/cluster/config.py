@@ -13,6 +13,7 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct, field
 
+from libs.config import InvalidConfig, merge_task_container_defaults, task_container_defaults_as_config
 from libs.errors import InvalidRequest
 
 SlotType = Literal["cpu", "cuda", "rocm"]
@@ -57,12 +58,38 @@ class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kubernetes: KubernetesDefaults = KubernetesDefaults()
 
 
+class PoolTaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a pool says of them; None leaves a field to the cluster, so that nothing is reset that is not mentioned."""
+
+    image: Any = None
+    force_pull_image: bool | None = None
+    registry_auth: dict[str, Any] | None = None
+    shm_size_bytes: Annotated[int, Meta(ge=0)] | None = None
+    network_mode: str | None = None
+    dtrain_network_interface: str | None = None
+    nccl_port_range: str | None = None
+    gloo_port_range: str | None = None
+    cpu_pod_spec: dict[str, Any] | None = None
+    gpu_pod_spec: dict[str, Any] | None = None
+    checkpoint_gc_pod_spec: dict[str, Any] | None = None
+    environment_variables: Any = None
+    add_capabilities: list[str] | None = None
+    drop_capabilities: list[str] | None = None
+    devices: list[Any] | None = None
+    bind_mounts: list[dict[str, Any]] | None = None
+    work_dir: str | None = None
+    startup_hook: str | None = None
+    log_policies: list[dict[str, Any]] | None = None
+    preemption_timeout: Annotated[int, Meta(gt=0)] | None = None
+    kubernetes: KubernetesDefaults | None = None
+
+
 class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pool_name: Annotated[str, Meta(min_length=1)]
     description: str = ""
     scheduler: SchedulerConfig | None = None
     max_aux_containers_per_agent: Annotated[int, Meta(ge=0)] = 100
-    task_container_defaults: TaskContainerDefaults | None = None
+    task_container_defaults: PoolTaskContainerDefaults | None = None
     kubernetes_namespace: str = ""
 
 
@@ -143,18 +170,23 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def max_slots_per_pod(self, pool_name: str) -> int | None:
         """Slots that fit into one pod of the pool; None when nothing limits it."""
         pool = self.pool(pool_name)
+        own = pool.task_container_defaults.kubernetes if pool and pool.task_container_defaults else None
         candidates = (
-            pool.task_container_defaults.kubernetes.max_slots_per_pod
-            if pool and pool.task_container_defaults
-            else None,
+            own.max_slots_per_pod if own else None,
             self.resource_manager.max_slots_per_pod,
             self.task_container_defaults.kubernetes.max_slots_per_pod,
         )
         return next((candidate for candidate in candidates if candidate is not None), None)
 
     def defaults_of(self, pool_name: str) -> TaskContainerDefaults:
+        """The defaults of the pool over those of the cluster (spec/scheduling.md 2.2; spec/kubernetes.md 6.1)."""
         pool = self.pool(pool_name)
-        return (pool and pool.task_container_defaults) or self.task_container_defaults
+        if pool is None or pool.task_container_defaults is None:
+            return self.task_container_defaults
+        merged = merge_task_container_defaults(
+            msgspec.to_builtins(pool.task_container_defaults), msgspec.to_builtins(self.task_container_defaults)
+        )
+        return msgspec.convert(merged, TaskContainerDefaults)
 
 
 def load_cluster_config(path: Path | None) -> ClusterConfig:
@@ -182,7 +214,20 @@ def _check(config: ClusterConfig) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"resource pool has a duplicate name: {name}")
+    _check_defaults(config.task_container_defaults, "task_container_defaults")
+    for index, pool in enumerate(config.resource_pools):
+        if pool.task_container_defaults is not None:
+            _check_defaults(pool.task_container_defaults, f"resource_pools[{index}].task_container_defaults")
     manager = config.resource_manager
     for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
         if (name := getattr(manager, key)) not in names:
             raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")
+
+
+def _check_defaults(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> None:
+    """What makes no sense here would make every experiment fail later."""
+    try:
+        for gpu in (False, True):
+            task_container_defaults_as_config(msgspec.to_builtins(defaults), gpu=gpu)
+    except InvalidConfig as error:
+        raise InvalidRequest(f"{key}: {error}") from error

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.config import TaskContainerDefaults
 from libs.cluster.resolution import resolve_pool
-from libs.config import build_config, merge_task_container_defaults, random_name, submitted_config
+from libs.config import build_config, random_name, submitted_config
 from libs.db.outbox import announce
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments, model_definitions
@@ -36,8 +34,6 @@ from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.http.credentials import Principal
 from services.api.wire.experiments import CreateExperimentRequest, LaunchWarning
-
-_NO_DEFAULTS: Final[Mapping[str, Any]] = msgspec.to_builtins(TaskContainerDefaults())
 
 
 class NewExperiment(Struct, frozen=True, kw_only=True):
@@ -113,7 +109,7 @@ def _choose_pool(app: App, asked: dict[str, Any], place: Place) -> tuple[str, li
 def _complete(app: App, request: CreateExperimentRequest, place: Place, pool: str, now: datetime) -> dict[str, Any]:
     return build_config(
         request.config,
-        pool_defaults=_pool_defaults(app, pool),
+        pool_defaults=msgspec.to_builtins(app.cluster.defaults_of(pool)),
         workspace_storage=place.checkpoint_storage,
         master_storage=app.cluster.checkpoint_storage,
         resource_pool=pool,
@@ -121,17 +117,6 @@ def _complete(app: App, request: CreateExperimentRequest, place: Place, pool: st
         seed=int(now.timestamp()),
         name=random_name(random.Random()),  # noqa: S311  (a name, not a secret)
     )
-
-
-def _pool_defaults(app: App, pool: str) -> Mapping[str, Any]:
-    """The defaults of the pool over those of the cluster; what a pool does not say, it leaves to the cluster."""
-    cluster: dict[str, Any] = msgspec.to_builtins(app.cluster.task_container_defaults)
-    configured = app.cluster.pool(pool)
-    if configured is None or configured.task_container_defaults is None:
-        return cluster
-    own = msgspec.to_builtins(configured.task_container_defaults)
-    said = {key: value for key, value in own.items() if value != _NO_DEFAULTS[key]}
-    return merge_task_container_defaults(said, cluster)
 
 
 async def _model_definition(request: CreateExperimentRequest, parent: Parent | None) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from libs.cluster.config import ClusterConfig, PoolConfig, SecurityConfig, TaskContainerDefaults
+from libs.cluster.config import ClusterConfig, PoolConfig, PoolTaskContainerDefaults, SecurityConfig
 from services.api.queries.master_config import MASK, shown_config
 from services.api.queries.workspaces import masked, unmasked
 
 
 def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:
-    defaults = TaskContainerDefaults(
+    defaults = PoolTaskContainerDefaults(
         registry_auth={"username": "me", "password": "P", "identitytoken": "T"},
         cpu_pod_spec={"spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]}]}},
     )
