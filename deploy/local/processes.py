@@ -34,7 +34,9 @@ def find(layout: Layout, name: str) -> Found | None:
 
 def write_record(layout: Layout, name: str, pid: int) -> None:
     record = {"pid": pid, "start_time": start_time(pid), "restarts": 0, "since": time.time()}
-    layout.record(name).write_text(json.dumps(record))
+    partial = layout.record(name).with_suffix(".partial")
+    partial.write_text(json.dumps(record))
+    partial.replace(layout.record(name))
 
 
 def end(layout: Layout, name: str, *, timeout_s: float = 15.0) -> bool:

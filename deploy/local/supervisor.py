@@ -92,6 +92,7 @@ class Service:
         """Ask, wait, insist."""
         if self.process is None:
             return
+        pid = self.process.pid
         self.process.send_signal(signal.Signals[self.plan.get("stop_signal", "SIGTERM")])
         try:
             self.process.wait(self.plan.get("stop_timeout_s", 10))
@@ -99,7 +100,10 @@ class Service:
             self.process.kill()
             self.process.wait()
         self.process = None
-        (self.run / f"{self.name}.json").unlink(missing_ok=True)
+        record = self.run / f"{self.name}.json"
+        # Whoever waited for its end to take the service over may have written its own by now.
+        if record.exists() and json.loads(record.read_text())["pid"] == pid:
+            record.unlink()
 
 
 class Supervisor:

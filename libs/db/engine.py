@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import asyncpg
 import msgspec
@@ -80,6 +80,10 @@ async def driver_connection(connection: AsyncConnection) -> Any:
     return raw.driver_connection
 
 
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
+
+
 def is_connection_failure(error: BaseException) -> bool:
     """True when the database was lost, rather than the statement wrong."""
     if isinstance(error, DBAPIError):
@@ -90,6 +94,7 @@ def is_connection_failure(error: BaseException) -> bool:
             OSError,
             asyncpg.PostgresConnectionError,
             asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
             asyncpg.CannotConnectNowError,
             asyncpg.AdminShutdownError,
             asyncpg.CrashShutdownError,

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from libs.bus import Outbound
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import DRIVER_ERRORS, Database, is_connection_failure
 from libs.errors import Unavailable
 from libs.telemetry import counter
 
@@ -51,7 +51,7 @@ async def relay_outbox(db: Database, bus: Publisher) -> None:
     while True:
         try:
             await _relay_while_connected(db.url, bus)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, Unavailable) as error:
+        except (OSError, *DRIVER_ERRORS, Unavailable) as error:
             if not isinstance(error, Unavailable) and not is_connection_failure(error):
                 raise
             log.warning("outbox.interrupted", error=str(error))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class LogLine(Struct, frozen=True, array_like=True):
+class LogLine(Struct, frozen=True, array_like=True, gc=False):
     seq: int
     """Position in its stream, growing; what a writer has seen before it drops."""
     timestamp_ns: int

@@ -5,17 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
 
+import msgspec
 import structlog
 from prometheus_client import start_http_server
 
-from libs.bus import connect_bus
-from libs.clock import SystemClock
+from libs.bus import Bus, connect_bus
+from libs.clock import Clock, SystemClock
+from libs.cluster.config import load_cluster_config
+from libs.events import subjects
+from libs.events.logs import LogBatch
+from libs.loglines.batches import message_id
 from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
 from libs.together import together
-from services.launcher.backends.process.opening import open_process_backend
+from services.launcher.backends.process.opening import open_process_backend, read_cert
+from services.launcher.backends.protocol import Backend
 from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.settings import LauncherSettings
@@ -27,12 +34,12 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
     """Carry out the orders of one pool until cancelled; running tasks are left as they are."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        backend = await stack.enter_async_context(
-            open_process_backend(
-                pool=settings.pool, settings=settings.process, tasks=settings.tasks, clock=clock, environ=environ
-            )
-        )
-        bus = await stack.enter_async_context(connect_bus(settings.bus))
+        if settings.backend == "kubernetes":
+            bus = await stack.enter_async_context(connect_bus(settings.bus))
+            backend = await stack.enter_async_context(kubernetes_backend(settings, bus, clock))
+        else:
+            backend = await stack.enter_async_context(process_backend(settings, environ, clock))
+            bus = await stack.enter_async_context(connect_bus(settings.bus))
         if settings.telemetry.metrics_port is not None:
             start_http_server(settings.telemetry.metrics_port, registry=REGISTRY)
         reports = Reports(pool=settings.pool, bus=bus, capacity=backend.capacity, clock=clock, settings=settings.loop)
@@ -43,6 +50,32 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         await together(
             orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
         )
+
+
+def process_backend(
+    settings: LauncherSettings, environ: Mapping[str, str], clock: Clock
+) -> AbstractAsyncContextManager[Backend]:
+    return open_process_backend(
+        pool=settings.pool, settings=settings.process, tasks=settings.tasks, clock=clock, environ=environ
+    )
+
+
+def kubernetes_backend(settings: LauncherSettings, bus: Bus, clock: Clock) -> AbstractAsyncContextManager[Backend]:
+    # Imported here: a launcher of processes does without the memory of the client library.
+    from services.launcher.backends.kubernetes.opening import open_kubernetes_backend  # noqa: PLC0415
+
+    async def publish(batch: LogBatch) -> None:
+        await bus.publish(subjects.logs(batch.task), msgspec.msgpack.encode(batch), msg_id=message_id(batch))
+
+    return open_kubernetes_backend(
+        pool=settings.pool,
+        settings=settings.kubernetes,
+        cluster=load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None),
+        tasks=settings.tasks,
+        master_cert=read_cert(settings.tasks.master_cert_file),
+        publish=publish,
+        clock=clock,
+    )
 
 
 async def run(settings: LauncherSettings) -> None:

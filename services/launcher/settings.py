@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 
 from libs.bus import BusSettings
 from libs.telemetry import TelemetrySettings
+from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.container.settings import TaskSettings
 
@@ -25,9 +26,12 @@ class LoopSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class LauncherSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pool: str = "default"
     """The resource pool whose orders this launcher carries out."""
-    backend: Literal["process"] = "process"
+    backend: Literal["process", "kubernetes"] = "process"
     bus: BusSettings = field(default_factory=BusSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     tasks: TaskSettings = field(default_factory=TaskSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
+    kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
+    cluster_config: str | None = None
+    """Path of the cluster configuration file, in which the kubernetes backend finds its pool."""
     loop: LoopSettings = field(default_factory=LoopSettings)

@@ -26,6 +26,7 @@ from libs.loglines.batches import message_id
 from libs.telemetry import counter, exposition
 from services.logs.lines.bodies import records_of
 from services.logs.lines.streams import Origin, batches_of
+from services.logs.lines.usual import usual_batches
 from services.logs.reception import MemoryBudget, OverloadedError, TooLargeError, UndecodableError, read_body
 from services.logs.settings import IntakeSettings
 from services.logs.tokens import TokenCache
@@ -96,10 +97,10 @@ class Intake:
 
 def _messages(body: bytes, origin: Origin, now_ns: int) -> list[Published]:
     subject = subjects.logs(origin.task)
-    return [
-        Published(subject, message_id(batch), msgspec.msgpack.encode(batch))
-        for batch in batches_of(records_of(body), origin, body=body, now_ns=now_ns)
-    ]
+    batches = usual_batches(body, origin)
+    if batches is None:
+        batches = batches_of(records_of(body), origin, body=body, now_ns=now_ns)
+    return [Published(subject, message_id(batch), msgspec.msgpack.encode(batch)) for batch in batches]
 
 
 def _ident(value: str) -> str:

@@ -6,7 +6,7 @@ whoever writes, and a reader's cursor never leaves a line behind (spec/logs.md 4
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +18,8 @@ from libs.db.engine import Database, driver_connection
 from libs.db.tables.logs import SHARD_LOCK
 from libs.events.logs import LogBatch
 from services.logs.lines.arrival import Arrival, Position, arrive, extent
-from services.logs.lines.rows import COLUMNS, in_order_of_time, row_of
+from services.logs.lines.copying import COLUMNS, SIGNATURE, TRAILER, rows_of
+from services.logs.lines.rows import in_order_of_time
 
 _DECODER = msgspec.msgpack.Decoder(LogBatch)
 
@@ -130,14 +131,18 @@ async def _copy(
     for key, arrival in arrivals.items():
         if arrival.lines or arrival.sealed:
             streams_by_task.setdefault(owners[key].task, []).append(arrival)
-    rows = [
-        row_of(task, line, now)
-        for task, streams in streams_by_task.items()
-        for line in in_order_of_time([stream.lines for stream in streams])
-    ]
-    if rows:
-        await driver.copy_records_to_table("task_logs", records=rows, columns=COLUMNS)
+    if any(arrival.lines for arrival in arrivals.values()):
+        rows = _rows(streams_by_task, now)
+        await driver.copy_to_table("task_logs", source=rows, columns=COLUMNS, format="binary")
     return {task: sum(len(stream.lines) for stream in streams) for task, streams in streams_by_task.items()}
+
+
+async def _rows(streams_by_task: Mapping[str, Sequence[Arrival]], now: datetime) -> AsyncIterator[bytes]:
+    yield SIGNATURE
+    for task, streams in streams_by_task.items():
+        for piece in rows_of(task, in_order_of_time([stream.lines for stream in streams]), now):
+            yield piece
+    yield TRAILER
 
 
 async def _save_positions(

@@ -14,7 +14,7 @@ from typing import Any, Final
 import asyncpg
 import structlog
 
-from libs.db.engine import is_connection_failure
+from libs.db.engine import DRIVER_ERRORS, is_connection_failure
 from libs.telemetry import gauge
 from libs.together import together
 from services.scheduler.settings import LeaseSettings
@@ -39,7 +39,7 @@ async def hold_lease(url: str, act: Callable[[], Coroutine[Any, Any, None]], set
     while True:
         try:
             await _once(url, act, settings)
-        except (LeaseLost, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (LeaseLost, OSError, *DRIVER_ERRORS) as error:
             if not isinstance(error, LeaseLost) and not is_connection_failure(error):
                 raise
             log.warning("lease.lost", error=str(error))
@@ -70,5 +70,5 @@ async def _check(connection: Any, every_s: float) -> None:
         await asyncio.sleep(every_s)
         try:
             await connection.fetchval("SELECT 1")
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
             raise LeaseLost(f"the connection of the lease is gone: {error!r}") from error

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import uvloop
 
-from tests.bench import idle, logs, metrics, submit
+from tests.bench import idle, logs, metrics, planner, submit
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
-BENCHMARKS = {"idle": idle.measure, "submit": submit.measure, "metrics": metrics.measure, "logs": logs.measure}
+BENCHMARKS = {
+    "idle": idle.measure,
+    "submit": submit.measure,
+    "metrics": metrics.measure,
+    "logs": logs.measure,
+    "planner": planner.measure,
+}
 
 
 def main() -> None:

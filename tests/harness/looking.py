@@ -30,10 +30,17 @@ class Looking:
         return str(self.experiment(experiment)["state"])
 
     def wait(self, experiment: int, state: str = "STATE_COMPLETED", *, timeout_s: float = 60) -> None:
-        """Wait for the end of an experiment; AssertionError with its logs when that is another than ``state``."""
+        """Wait for a state of an experiment, and when that is an end, until its logs are complete.
+
+        AssertionError with the logs when it ends in another one.
+        """
         wait_until(lambda: self.state(experiment) in {*ENDED, state}, timeout_s=timeout_s, what=f"{experiment} {state}")
-        said = "".join(line["message"] for trial in self.trials(experiment) for line in self.logs(trial["id"]))
-        assert self.state(experiment) == state, said
+        now = self.state(experiment)
+        if now not in ENDED:
+            return
+        # A follow ends when nothing can come any more.
+        said = [line["message"] for trial in self.trials(experiment) for line in self.logs(trial["id"], follow="true")]
+        assert now == state, "".join(said)
 
     def trials(self, experiment: int) -> list[dict[str, Any]]:
         """By id."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,10 +25,14 @@ from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 
 _CLEAN_UP = """
-import sys
+import shutil, sys
 from deploy.local import cli
+folder = sys.argv[1]
 sys.stdin.read()
-cli.main(["--state", sys.argv[1], "reset", "--yes"])
+try:
+    cli.main(["--state", f"{folder}/state", "reset", "--yes"])
+finally:
+    shutil.rmtree(folder, ignore_errors=True)
 """
 """Waits for the end of whoever started it, even by ``kill -9``."""
 
@@ -102,22 +105,19 @@ def state_folder() -> Iterator[Path]:
     """
     folder = Path(tempfile.mkdtemp(prefix="resolute-e2e-", dir="/var/tmp"))
     folder.chmod(0o755)
-    state = folder / "state"
     cleaner = subprocess.Popen(
-        [sys.executable, "-c", _CLEAN_UP, str(state)],
+        [sys.executable, "-c", _CLEAN_UP, str(folder)],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        yield state
+        yield folder / "state"
     finally:
         assert cleaner.stdin is not None
         cleaner.stdin.close()
-        ended = cleaner.wait(timeout=60)
-        shutil.rmtree(folder, ignore_errors=True)
-        assert ended == 0, "`resolute reset` failed"
+        assert cleaner.wait(timeout=60) == 0, "`resolute reset` failed"
 
 
 @contextmanager

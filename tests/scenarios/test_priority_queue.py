@@ -154,6 +154,15 @@ CASES = [
         {"t1": W.NODES_EXCLUDED},
     ),
     Case("disabled and draining nodes take nothing new", TWO, "t1 4[42]", "t1", places={"t1": "a2"}, unavailable="a1"),
+    Case(
+        "what needs a node that is out of service says so",
+        TWO,
+        "t1 2x4[42]; t2 3x4[42]; t3 4[42] not a2",
+        "",
+        {"t1": W.OUT_OF_SERVICE, "t2": W.TOO_LARGE, "t3": W.OUT_OF_SERVICE},
+        unavailable="a1",
+    ),
+    Case("a gang counts only nodes that it may use", TWO, "t1 2x4[42] not a1", "", {"t1": W.NODES_EXCLUDED}),
     Case("held slots of a vanished node harm nobody", A4, "t0 4[42]@gone; t1 4[42]", "t1"),
     # max_slots (9.1, 15) and quotas (9.2)
     Case(

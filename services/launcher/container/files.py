@@ -37,6 +37,7 @@ _BY_TYPE: Final[Mapping[TaskType, tuple[tuple[str, int, str | None], ...]]] = {
         (f"{RUN_DIR}/train", 0o700, None),
         (f"{RUN_DIR}/train/model", 0o700, None),
         (f"{RUN_DIR}/train/entrypoint.sh", 0o744, "trial-entrypoint.sh"),
+        (f"{RUN_DIR}/train/start.py", 0o744, "trial_start.py"),
         (_SSH, 0o700, None),
         (f"{_SSH}/sshd_config", 0o600, "sshd.conf"),
     ),

@@ -6,7 +6,5 @@ set -e
 
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --download_context_directory --resources --proxy
 run_startup_hooks
-# Last, so that the pods of a gang leave it together.
-"$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --rendezvous
-
-exec "$DET_PYTHON_EXECUTABLE" -m determined.exec.launch
+# The rendezvous last, so that the pods of a gang leave it together; then the launcher.
+exec "$DET_PYTHON_EXECUTABLE" /run/determined/train/start.py

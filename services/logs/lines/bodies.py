@@ -32,8 +32,8 @@ class Unreadable(NamedTuple):
 _JSON_STARTS: Final = b"[{"
 _BLANK: Final = b" \t\r\n"
 # Lists have two elements. A larger one is an attack: the unpacker would allocate whatever length a header claims.
-_MAX_LIST: Final = 16
-_MAX_FIELDS: Final = 1024
+MAX_LIST: Final = 16
+MAX_FIELDS: Final = 1024
 _MAX_OFFSET: Final = 2**62
 
 
@@ -54,8 +54,8 @@ def _msgpack_records(body: bytes) -> Iterator[Shipped | Unreadable]:
         raw=True,
         strict_map_key=False,
         max_buffer_size=len(body),
-        max_array_len=_MAX_LIST,
-        max_map_len=_MAX_FIELDS,
+        max_array_len=MAX_LIST,
+        max_map_len=MAX_FIELDS,
     )
     unpacker.feed(body)
     taken = read = 0  # between the two lies what was understood, and is no record

@@ -1,41 +1,24 @@
-"""Lines to rows of ``task_logs``, lines of several streams in the order in which they were written."""
+"""What the rows of ``task_logs`` say about lines, and the order in which those of several streams were written."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from libs.events.logs import LogLine
-from libs.loglines.message import moment_of, readable
-from libs.loglines.prefixes import MAX_RANK
-
-COLUMNS: Final = (
-    "task_id",
-    "ingested_at",
-    "timestamp",
-    "log",
-    "searchable",
-    "level",
-    "rank_id",
-    "stdtype",
-    "source",
-    "agent_id",
-    "container_id",
-    "allocation_id",
-)
+from libs.loglines.message import readable
 
 
-def in_order_of_time(streams: Sequence[Sequence[LogLine]]) -> Iterable[LogLine]:
+def in_order_of_time(streams: Sequence[Sequence[LogLine]]) -> Sequence[LogLine]:
     """One sequence of the lines of several streams: by time, and never against the order within a stream.
 
     A clock that steps back in the middle of a stream does not reorder it.
     """
     if len(streams) == 1:
         return streams[0]
-    stamped = (_not_before(stream) for stream in streams)
-    return (line for _, line in heapq.merge(*stamped, key=lambda item: item[0]))
+    stamped = [item for stream in streams for item in _not_before(stream)]
+    stamped.sort(key=itemgetter(0))  # keeps the order of what it finds equal
+    return [line for _, line in stamped]
 
 
 def _not_before(stream: Sequence[LogLine]) -> Iterator[tuple[int, LogLine]]:
@@ -43,25 +26,6 @@ def _not_before(stream: Sequence[LogLine]) -> Iterator[tuple[int, LogLine]]:
     for line in stream:
         latest = max(latest, line.timestamp_ns)
         yield latest, line
-
-
-def row_of(task: str, line: LogLine, ingested_at: datetime) -> tuple[Any, ...]:
-    """Values of ``COLUMNS``, all of which PostgreSQL can hold whatever the line says."""
-    rank_id = line.rank_id
-    return (
-        task,
-        ingested_at,
-        moment_of(line.timestamp_ns),
-        line.log,
-        searchable(line.log),
-        _text(line.level),
-        rank_id if rank_id is None or -MAX_RANK <= rank_id <= MAX_RANK else None,
-        _text(line.stdtype),
-        _text(line.source),
-        _text(line.agent_id),
-        _text(line.container_id),
-        _text(line.allocation_id),
-    )
 
 
 def searchable(log: bytes) -> str | None:
@@ -75,7 +39,3 @@ def searchable(log: bytes) -> str | None:
         except UnicodeDecodeError:
             pass
     return readable(log).replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _text(value: str | None) -> str | None:
-    return value.replace("\0", "") if value and "\0" in value else value

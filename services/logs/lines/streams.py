@@ -8,7 +8,7 @@ Source: spec/logs.md 13.9.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -65,11 +65,16 @@ def batches_of(
             ends[stream[0]] = captured.seq
         else:
             lines[stream[0]].append(_line(captured, stream[0], origin))
-    for stdtype, found in lines.items():
-        yield from _stream(f"{origin.key}/{stdtype}", found, ends.get(stdtype), origin)
+    yield from stream_batches(lines, ends, origin)
     yield from _odd_files(odd, origin, now_ns)
     if garbage:
         yield from _garbage(garbage, hashlib.sha256(body).hexdigest()[:16], origin, now_ns)
+
+
+def stream_batches(lines: Mapping[str, list[LogLine]], ends: Mapping[str, int], origin: Origin) -> Iterator[LogBatch]:
+    """The batches of the two outputs; ``lines`` and ``ends`` (numbers of lines) by output, as they were read."""
+    for stdtype, found in lines.items():
+        yield from _stream(f"{origin.key}/{stdtype}", found, ends.get(stdtype), origin)
 
 
 def _line(captured: CapturedLine, stdtype: str, origin: Origin) -> LogLine:
@@ -101,6 +106,8 @@ def _stream(key: str, lines: list[LogLine], end_seq: int | None, origin: Origin)
 
 
 def _runs(lines: list[LogLine]) -> list[list[LogLine]]:
+    if lines and [line.seq for line in lines] == list(range(lines[0].seq, lines[0].seq + len(lines))):
+        return [lines]  # as nearly always
     runs: list[list[LogLine]] = []
     previous = None
     for line in sorted(lines, key=lambda line: line.seq):

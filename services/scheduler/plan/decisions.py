@@ -1,4 +1,4 @@
-"""What a plan says about each pending request."""
+"""What a plan says about each pending request. There may be many, hence ``gc=False`` (see snapshot.py)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from msgspec import Struct
 from services.scheduler.plan.reasons import WaitReason
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Room for one pod. Advisory where the launcher lets somebody else place pods, as on Kubernetes."""
 
     node: str
     slots: int
 
 
-class Start(Struct, frozen=True):
+class Start(Struct, frozen=True, gc=False):
     allocation: str
     places: tuple[Place, ...]
     """One per pod, in rank order."""
 
 
-class Wait(Struct, frozen=True):
+class Wait(Struct, frozen=True, gc=False):
     allocation: str
     reason: WaitReason
 

@@ -15,14 +15,18 @@ def place_gang(pods: Sequence[int], room: Room, excluded: Collection[str] = ()) 
     excluded  nodes that it must not run on
     Exact, because pods of one size compete for the same room. Returns one Place per pod, in rank order.
     """
+    if len(pods) > 1 and not has_room(pods, room, excluded):
+        return None
     places: list[Place] = []
     for slots in pods:
-        units = slots or 1
-        node = room.find(units, excluded)
+        node = room.find(slots or 1, excluded)
         if node is None:
-            for place in places:
-                room.take(place.node, -(place.slots or 1))
-            return None
-        room.take(node, units)
+            return None  # a single pod; of several each finds one, as there is room for all
+        room.take(node, slots or 1)
         places.append(Place(node, slots))
     return tuple(places)
+
+
+def has_room(pods: Sequence[int], room: Room, excluded: Collection[str] = ()) -> bool:
+    """Whether ``place_gang`` would find a node for every pod."""
+    return room.count(pods[0] or 1, excluded) >= len(pods)

@@ -9,11 +9,12 @@ Source: spec/scheduling.md 5.4, with max_slots enforced (15).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from services.scheduler.plan.decisions import Decision, Start, Wait
-from services.scheduler.plan.fit import Room, aux_room, slot_room
-from services.scheduler.plan.gang import place_gang
+from services.scheduler.plan.fit import Occupancy, Room, aux_room, slot_room
+from services.scheduler.plan.gang import has_room, place_gang
 from services.scheduler.plan.order import by_priority, in_queue_order
 from services.scheduler.plan.reasons import BLOCKS_LOWER_PRIORITIES, WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot, Request
@@ -24,21 +25,25 @@ _Shape = tuple[tuple[int, ...], frozenset[str]]
 def plan_by_priority(pool: PoolSnapshot) -> list[Decision]:
     """A decision for each pending request, in queue order: those with slots, then those without."""
     queue = in_queue_order(pool.pending, larger_priority_first=pool.larger_priority_first)
-    with_slots = [request for request in queue if request.slots]
-    auxiliary = [request for request in queue if not request.slots]
+    with_slots: list[Request] = []
+    auxiliary: list[Request] = []
+    for request in queue:
+        (with_slots if request.slots else auxiliary).append(request)
     return [
-        *_Pass(pool, slot_room(pool), slot_room(pool, empty=True), WaitReason.NO_ROOM).decide(with_slots),
-        *_Pass(pool, aux_room(pool), aux_room(pool, empty=True), WaitReason.NO_AUX_ROOM).decide(auxiliary),
+        *_Pass(pool, slot_room, WaitReason.NO_ROOM).decide(with_slots),
+        *_Pass(pool, aux_room, WaitReason.NO_AUX_ROOM).decide(auxiliary),
     ]
 
 
 class _Pass:
     """One of the two queues on its way through the room there is."""
 
-    def __init__(self, pool: PoolSnapshot, room: Room, empty: Room, no_room: WaitReason) -> None:
+    def __init__(
+        self, pool: PoolSnapshot, room_of: Callable[[PoolSnapshot, Occupancy], Room], no_room: WaitReason
+    ) -> None:
         self._pool = pool
-        self._room = room
-        self._empty = empty
+        self._room_of = room_of
+        self._room = room_of(pool, Occupancy.AS_IT_IS)
         self._no_room = no_room
         self._held_by_job: Counter[str] = Counter()
         for held in pool.held:
@@ -75,24 +80,29 @@ class _Pass:
         return Start(request.allocation, places)
 
     def _limit_reached(self, request: Request) -> WaitReason | None:
+        slots = request.slots
+        if not slots:
+            return None
         max_slots = self._pool.max_slots_by_job.get(request.job)
-        if max_slots is not None and self._held_by_job[request.job] + request.slots > max_slots and request.slots:
+        if max_slots is not None and self._held_by_job[request.job] + slots > max_slots:
             return WaitReason.JOB_MAX_SLOTS
         quota = self._pool.quota_slots
-        if quota is not None and self._held + request.slots > quota and request.slots:
+        if quota is not None and self._held + slots > quota:
             return WaitReason.POOL_QUOTA
         return None
 
     def _why_no_room(self, request: Request) -> WaitReason:
-        if self._could_fit(request.pods, request.blocked_nodes):
+        pods, excluded = request.pods, request.blocked_nodes
+        if has_room(pods, self._empty, excluded):
             return self._no_room
-        if request.blocked_nodes and self._could_fit(request.pods, frozenset()):
-            return WaitReason.NODES_EXCLUDED
-        return WaitReason.TOO_LARGE
+        if has_room(pods, self._all_in_service, excluded):
+            return WaitReason.OUT_OF_SERVICE
+        return WaitReason.NODES_EXCLUDED if has_room(pods, self._all_in_service) else WaitReason.TOO_LARGE
 
-    def _could_fit(self, pods: tuple[int, ...], excluded: frozenset[str]) -> bool:
-        """Whether the pool would have room if nothing ran in it."""
-        places = place_gang(pods, self._empty, excluded)
-        for place in places or ():
-            self._empty.take(place.node, -(place.slots or 1))
-        return places is not None
+    @cached_property
+    def _empty(self) -> Room:
+        return self._room_of(self._pool, Occupancy.EMPTY)
+
+    @cached_property
+    def _all_in_service(self) -> Room:
+        return self._room_of(self._pool, Occupancy.ALL_IN_SERVICE)

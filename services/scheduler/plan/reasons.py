@@ -10,6 +10,7 @@ class WaitReason(StrEnum):
     NO_ROOM = "waiting for slots to become free"
     NO_AUX_ROOM = "waiting for auxiliary capacity to become free"
     TOO_LARGE = "the resource pool is too small for it, even when empty"
+    OUT_OF_SERVICE = "waiting for nodes that are disabled or draining"
     NODES_EXCLUDED = "the nodes that log policies exclude leave it no room"
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
@@ -17,6 +18,12 @@ class WaitReason(StrEnum):
 
 
 BLOCKS_LOWER_PRIORITIES = frozenset(
-    {WaitReason.NO_ROOM, WaitReason.NO_AUX_ROOM, WaitReason.TOO_LARGE, WaitReason.POOL_QUOTA}
+    {
+        WaitReason.NO_ROOM,
+        WaitReason.NO_AUX_ROOM,
+        WaitReason.OUT_OF_SERVICE,
+        WaitReason.TOO_LARGE,
+        WaitReason.POOL_QUOTA,
+    }
 )
 """Waiting for something that less important requests would use up. The other reasons are the request's own."""

@@ -1,4 +1,8 @@
-"""What a plan is made from: everything that matters about one pool at one moment."""
+"""What a plan is made from: everything that matters about one pool at one moment.
+
+There may be a hundred thousand of these structs. They hold nothing that could hold them, so the garbage collector need
+not look at them (``gc=False``); it would take as long as the plan.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from msgspec import Struct
 FittingPolicy = Literal["best", "worst"]
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(Struct, frozen=True, kw_only=True, gc=False):
     """A node as far as our own allocations are concerned; what others hold is already subtracted."""
 
     name: str
@@ -23,7 +27,7 @@ class Node(Struct, frozen=True, kw_only=True):
     """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class Held(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that has its slots."""
 
     allocation: str
@@ -36,7 +40,7 @@ class Held(Struct, frozen=True, kw_only=True):
         return sum(slots for _, slots in self.pods)
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that waits for its slots."""
 
     allocation: str

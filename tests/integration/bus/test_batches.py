@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from libs.bus import Bus, BusSettings, Message, connect_bus
+from libs.bus import Bus, BusSettings, CoreMessage, Message, connect_bus
 from libs.events.subjects import LOGS_STREAM, log_shard, logs, logs_of_shard
 from tests.harness import NatsServer, eventually
 from tests.integration.bus.test_consumer import running
@@ -118,12 +118,21 @@ async def test_standby_continues_in_order_after_crash(bus: Bus, bus_settings: Bu
 async def test_writer_survives_kill_and_restart_of_server(own_nats_server: NatsServer) -> None:
     settings = BusSettings(url=own_nats_server.url, connect_timeout_s=5, logs_max_bytes=2**28)
     writer = Writer()
-    async with connect_bus(settings) as bus, running(work(bus, writer)):
+    reconnected = asyncio.Event()
+
+    async def ignore(_: CoreMessage) -> None:
+        pass
+
+    async with (
+        connect_bus(settings) as bus,
+        bus.subscribe("hints", ignore, on_gap=reconnected.set),
+        running(work(bus, writer)),
+    ):
         lines = await send(bus, 0, 25)
         await eventually(lambda: len(writer.lines) == 25)
         own_nats_server.restart()
-        await eventually(lambda: not bus.is_connected)
-        await eventually(lambda: bus.is_connected)
+        async with asyncio.timeout(5):
+            await reconnected.wait()
         lines += await send(bus, 25, 50)
         await eventually(lambda: len(set(writer.lines)) == 50)
     assert list(dict.fromkeys(writer.lines)) == lines

@@ -17,6 +17,7 @@ from libs.db.tables.logs import SHARD_LOCK
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import message_id
+from libs.loglines.message import moment_of
 from services.api.queries.task_log_following import streams_sealed
 from services.logs import store as store_module
 from services.logs.settings import WriterSettings
@@ -27,6 +28,7 @@ from tests.integration.logs.conftest import (
     Service,
     Task,
     chunk,
+    lines_of,
     logs_settings,
     new_task,
     parked,
@@ -71,6 +73,19 @@ async def test_what_is_delivered_again_is_stored_once(db: Database, task: Task) 
     ):
         await keep(db, task, *batches)
     assert await texts_of(db, task) == numbers(0, 9)
+
+
+async def test_odd_lines_are_stored_to_the_byte(db: Database, task: Task) -> None:
+    odd = LogLine(1, 2**64 - 1, b"\x00\xff", "\0", 2**40, "\0", "a\0", "b\0", None, "\0")
+    lines = (LogLine(0, 10**18, b"plain\n", "INFO", 2**31 - 1), odd, LogLine(2, 0, b"", None, -1))
+    await keep(db, task, LogBatch(task=task.task, stream=f"{task.allocation}/odd", lines=lines))
+    rows = await lines_of(db, task)
+    assert [(row.log, row.level, row.rank_id) for row in rows] == [
+        (b"plain\n", "INFO", 2**31 - 1),
+        (b"\x00\xff", "", None),
+        (b"", None, -1),
+    ]
+    assert [row.timestamp for row in rows] == [moment_of(line.timestamp_ns) for line in lines]
 
 
 async def test_what_comes_early_is_parked_over_restarts_until_its_turn(db: Database, task: Task) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import RowMapping
 
 from libs.bus import Bus, SnapshotEnd
@@ -20,12 +20,14 @@ from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.relay import relay_outbox
+from libs.db.tables.checkpoints import checkpoint_gc_requests
+from libs.db.tables.cluster import node_overrides
 from libs.db.tables.experiments import experiments, model_definitions, searcher_events
 from libs.db.tables.tasks import allocations, jobs
 from libs.db.tables.trials import trials
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, TrialChanged
+from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, PoolChanged, TrialChanged
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
 from libs.ids import new_uuid
@@ -138,6 +140,22 @@ class Api:
             mine = update(allocations).where(allocations.c.allocation_id == allocation)
             await connection.execute(mine.values(preempt_acked=True))
             await announce(connection, AllocationChanged(allocation_id=allocation, task_id="", what="signal"))
+
+    async def ask_for_gc(self, experiment: int, *, hint: bool = True, **request: Any) -> None:
+        async with self.db.transaction() as connection:
+            await connection.execute(insert(checkpoint_gc_requests).values(experiment_id=experiment, **request))
+            if hint:
+                await announce(connection, ExperimentChanged(experiment_id=experiment, what="edited"))
+
+    async def disable_node(self, node: str, *, drain: bool) -> None:
+        async with self.db.transaction() as connection:
+            await connection.execute(insert(node_overrides).values(node=node, draining=drain))
+            await announce(connection, PoolChanged(pool="default", what="capacity"))
+
+    async def enable_node(self, node: str) -> None:
+        async with self.db.transaction() as connection:
+            await connection.execute(delete(node_overrides).where(node_overrides.c.node == node))
+            await announce(connection, PoolChanged(pool="default", what="capacity"))
 
     async def experiment(self, ident: int) -> RowMapping | None:
         async with self.db.read() as connection:

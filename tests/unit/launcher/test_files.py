@@ -39,6 +39,7 @@ CASES = {
         f"{RUN}/train/": 0o700,
         f"{RUN}/train/model/": 0o700,
         f"{RUN}/train/entrypoint.sh": 0o744,
+        f"{RUN}/train/start.py": 0o744,
         f"{RUN}/ssh/": 0o700,
         f"{RUN}/ssh/authorized_keys": 0o600,
         f"{RUN}/ssh/id_rsa": 0o600,

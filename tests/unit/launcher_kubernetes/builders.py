@@ -142,7 +142,7 @@ def job(name: str = "job", *, pods: int = 1, condition: str = "", message: str =
             **({"deletionTimestamp": fields["deleted_at"]} if fields.get("deleted_at") else {}),
         },
         "spec": {"completions": pods, "parallelism": pods},
-        "status": {"conditions": conditions},
+        "status": {"conditions": conditions, "active": fields.get("active", 0)},
     }
     return msgspec.convert(body, Job)
 

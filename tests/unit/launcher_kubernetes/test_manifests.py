@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from operator import attrgetter
 from typing import Any
 
@@ -170,10 +171,8 @@ def test_what_the_job_owns_names_it_as_owner() -> None:
 
 
 def test_a6_the_agent_user_runs_both_containers_whatever_the_pod_spec_says() -> None:
-    own = {
-        "name": MAIN,
-        "securityContext": {"runAsUser": 0, "privileged": True, "capabilities": {"add": ["SYS_PTRACE"]}},
-    }
+    wanted = {"runAsUser": 0, "privileged": True, "capabilities": {"add": ["SYS_PTRACE"]}}
+    own = {"name": MAIN, "securityContext": wanted}
     spec = task(environment=Environment(pod_spec=with_pod(containers=[own], securityContext={"fsGroup": 7})))
     made = build(spec)
     assert container(made)["securityContext"] == {
@@ -347,9 +346,8 @@ def test_a5_the_stored_pod_of_a_trial_has_its_defaults_already() -> None:
 
 
 def test_a5_a_pod_without_containers_leaves_those_of_the_defaults() -> None:
-    defaults = with_pod(
-        containers=[{"name": MAIN, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}, {"name": "side"}]
-    )
+    main = {"name": MAIN, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    defaults = with_pod(containers=[main, {"name": "side"}])
     spec = task(environment=Environment(pod_spec=with_pod(imagePullSecrets=[{"name": "q"}])))
     made = build(spec, cpu_pod_spec=defaults)
     assert [each["name"] for each in pod_of(made)["containers"]] == ["side", FLUENT, MAIN]
@@ -374,7 +372,7 @@ def test_what_is_no_pod_is_refused_in_words(pod_spec: dict[str, Any], words: str
 
 
 def test_too_large_a_task_is_refused_before_anything_is_made() -> None:
-    noise = bytes((index * index * 7919) % 251 for index in range(3 << 20))
+    noise = random.Random(1).randbytes(2 << 20)  # that no compression makes smaller
     with pytest.raises(InvalidRequest, match="Kubernetes allows 1048576"):
         build(task(files=(TaskFile(path="big", content=noise),), environment=Environment()))
 
@@ -436,10 +434,8 @@ def test_a20_coscheduler_counts_the_pods_of_a_gang() -> None:
     none = build(task(), default_scheduler="coscheduler").job["metadata"]["labels"]
     assert none[f"{key}/min-available"] == "0"
     opted_out = Environment(pod_spec=with_pod(schedulerName="default-scheduler"))
-    assert (
-        f"{key}/name"
-        not in build(trial(environment=opted_out), default_scheduler="coscheduler").job["metadata"]["labels"]
-    )
+    other = build(trial(environment=opted_out), default_scheduler="coscheduler")
+    assert f"{key}/name" not in other.job["metadata"]["labels"]
     set_by_user = Environment(
         pod_spec={"metadata": {"labels": {f"{key}/min-available": "9"}}, "spec": {"schedulerName": "coscheduler"}}
     )

@@ -90,13 +90,7 @@ ENDS = [
     ),
     End(
         "evicted while it ran",
-        exited(137, reason="Error").__class__(
-            metadata=running().metadata,
-            spec=running().spec,
-            status=pod(
-                phase="Failed", node="n1", reason="Evicted", message=EVICTED, main={"terminated": {"exitCode": 137}}
-            ).status,
-        ),
+        pod(phase="Failed", node="n1", reason="Evicted", message=EVICTED, main={"terminated": {"exitCode": 137}}),
         None,
         "DELETED",
         f"Evicted: {EVICTED}",

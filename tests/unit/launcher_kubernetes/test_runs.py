@@ -90,7 +90,7 @@ def test_a9_the_death_of_one_pod_ends_the_gang_and_is_told_as_the_cause() -> Non
     found.outcome = outcome_of(found, view())
     found.ask_to_end()
     assert found.outcome.reason == "ended because pod a failed"
-    found.outcome_saved = True
+    found.outcome_saved = found.settled = True
     found.lost_pod(exited(143, "b"), now=T0, lost=NOBODY)
     assert told(found) == [
         ("TERMINATED", 3, "FAILED", ""),
@@ -106,6 +106,8 @@ def test_a13_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
     after = Run(allocation="1.x.1", task="1.x", pool="default", job_name="job", num_pods=2)
     restore(after, outcome)
     after.saw_job(job(pods=2))
+    assert reaction(after, view()) is Reaction.SETTLE
+    after.settled = True
     assert told(after) == [("TERMINATED", 3, "FAILED", "")]
     assert existence(after, view()) is ENDED
     # And while one is still there:
@@ -141,6 +143,20 @@ def test_the_failure_of_a_pod_that_is_gone_is_written_down_and_nothing_takes_its
     found.saw_pod(pod("job-again"), now=T0, lost=NOBODY)  # as clusters before 1.23 do
     assert existence(found, view()) is LIVE
     assert reaction(found, view()) is Reaction.END
+
+
+def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
+    found = run(exited(1))
+    found.outcome, found.outcome_saved = outcome_of(found, view()), True
+    found.saw_job(job(active=1))
+    assert existence(found, view()) is LIVE
+    found.saw_pod(running("another"), now=T0, lost=NOBODY)
+    assert reaction(found, view()) is Reaction.CULL
+    found.lost_pod(running("another", deleted_at=NOW), now=T0, lost=NOBODY)
+    found.saw_job(job(active=0))
+    assert reaction(found, view()) is Reaction.SETTLE
+    found.settled = True
+    assert existence(found, view()) is ENDED
 
 
 def test_a_pod_that_is_drained_away_is_not_its_tasks_fault() -> None:
@@ -300,6 +316,8 @@ def test_pods_that_the_cluster_refuses_to_make() -> None:
     later = view(T0 + 60)
     assert reaction(found, later) is Reaction.END
     found.outcome = outcome_of(found, later)
+    assert existence(found, later) is LIVE
+    found.outcome_saved = found.settled = True
     seen = observation(found, later)
     assert (seen.gone, seen.failure) == (True, "LAUNCH_ERROR")
     assert "violates PodSecurity" in seen.message
@@ -320,45 +338,44 @@ def test_gangs_of_which_only_some_have_a_place() -> None:
     assert not is_partly_scheduled(run(pod("a"), num_pods=2))
 
 
-PODS = st.lists(
-    st.sampled_from(
-        [
-            pod,
-            running,
-            lambda name: exited(0, name),
-            lambda name: exited(1, name),
-            lambda name: running(name, deleted_at=NOW),
-        ]
-    ),
-    min_size=1,
-    max_size=3,
-)
+STEPS = {
+    "waits": pod,
+    "runs": running,
+    "succeeds": lambda name: exited(0, name),
+    "fails": lambda name: exited(1, name),
+    "is deleted": lambda name: running(name, deleted_at=NOW),
+}
 
 
-@given(st.lists(PODS, min_size=1, max_size=4), st.booleans())
-def test_an_allocation_that_is_over_stays_over_and_has_every_pod_in_one_state(
-    history: list[Any], stopped: bool
+@given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(["a", "b"])), max_size=8), st.booleans())
+def test_whatever_happens_each_pod_is_told_once_and_an_end_is_whole(
+    steps: list[tuple[str, str]], stopped: bool
 ) -> None:
     found = run(num_pods=2)
     if stopped:
         stop(found)
-    over = False
-    for index, makes in enumerate(history):
-        for make in makes:
-            found.saw_pod(make(f"p{index % 2}"), now=T0, lost=NOBODY)
+    for what, name in steps:
+        found.saw_pod(STEPS[what](name), now=T0, lost=NOBODY)
         judge(found, view())
-        seen = observation(found, view())
-        names = [each.name for each in seen.pods]
-        assert len(names) == len(set(names))
-        if seen.gone:
-            assert all(each.state == "TERMINATED" for each in seen.pods)
-        over = over or seen.gone
         if reaction(found, view()) is Reaction.END:
             found.outcome = outcome_of(found, view())
             found.outcome_saved = True
             found.ask_to_end()
-    if over:
-        found.lost_job()
-        assert existence(found, view()) is ENDED or any(
-            each.state != "TERMINATED" for each in observation(found, view()).pods
-        )
+        seen = observation(found, view())
+        assert len({each.name for each in seen.pods}) == len(seen.pods)
+        assert seen.gone == (existence(found, view()) is ENDED)
+        if seen.gone:
+            assert all(each.state == "TERMINATED" for each in seen.pods)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(["a", "b"])), max_size=8))
+def test_when_everything_is_gone_it_is_over(steps: list[tuple[str, str]]) -> None:
+    found = run(num_pods=2)
+    for what, name in steps:
+        found.saw_pod(STEPS[what](name), now=T0, lost=NOBODY)
+    found.lost_job()
+    for each in list(found.pods.values()):
+        found.lost_pod(each, now=T0, lost=NOBODY)
+    seen = observation(found, view())
+    assert seen.gone
+    assert all(each.state == "TERMINATED" for each in seen.pods)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from libs.events.logs import LogBatch, LogLine
 from services.logs.lines.arrival import MAX_PARKED, Position, admit, arrive
-from services.logs.lines.rows import in_order_of_time, row_of, searchable
+from services.logs.lines.rows import in_order_of_time, searchable
 
 
 def lines(first: int, end: int) -> tuple[LogLine, ...]:
@@ -145,10 +145,3 @@ def test_streams_of_a_pod_interleave_by_time_and_keep_their_own_order() -> None:
 )
 def test_only_odd_lines_bring_their_own_text_for_searches(log: bytes, text: str | None) -> None:
     assert searchable(log) == text
-
-
-def test_a_row_holds_nothing_that_postgres_cannot() -> None:
-    line = LogLine(0, 2**64 - 1, b"\x00", "\0", 2**40, "\0", "a\0", "b\0", None, "\0")
-    row = row_of("t", line, None)  # type: ignore[arg-type]
-    assert "\0" not in "".join(value for value in row if isinstance(value, str))
-    assert row[6] is None

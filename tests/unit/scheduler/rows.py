@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.scheduler.engine.rows import AllocationRow
+from services.scheduler.engine.rows import AllocationRow, TrialRow
 from tests.harness import FakeClock
 
 
@@ -26,3 +26,27 @@ def allocation(**fields: Any) -> AllocationRow:
         "assigned_at": now,
     }
     return AllocationRow(**usual | fields)
+
+
+def trial(**fields: Any) -> TrialRow:
+    """An active trial, unless ``fields`` say otherwise."""
+    usual: dict[str, Any] = {
+        "id": 1,
+        "experiment_id": 1,
+        "request_id": "x",
+        "seed": 1,
+        "hparams": {},
+        "state": "ACTIVE",
+        "restarts": 0,
+        "run_id": 1,
+        "end_time": None,
+        "warm_start_checkpoint_uuid": None,
+        "stopped_by_searcher": False,
+        "early_exit_reason": None,
+        "early_exit_deadline": None,
+        "blocked_nodes": [],
+        "transient_ends": 0,
+        "not_before": None,
+        "error": None,
+    }
+    return TrialRow(**usual | fields)

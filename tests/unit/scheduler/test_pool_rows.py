@@ -6,6 +6,8 @@ import pytest
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.engine.pool_rows import held_of, nodes_of
+from services.scheduler.engine.whereabouts import is_on
+from tests.unit.scheduler.rows import allocation
 
 
 def node(name: str, *devices: Device, **fields: Any) -> NodeCapacity:
@@ -44,3 +46,17 @@ PLACES = [{"node": "a", "slots": 2}, {"node": "b", "slots": 2}]
 def test_slots_are_held_where_the_pods_are(pods: list[dict[str, Any]], expected: tuple[tuple[str, int], ...]) -> None:
     row = {"allocation_id": "x", "job_id": "j", "slots": 4, "num_pods": 2, "places": PLACES, "pods": pods}
     assert held_of(row).pods == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "nodes", "expected"),
+    [
+        ([], {"b"}, True),
+        ([{"state": "RUNNING", "node": "c"}], {"a"}, False),
+        ([{"state": "TERMINATED", "node": "a"}, {"state": "RUNNING", "node": "b"}], {"a"}, False),
+        ([], {"", "x"}, False),
+    ],
+    ids=["where it was placed", "elsewhere than placed", "its pod there has ended", "nowhere"],
+)
+def test_allocation_is_where_its_pods_are(pods: list[dict[str, Any]], nodes: set[str], expected: bool) -> None:
+    assert is_on(allocation(num_pods=2, slots=4, pods=pods, places=PLACES), nodes) is expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -15,7 +15,7 @@ from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.objects import ListOf, Pod
 from services.launcher.backends.kubernetes.observe.pods import end_of, is_over
 from services.launcher.backends.kubernetes.observe.run import Run
-from services.launcher.backends.kubernetes.observe.verdicts import outcome_of
+from services.launcher.backends.kubernetes.observe.verdicts import outcome_of, uncalled
 from services.launcher.backends.kubernetes.paths import Paths
 from services.launcher.backends.kubernetes.spec.names import LAUNCHER_LABEL, OUTCOME
 from services.launcher.backends.kubernetes.tracking import Tracker
@@ -56,6 +56,7 @@ class Actor:
         """End what is left of an allocation that has failed, and write down with the Job why it has."""
         if run.outcome is None:
             run.outcome = outcome_of(run, self._tracker.view())
+            run.settled = False
             run.ask_to_end()
         patch = {
             "metadata": {"annotations": {OUTCOME: msgspec.json.encode(run.outcome).decode()}},
@@ -70,12 +71,20 @@ class Actor:
         run.outcome_saved = True
         self._tracker.look(run)
 
+    async def cull(self, run: Run) -> None:
+        """Delete the pods that are still there when the rest of an allocation has been ended, with their own grace."""
+        for pod in uncalled(run):
+            await self._delete_pod(pod, None)
+            run.called.add(pod.metadata.name)
+
     async def settle(self, run: Run) -> None:
-        """Look at the pods of a Job that has finished, for the watch may be behind."""
+        """Look at the pods of a Job that makes no more, for the watch may be behind."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
         found = await self._api.get(self._paths.pods, ListOf[Pod], query)
         for pod in found.items or ():
-            self._tracker.saw_pod(pod)
+            # The answer may be older than what the watch has told meanwhile.
+            if pod.metadata.name not in run.ended and not _is_newer(run.pods.get(pod.metadata.name), pod):
+                self._tracker.saw_pod(pod)
         run.settled = True
         self._tracker.look(run)
 
@@ -120,8 +129,10 @@ class Actor:
                 grace_s = 0 if is_lost else max(1, math.ceil(left_s) + drain_s)
                 tasks.create_task(self._delete_pod(pod, grace_s))
 
-    async def _delete_pod(self, pod: Pod, grace_s: int) -> None:
-        body = {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.metadata.uid}}
+    async def _delete_pod(self, pod: Pod, grace_s: int | None) -> None:
+        body: dict[str, Any] = {"preconditions": {"uid": pod.metadata.uid}}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
         try:
             await self._api.delete(self._paths.pod(pod.metadata.name), body)
         except Refused as error:
@@ -143,6 +154,14 @@ class Actor:
 
         if not await self._tracker.wait_until(run, are_done, self._log_delivery_s):
             log.warning("kubernetes.sidecars_take_long", allocation=run.allocation)
+
+
+def _is_newer(known: Pod | None, pod: Pod) -> bool:
+    """Whether ``known`` is not older than ``pod``. Versions are numbers that grow, since Kubernetes 1.35 officially."""
+    if known is None:
+        return False
+    versions = known.metadata.resource_version, pod.metadata.resource_version
+    return not all(version.isdigit() for version in versions) or int(versions[0]) >= int(versions[1])
 
 
 def _is_draining(pod: Pod) -> bool:

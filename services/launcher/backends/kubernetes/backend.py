@@ -129,6 +129,7 @@ class Reactions:
         self._busy: set[str] = set()
         self._acts: Mapping[Reaction, Callable[[Run], Awaitable[None]]] = {
             Reaction.END: actor.end_rest,
+            Reaction.CULL: actor.cull,
             Reaction.SETTLE: actor.settle,
             Reaction.STOP: actor.send_stop,
         }

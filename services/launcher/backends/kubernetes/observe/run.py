@@ -83,6 +83,8 @@ class Run:
         """Pods that had not ended when the end was asked of them, and why it was."""
         self.outcome: Outcome | None = None
         self.outcome_saved = False
+        self.called: set[str] = set()
+        """Pods that we have asked to end one by one."""
         self.is_fragment = False
         """A launcher before us was killed while it made the objects: what there is goes, to be made anew."""
         self.stop: StopAsked | None = None

@@ -34,7 +34,9 @@ class Reaction(Enum):
     END = "end"
     """End what is left of it, and write down why: ``Run.outcome``."""
     SETTLE = "settle"
-    """List its pods: the Job has finished, and it is not known how."""
+    """List its pods: the Job makes no more, and the watch may be behind."""
+    CULL = "cull"
+    """Delete pods that are there although the rest of it was ended: ``uncalled``."""
     STOP = "stop"
     """Carry out a stop that came while it was being made."""
 
@@ -52,9 +54,9 @@ def existence(run: Run, view: View) -> Existence:
         return Existence.LIVE
     if run.stop is not None:
         return Existence.LIVE if run.job is not None else Existence.ENDED
-    if run.job is None or run.outcome is not None or _has_enough_ends(run, view):
+    if run.job is None or (run.outcome is None and _has_enough_ends(run, view)):
         return Existence.ENDED
-    return Existence.ENDED if finished(run) is not None and run.settled else Existence.LIVE
+    return Existence.ENDED if _will_make_no_pods(run) and run.settled else Existence.LIVE
 
 
 def observation(run: Run, view: View) -> AllocationObserved:
@@ -100,8 +102,18 @@ def reaction(run: Run, view: View) -> Reaction | None:
         return None
     if run.stop is not None:
         return None if run.stop_sent else Reaction.STOP
-    if run.outcome is not None:
-        return None if run.outcome_saved else Reaction.END
+    return _while_it_lasts(run, view) if run.outcome is None else _while_it_ends(run)
+
+
+def _while_it_ends(run: Run) -> Reaction | None:
+    if not run.outcome_saved:
+        return Reaction.END
+    if uncalled(run):
+        return Reaction.CULL
+    return Reaction.SETTLE if _will_make_no_pods(run) and not run.settled else None
+
+
+def _while_it_lasts(run: Run, view: View) -> Reaction | None:
     if _refused_pods(run, view):
         return Reaction.END
     is_complete = _has_enough_ends(run, view)
@@ -112,6 +124,18 @@ def reaction(run: Run, view: View) -> Reaction | None:
     is_forgotten = any(pod.failure for pod in run.ended.values())
     has_failed = run.first_failure(now=view.now, lost=view.lost) is not None
     return Reaction.END if has_failed and (is_forgotten or not is_complete) else None
+
+
+def uncalled(run: Run) -> list[Pod]:
+    """Pods of which nobody has asked yet that they end.
+
+    The Job controller does so when the Job is to have none; but not always with one that it makes in that moment.
+    """
+    return [
+        pod
+        for name, pod in run.pods.items()
+        if pod.metadata.deletion_timestamp is None and not is_over(pod) and name not in run.called
+    ]
 
 
 def outcome_of(run: Run, view: View) -> Outcome:
@@ -157,6 +181,13 @@ def is_partly_scheduled(run: Run) -> bool:
 def is_drained(run: Run) -> bool:
     """Whether nothing runs in any pod, sidecars included."""
     return all(is_over(pod) for pod in run.pods.values())
+
+
+def _will_make_no_pods(run: Run) -> bool:
+    """Whether the Job controller is done. Before 1.23 it replaces a pod that is deleted, until it reads otherwise."""
+    assert run.job is not None
+    is_ended = run.outcome_saved and run.job.status.active == 0
+    return is_ended or finished(run) is not None
 
 
 def _live(run: Run, view: View) -> list[Pod]:

@@ -1,0 +1,133 @@
+"""Nodes that an administrator takes out of service and puts back (spec/scheduling.md 11.2)."""
+
+from __future__ import annotations
+
+from libs.events.orders import Order
+from tests.harness import eventually
+from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.world import QUICK, World, background
+
+REASON = "node disabled without drain"
+
+
+async def test_disabled_node_is_cleared_and_used_again_when_it_is_enabled(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create(max_restarts=0)
+        [first] = await w.launcher.running()
+        await w.api.disable_node("node0", drain=False)
+        await eventually(lambda: _is_over(w, first))
+        row = await w.api.allocation(first)
+        assert row["kill_reason"] == REASON
+        assert row["exit_reason"].startswith("allocation killed after")
+        await eventually(lambda: _wait_reasons(w))
+        [trial] = await w.api.trials(experiment)
+        assert (trial["state"], trial["restarts"], trial["run_id"]) == ("ACTIVE", 0, 2)
+        assert len(w.launcher.specs) == 1
+        await w.api.enable_node("node0")
+        second = (await w.launcher.running(2))[1]
+        await w.launcher.exit(second)
+        await w.api.ended(experiment, "COMPLETED")
+
+
+async def test_task_that_runs_once_ends_with_its_node(world: World) -> None:
+    async with world.scheduling() as w:
+        notebook = await _launch_notebook(w, workspace=1)
+        await w.launcher.running()
+        await w.api.disable_node("node0", drain=False)
+        await eventually(lambda: _is_over(w, notebook))
+        assert (await w.api.allocation(notebook))["kill_reason"] == REASON
+
+
+async def test_draining_node_finishes_what_it_has_and_starts_nothing(world: World) -> None:
+    async with world.scheduling() as w:
+        running = await w.api.create()
+        [first] = await w.launcher.running()
+        await w.api.disable_node("node0", drain=True)
+        waiting = await w.api.create()
+        await eventually(lambda: _wait_reasons(w))
+        assert (await w.api.allocation(first))["killed_at"] is None
+        await w.launcher.exit(first)
+        await w.api.ended(running, "COMPLETED")
+        assert len(w.launcher.specs) == 1
+        await w.api.enable_node("node0")
+        second = (await w.launcher.running(2))[1]
+        await w.launcher.exit(second)
+        await w.api.ended(waiting, "COMPLETED")
+
+
+async def test_other_nodes_are_left_alone_and_orders_name_those_to_avoid(world: World) -> None:
+    async with world.scheduling() as w:
+        await w.launcher.offer(nodes=2)
+        await w.api.disable_node("node1", drain=False)
+        await w.api.create()
+        [allocation] = await w.launcher.running()
+        spec = w.launcher.specs[allocation].spec
+        assert spec is not None
+        assert spec.blocked_nodes == ("node1",)
+        async with background(w.scheduler(QUICK).run()):
+            await w.api.disable_node("node2", drain=False)
+            await w.api.disable_node("node0", drain=False)
+            await eventually(lambda: _is_over(w, allocation))
+        assert (await w.api.allocation(allocation))["kill_reason"] == REASON
+
+
+async def test_disabled_node_is_cleared_without_a_hint(world: World) -> None:
+    await world.launcher.offer()
+    await world.api.create()
+    async with background(world.scheduler(QUICK).run()):
+        [row] = await eventually(world.api.allocations)
+        await eventually(lambda: _has_slots(world, row["allocation_id"]))
+        await world.api.disable_node("node0", drain=False)
+        await eventually(lambda: _is_killed(world, row["allocation_id"]))
+
+
+async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World) -> None:
+    async def refuse(order: Order) -> None:
+        await world.launcher.see(order.allocation, "TERMINATED", failure="ABORTED", message="no")
+
+    async with world.scheduling() as w:
+        w.launcher.on_run = refuse
+        experiment = await w.api.create(max_restarts=0)
+        await w.launcher.running(2)
+        [trial] = await w.api.trials(experiment)
+        assert trial["restarts"] == 0
+        assert trial["transient_ends"] in (1, 2)
+        [waited] = await w.api.sql(
+            "SELECT extract(epoch FROM max(requested_at) - min(end_time))::float FROM allocations"
+        )
+        assert 1 <= waited < 2
+        await eventually(lambda: _ends(w, 2))
+        # The pause outlives the scheduler, and hints do not shorten it.
+        await w.api.sql("UPDATE trials SET not_before = now() + interval '1 hour'")
+        async with background(w.scheduler(QUICK).run()):
+            for _ in range(5):
+                await w.api.tell_search(experiment, trial["id"], "progress", {"progress": 0.1})
+            await eventually(lambda: _heard(w))
+        assert len(await w.api.allocations()) == 2
+        await w.api.sql("UPDATE trials SET not_before = now()")
+        async with background(w.scheduler(QUICK).run()):
+            await w.launcher.running(3)
+
+
+async def _is_over(w: World, allocation: str) -> bool:
+    return (await w.api.allocation(allocation))["released_at"] is not None
+
+
+async def _is_killed(w: World, allocation: str) -> bool:
+    return (await w.api.allocation(allocation))["killed_at"] is not None
+
+
+async def _has_slots(w: World, allocation: str) -> bool:
+    return (await w.api.allocation(allocation))["assigned_at"] is not None
+
+
+async def _wait_reasons(w: World) -> list[str]:
+    return [row["wait_reason"] for row in await w.api.allocations() if row["wait_reason"]]
+
+
+async def _ends(w: World, count: int) -> bool:
+    return await w.api.sql("SELECT transient_ends FROM trials") == [count]
+
+
+async def _heard(w: World) -> bool:
+    return await w.api.sql("SELECT count(*) FROM searcher_events") == [0]

@@ -1,0 +1,72 @@
+"""The cluster's configuration file: what pools take over from the cluster, and what is refused at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from libs.cluster.config import ClusterConfig, load_cluster_config
+from libs.errors import InvalidRequest
+
+
+def load(tmp_path: Path, *, pool: dict[str, Any] | None, **cluster: Any) -> ClusterConfig:
+    path = tmp_path / "cluster.yaml"
+    pools = [{"pool_name": "default", **({"task_container_defaults": pool} if pool is not None else {})}]
+    path.write_text(yaml.safe_dump({"resource_pools": pools, "task_container_defaults": cluster}))
+    return load_cluster_config(path)
+
+
+CASES: list[tuple[dict[str, Any] | None, dict[str, Any], dict[str, Any]]] = [
+    (None, {"network_mode": "host"}, {"network_mode": "host"}),
+    # Whatever else a pool says, what it does not mention is the cluster's.
+    (
+        {"image": "p"},
+        {"network_mode": "host", "shm_size_bytes": 1, "preemption_timeout": 7, "startup_hook": "s"},
+        {"network_mode": "host", "shm_size_bytes": 1, "preemption_timeout": 7, "startup_hook": "s"},
+    ),
+    # What it says counts, also where it says what would hold if nobody said anything.
+    ({"network_mode": "bridge"}, {"network_mode": "host"}, {"network_mode": "bridge"}),
+    ({"force_pull_image": False}, {"force_pull_image": True}, {"force_pull_image": False}),
+    ({"startup_hook": ""}, {"startup_hook": "s"}, {"startup_hook": "s"}),
+    ({"gpu_pod_spec": {"spec": {}}}, {"cpu_pod_spec": {"spec": {"hostname": "c"}}}, {"gpu_pod_spec": {"spec": {}}}),
+    ({"add_capabilities": ["B"]}, {"add_capabilities": ["A"]}, {"add_capabilities": ["A", "B"]}),
+    (
+        {"environment_variables": ["A=1"]},
+        {"environment_variables": ["A=2", "B=3"]},
+        {"environment_variables": {kind: ["A=1", "B=3"] for kind in ("cpu", "cuda", "rocm")}},
+    ),
+    ({}, {}, {"network_mode": "bridge", "shm_size_bytes": 4 * 2**30, "preemption_timeout": 3600}),
+]
+
+
+@pytest.mark.parametrize(("pool", "cluster", "expected"), CASES)
+def test_defaults_of_a_pool_lie_over_those_of_the_cluster(
+    pool: dict[str, Any] | None, cluster: dict[str, Any], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    defaults = load(tmp_path, pool=pool, **cluster).defaults_of("default")
+    assert {field: getattr(defaults, field) for field in expected} == expected
+
+
+def test_limit_of_a_pod_is_the_pools_or_the_clusters(tmp_path: Path) -> None:
+    cluster = {"kubernetes": {"max_slots_per_pod": 4}}
+    assert load(tmp_path, pool={"image": "p"}, **cluster).max_slots_per_pod("default") == 4
+    own = {"kubernetes": {"max_slots_per_pod": 2}}
+    assert load(tmp_path, pool=own, **cluster).max_slots_per_pod("default") == 2
+
+
+@pytest.mark.parametrize(
+    ("pool", "cluster", "key"),
+    [
+        ({}, {"image": 5}, "^task_container_defaults: .*image"),
+        ({"bind_mounts": [{"nonsense": 1}]}, {}, r"^resource_pools\[0\].task_container_defaults: .*bind_mounts"),
+        ({"nonsense": 1}, {}, "nonsense"),
+    ],
+)
+def test_defaults_that_make_no_sense_are_refused_at_once(
+    pool: dict[str, Any], cluster: dict[str, Any], key: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidRequest, match=key):
+        load(tmp_path, pool=pool, **cluster)
