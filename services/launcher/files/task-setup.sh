@@ -1,6 +1,26 @@
 # Sourced first by every entrypoint, before `set -e`: output by name, a Python that works, and a home.
 # Contract: spec/harness-protocol.md 6.1.
 
+TCD_STARTUP_HOOK="${DET_RUN_DIR:-/run/determined}/dynamic-tcd-startup-hook.sh"
+
+# Sources the hook of the cluster and the one of the user's context; after `set -e` a failing command ends the task.
+run_startup_hooks() {
+    set -x
+    if [ -f "$TCD_STARTUP_HOOK" ]; then
+        . "$TCD_STARTUP_HOOK"
+    fi
+    if [ -f ./startup-hook.sh ]; then
+        . ./startup-hook.sh
+    fi
+    { set +x; } 2>/dev/null
+}
+
+# An entrypoint that was here before has all the rest in its environment.
+if [ -n "$TASK_IS_SET_UP" ]; then
+    unset TASK_IS_SET_UP
+    return
+fi
+
 # Launchers open the container's output by these names, so that workers started over ssh or MPI log here and not through
 # the chief. This shell later becomes the task by `exec`, so its pid stays valid.
 mkdir -p /run/determined/train/logs
@@ -19,7 +39,7 @@ fi
 if [ -z "$DET_SKIP_PIP_INSTALL" ]; then
     # A failure shows up at the first use of the package; images that bring it along need no index.
     "$DET_PYTHON_EXECUTABLE" -m pip install -q --user /opt/determined/wheels/determined*.whl
-# Only whether it is there: importing it takes as long as all the rest, and is what happens next anyway.
+# Only whether it is there: importing it takes longer than all the rest, and comes next anyway.
 elif ! "$DET_PYTHON_EXECUTABLE" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("determined").origin)' \
     >/dev/null 2>&1; then
     echo "ERROR: DET_SKIP_PIP_INSTALL is set, but '$DET_PYTHON_EXECUTABLE' cannot import determined" >&2
@@ -30,17 +50,3 @@ if [ "$HOME" = / ]; then
     HOME="$(getent passwd "$UID" | cut -d: -f6)"
     export HOME="${HOME:-$PWD}"
 fi
-
-TCD_STARTUP_HOOK="${DET_RUN_DIR:-/run/determined}/dynamic-tcd-startup-hook.sh"
-
-# Sources the hook of the cluster and the one of the user's context; after `set -e` a failing command ends the task.
-run_startup_hooks() {
-    set -x
-    if [ -f "$TCD_STARTUP_HOOK" ]; then
-        . "$TCD_STARTUP_HOOK"
-    fi
-    if [ -f ./startup-hook.sh ]; then
-        . ./startup-hook.sh
-    fi
-    { set +x; } 2>/dev/null
-}

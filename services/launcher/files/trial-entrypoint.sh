@@ -1,10 +1,14 @@
 #!/bin/bash
-# Entrypoint of trials: spec/harness-protocol.md 6.2.
+# Entrypoint of trials: spec/harness-protocol.md 6.2. With --hooks it goes on after its first part, in `start.py`.
 
+if [ "$1" = --hooks ]; then
+    TASK_IS_SET_UP=yes
+fi
 source /run/determined/task-setup.sh
 set -e
 
-"$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --download_context_directory --resources --proxy
-run_startup_hooks
-# The rendezvous last, so that the pods of a gang leave it together; then the launcher.
+if [ "$1" = --hooks ]; then
+    run_startup_hooks
+    exec "$DET_PYTHON_EXECUTABLE" /run/determined/train/start.py --after-hooks
+fi
 exec "$DET_PYTHON_EXECUTABLE" /run/determined/train/start.py

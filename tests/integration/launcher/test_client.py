@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from libs.bus import Bus, BusSettings
-from libs.events.orders import TaskFile, TrialTask
+from libs.events.orders import TaskFile, TaskSpec, TrialTask
 from services.launcher.files import load_scripts
 from tests.integration.launcher.fakes import FakeMaster, serve_master
 from tests.integration.launcher.place import Place, command, open_place
@@ -68,22 +68,16 @@ async def test_command_runs_in_its_context(place: Place, master: FakeMaster) -> 
     assert ("POST", f"/api/v1/allocations/{A}/proxy_address", {"proxyAddress": "127.0.0.1"}) in master.calls
 
 
-async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place, master: FakeMaster) -> None:
-    train = (
-        "import json, determined as det\n"
-        "info = det.get_cluster_info()\n"
-        "print(json.dumps([info.trial.trial_id, info.trial.hparams, info.slot_ids, info.container_addrs]))\n"
-    )
-    master.context = context(train_py=train)
+def trial(place: Place, entrypoint: str) -> TaskSpec:
     config = {
-        "entrypoint": "python3 train.py",
+        "entrypoint": entrypoint,
         "checkpoint_storage": {"type": "shared_fs", "host_path": "/unused", "storage_path": None},
         "searcher": {"name": "single", "metric": "loss", "smaller_is_better": True},
         "hyperparameters": {},
         "debug": False,
         "resources": {"slots_per_trial": 1},
     }
-    spec = command(
+    return command(
         task=A.rpartition(".")[0],
         task_type="TRIAL",
         slots=1,
@@ -92,17 +86,61 @@ async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place,
             experiment_id=5, trial_id=7, trial_run_id=1, seed=1, config=config, hparams={"lr": 0.5}, steps_completed=0
         ),
     )
-    await place.run(A, spec)
+
+
+TRAIN = (
+    "import json, os, determined as det\n"
+    "info = det.get_cluster_info()\n"
+    "facts = [info.trial.trial_id, info.trial.hparams, info.slot_ids, info.container_addrs]\n"
+    "print(json.dumps([*facts, os.environ.get('FROM_HOOK'), os.umask(0o777)]))\n"
+)
+CALLS = (
+    f"tasks/{A.rpartition('.')[0]}/context_directory",
+    f"allocations/{A}/acceleratorData",
+    f"allocations/{A}/proxy_address",
+    f"allocations/{A}/all_gather",
+)
+
+
+def called(master: FakeMaster) -> tuple[str, ...]:
+    return tuple(path.removeprefix("/api/v1/") for _, path, _ in master.calls)
+
+
+async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place, master: FakeMaster) -> None:
+    master.context = context(train_py=TRAIN)
+    await place.run(A, trial(place, "python3 train.py"))
     ended = await place.until_ended(A, timeout_s=90)
     assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
-    assert json.loads(place.printed(A)[-1]) == [7, {"lr": 0.5}, [0], ["127.0.0.1"]]
-    paths = [path.removeprefix("/api/v1/") for _, path, _ in master.calls]
-    assert paths == [
-        f"tasks/{spec.task}/context_directory",
-        f"allocations/{A}/acceleratorData",
-        f"allocations/{A}/proxy_address",
-        f"allocations/{A}/all_gather",
-    ]
+    assert json.loads(place.printed(A)[-1])[:5] == [7, {"lr": 0.5}, [0], ["127.0.0.1"], None]
+    assert called(master) == CALLS
+
+
+async def test_what_hooks_change_in_their_shell_holds_for_the_trial(place: Place, master: FakeMaster) -> None:
+    hook = "export FROM_HOOK=yes\numask 0027\n"
+    master.context = context(train_py=TRAIN, **{"startup-hook.sh": hook})
+    await place.run(A, trial(place, "python3 train.py"))
+    ended = await place.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    assert json.loads(place.printed(A)[-1]) == [7, {"lr": 0.5}, [0], ["127.0.0.1"], "yes", 0o027]
+    assert "+ umask 0027" in place.printed(A, "stderr")
+    assert called(master) == CALLS
+
+
+async def test_a_hook_that_fails_ends_the_trial_before_it_meets_its_peers(place: Place, master: FakeMaster) -> None:
+    master.context = context(**{"startup-hook.sh": "sh -c 'exit 9'\n"})
+    await place.run(A, trial(place, "echo not reached"))
+    ended = await place.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 9, place.printed(A, "stderr")
+    assert called(master) == CALLS[:3]
+
+
+async def test_a_trial_that_cannot_be_prepared_is_not_launched(place: Place, master: FakeMaster) -> None:
+    master.context = context(**{"../outside": ""})
+    await place.run(A, trial(place, "echo not reached"))
+    ended = await place.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 1, place.printed(A, "stderr")
+    assert "expand to a parent directory" in place.printed(A, "stderr")[-1]
+    assert called(master) == CALLS[:1]
 
 
 async def test_readiness_is_reported_when_the_line_comes(place: Place, master: FakeMaster) -> None:

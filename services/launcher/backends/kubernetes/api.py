@@ -36,6 +36,8 @@ ONLY_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 _MAX_PATIENCE: Final = 6
 """Attempts while the server says that it has too much to do."""
 _LONGEST_PAUSE_S: Final = 60.0
+_RETIREMENT_S: Final = 900.0
+"""Longer than any watch lasts."""
 _SILENCE_S: Final = 100.0
 """The server sends a bookmark every minute; a watch that says nothing for longer may be a connection that is dead."""
 
@@ -69,6 +71,8 @@ class KubeApi:
         self._under_way = asyncio.Semaphore(max_requests)
         self._resume_at = 0.0
         self._client = self._connect(configuration)
+        self._retired: dict[ApiClient, float] = {}
+        """Clients with older credentials, and since when they are not used any more."""
         self._renewing = asyncio.Lock()
         self._generation = 0
 
@@ -77,7 +81,8 @@ class KubeApi:
         return str(self._client.configuration.host)
 
     async def close(self) -> None:
-        await self._client.close()  # type: ignore[no-untyped-call]
+        for client in (self._client, *self._retired):
+            await client.close()  # type: ignore[no-untyped-call]
 
     async def get(self, path: str, kind: type[T], query: Mapping[str, str] | None = None, *, accept: str = "") -> T:
         return msgspec.json.decode(await self.request("GET", path, query=query, accept=accept), type=kind)
@@ -211,10 +216,16 @@ class KubeApi:
         async with self._renewing:
             if generation != self._generation:
                 return
-            before, self._client = self._client, self._connect(await self._credentials())
+            replaced, self._client = self._client, self._connect(await self._credentials())
             self._generation += 1
             log.info("kubernetes.credentials_renewed")
-            await before.close()  # type: ignore[no-untyped-call]
+            # Watches that go on over the old connections would not notice if those were closed.
+            now = asyncio.get_running_loop().time()
+            for client, since in list(self._retired.items()):
+                if now > since + _RETIREMENT_S:
+                    del self._retired[client]
+                    await client.close()  # type: ignore[no-untyped-call]
+            self._retired[replaced] = now
 
     def _connect(self, configuration: Configuration) -> ApiClient:
         # Watches need connections too.
