@@ -24,7 +24,8 @@ class RawConnection(asyncio.Protocol):
     async def open(cls, url: str, headers: dict[str, str]) -> RawConnection:
         parts = urlsplit(url)
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(lambda: cls(url, headers), parts.hostname, parts.port)
+        host, port = parts.hostname or "", parts.port or 80
+        _, connection = await loop.create_connection(lambda: cls(url, headers), host, port)
         return connection
 
     def request(self, path: str, body: bytes) -> bytes:

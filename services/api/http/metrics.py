@@ -33,16 +33,18 @@ class HttpMetrics:
             ["method", "route"],
             registry=registry,
         )
-        self._in_progress = Gauge("resolute_api_requests_in_progress", "Requests being served.", registry=registry)
+        in_progress = Gauge("resolute_api_requests_in_progress", "Requests being served.", registry=registry)
+        in_progress.set_function(lambda: self._in_progress)
+        self._in_progress = 0
         self._children: dict[tuple[str, str, int], Histogram] = {}
 
     def started(self) -> None:
         """A request begins."""
-        self._in_progress.inc()
+        self._in_progress += 1
 
     def finished(self, method: str, route: str, status: int, duration_s: float) -> None:
         """A request is over; ``status`` 499 means that the client did not wait for the answer."""
-        self._in_progress.dec()
+        self._in_progress -= 1
         key = (method, route, status)
         child = self._children.get(key)
         if child is None:

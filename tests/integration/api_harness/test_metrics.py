@@ -291,6 +291,50 @@ async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database,
     assert trial.summary_metrics["g0"]["loss"]["last"] == 10
 
 
+async def test_a_locked_trial_keeps_only_its_own_reports_waiting(db: Database, bus: Bus, clock: FakeClock) -> None:
+    held, free = await new_run(db), await new_run(db)
+    async with replica(db, bus, clock) as api, api.client(headers=free.headers) as client:
+        for run in (held, free):
+            await accepted(client, run, step=1, loss=1)
+        async with db.transaction() as connection:
+            await connection.execute(text("SELECT FROM trials WHERE id = :id FOR UPDATE"), {"id": held.trial})
+            waiting = asyncio.create_task(report(client, held, step=2, loss=2))
+            for step in range(2, 8):
+                await asyncio.wait_for(accepted(client, free, step=step, loss=step), 10)
+            assert not waiting.done()
+        assert (await asyncio.wait_for(waiting, 10)).status_code == 200
+    assert [len(await stored(db, run)) for run in (held, free)] == [2, 7]
+    assert (await row_of(db, trials, id=held.trial)).summary_metrics["avg_metrics"]["loss"]["sum"] == 3
+
+
+async def test_what_others_change_in_a_trial_meanwhile_is_kept(db: Database, live_api: Replica) -> None:
+    many = [await new_run(db) for _ in range(4)]
+    changes = 0
+
+    async def change() -> None:
+        nonlocal changes
+        while True:
+            changes += 1
+            for run in many:
+                await set_trial(db, run.trial, restarts=changes)
+
+    async with live_api.client(headers=many[0].headers) as client:
+
+        async def train(run: Run) -> None:
+            for step in range(1, 26):
+                await accepted(client, run, step=step, loss=step)
+
+        changing = asyncio.create_task(change())
+        await asyncio.gather(*(train(run) for run in many))
+        changing.cancel()
+        await asyncio.gather(changing, return_exceptions=True)
+    for run in many:
+        trial = await row_of(db, trials, id=run.trial)
+        assert len(await stored(db, run)) == 25
+        assert (trial.total_batches, trial.summary_metrics["avg_metrics"]["loss"]["sum"]) == (25, 325)
+        assert trial.restarts >= changes - 1 > 0
+
+
 async def test_reports_of_one_trial_at_once_are_taken_one_after_the_other(
     db: Database, client: httpx.AsyncClient, run: Run
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
+from services.api.http.gathering import GatheringProtocol
 from tests.integration.api_http.service import World, application
 
 USER = {"authorization": "Bearer hans"}
@@ -24,7 +26,7 @@ def world() -> World:
 async def address(world: World) -> AsyncIterator[tuple[str, int]]:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application(world), log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(application(world), http=GatheringProtocol, log_config=None, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield listener.getsockname()
@@ -89,3 +91,15 @@ async def test_the_connection_stays_usable_after_errors(client: httpx.AsyncClien
         assert (await client.request("DELETE", "/api/v1/echoes/1", content=b"unread " * 1000)).status_code == 200
         assert (await client.get("/api/v1/echoes/%00")).status_code == 400
         assert (await client.get("/api/v1/echoes/7")).json()["number"] == 7
+
+
+async def test_answers_to_pipelined_requests_come_whole_and_in_order(address: tuple[str, int]) -> None:
+    reader, writer = await asyncio.open_connection(*address)
+    paths = ["echoes/1", "nowhere", "echoes/2"]
+    head = "GET /api/v1/{} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer hans\r\n{}\r\n"
+    requests = [head.format(path, "" if path != paths[-1] else "Connection: close\r\n") for path in paths]
+    writer.write("".join(requests).encode())
+    answer = await asyncio.wait_for(reader.read(), 10)  # to the end: the last one asked for it
+    writer.close()
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answer) == [b"200", b"501", b"200"]
+    assert answer.count(b'"number":') == 2

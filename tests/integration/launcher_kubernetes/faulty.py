@@ -40,7 +40,7 @@ class FaultyProxy:
     def __init__(self, upstream: str, session: aiohttp.ClientSession) -> None:
         self._upstream = upstream
         self._session = session
-        self._watches: set[web.Request] = set()
+        self._watches: set[asyncio.Transport] = set()
         self.url = ""
         self.fault: Fault | None = None
         self.loses_answers = False
@@ -51,9 +51,8 @@ class FaultyProxy:
     def drop_watches(self) -> int:
         """Cut every connection over which something is watched; returns how many."""
         watches, self._watches = self._watches, set()
-        for request in watches:
-            if request.transport is not None:
-                request.transport.abort()
+        for transport in watches:
+            transport.abort()
         return len(watches)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -72,15 +71,17 @@ class FaultyProxy:
                 raise web.HTTPBadGateway
             answer = web.StreamResponse(status=upstream.status, headers={"Content-Type": upstream.content_type})
             await answer.prepare(request)
+            transport = request.transport
+            assert isinstance(transport, asyncio.Transport)
             if "watch=1" in request.query_string:
-                self._watches.add(request)
+                self._watches.add(transport)
             try:
                 async for chunk in upstream.content.iter_any():
                     await answer.write(chunk)
             except (ConnectionError, aiohttp.ClientError):
                 return answer  # it was cut
             finally:
-                self._watches.discard(request)
+                self._watches.discard(transport)
             await answer.write_eof()
             return answer
 

@@ -86,8 +86,15 @@ async def test_a17_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: 
     proxy.loses_answers = False
     for allocation in allocations:
         await idle.until_running(allocation)
+
+    async def are_complete() -> bool:
+        paths = idle.namespace.paths
+        return all(
+            [len(await idle.namespace.items(path, "determined")) == 3 for path in (paths.secrets, paths.config_maps)]
+        )
+
+    await eventually(are_complete, timeout_s=20, every_s=0.1)
     assert len(await idle.namespace.jobs()) == 3
-    assert len(await idle.namespace.items(idle.namespace.paths.secrets, "determined")) == 3
     for allocation in allocations:
         await idle.withdraw(allocation)
     await idle.namespace.until_empty()
