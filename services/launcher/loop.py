@@ -119,9 +119,10 @@ class OrderLoop:
             orders = {order.allocation: order for order in self._orders.values()}
             existing = await self._backend.existing()
             now = self._now()
+            in_doubt = bool(self._unreadable or self._missing)
             untouchable = {
                 allocation
-                for allocation in existing
+                for allocation in (existing if in_doubt else ())
                 if (key := order_key(self._pool, allocation)) in self._unreadable or self._missing.get(key, now) > now
             }
             self._reports.keep({*orders, *existing})

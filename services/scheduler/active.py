@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Final
 
 import structlog
@@ -43,7 +44,9 @@ class ActiveScheduler:
         self._bus = bus
         self._clock = clock
         self._settings = settings
-        self._experiments = ExperimentEngine(db=db, clock=clock, cluster=cluster)
+        self._experiments = ExperimentEngine(
+            db=db, clock=clock, cluster=cluster, log_wait=timedelta(seconds=settings.engine.log_wait_s)
+        )
         self._allocations = AllocationEngine(db=db, clock=clock, ended=self._allocation_ended)
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
         self._capacity = CapacityView(bus=bus, changed=self._plan)

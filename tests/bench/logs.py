@@ -18,7 +18,7 @@ from tests.bench.system import BenchSystem
 STREAMS = 4
 CHUNKS = 10
 LINES_PER_CHUNK = 5_000
-ROUNDS = 3
+ROUNDS = 5
 GIVE_UP_S = 120
 COLUMNS = (
     "task_id",

@@ -16,7 +16,7 @@ from tests.bench.system import BenchSystem
 
 TRIALS = 16
 REPORTS = 400
-ROUNDS = 3
+ROUNDS = 5
 METRICS = {"loss": 0.25, "accuracy": 0.75, "learning_rate": 0.001, "epochs": 1}
 
 

@@ -45,7 +45,7 @@ class BodyDecoder(Generic[Value]):
         elif isinstance(info, mi.StrType):
             self._when_empty = b'""'
         inside = list(struct_types(info))
-        self._snake_names = _snake_names(inside)
+        self._snake_name = re.compile(b"|".join(map(re.escape, _snake_names(inside))) or b"(?!)").search
         self._long_number = b"0" * min(map(_critical_digits, inside))
 
     def __call__(self, body: bytes) -> Value:
@@ -67,7 +67,7 @@ class BodyDecoder(Generic[Value]):
             len(body) <= _SHORT_WAY_MAX_BYTES
             and b"\\" not in body
             and body.count(b"{") + body.count(b"[") <= MAX_DEPTH
-            and not any(name in body for name in self._snake_names)
+            and self._snake_name(body) is None
             and self._long_number not in body.translate(_DIGITS_TO_ZERO)
         )
 

@@ -23,6 +23,9 @@ MIB: Final = 1024 * 1024
 # 96 MiB of context grow to 128 MiB in base64, plus what goes around them (spec/tasks-and-cli.md 1.1).
 MAX_BODY_BYTES: Final = 136 * MIB
 MAX_ANONYMOUS_BODY_BYTES: Final = 4 * MIB
+# Training code asks for the same few paths all the time; they are remembered, as long as they take little room.
+_MOST_KNOWN: Final = 4096
+_LONGEST_KNOWN: Final = 256
 
 HandlerResult: TypeAlias = msgspec.Struct | Reply | RawResponse | StreamResult | Response | None
 Handler: TypeAlias = Callable[[Call[Any, Any, Any]], Awaitable[HandlerResult]]
@@ -90,6 +93,7 @@ class RouteTable(Generic[Target]):
 
     def __init__(self) -> None:
         self._root: _Node[Target] = _Node()
+        self._known: dict[tuple[str, bytes], tuple[dict[str, str], Target]] = {}
 
     def add(self, method: str, path: str, target: Target) -> None:
         """Raises ValueError when the same method and shape of path is registered already."""
@@ -114,12 +118,25 @@ class RouteTable(Generic[Target]):
         if method in into:
             raise ValueError(f"{method} {path} is registered twice")
         into[method] = (tuple(names), target)
+        self._known.clear()
 
     def find(self, method: str, raw_path: bytes) -> tuple[dict[str, str], Target] | None:
         """Parameters by name and what was registered, or None.
 
         raw_path  as sent, still percent-encoded: an encoded slash is part of a segment
+        The parameters are shared by all requests to the path; nobody may change them.
         """
+        known = self._known.get((method, raw_path))
+        if known is not None:
+            return known
+        found = self._find(method, raw_path)
+        if found is not None and len(raw_path) <= _LONGEST_KNOWN:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[method, raw_path] = found
+        return found
+
+    def _find(self, method: str, raw_path: bytes) -> tuple[dict[str, str], Target] | None:
         text = raw_path.decode("latin-1")
         segments = text.split("/")[1:]
         if "%" in text:

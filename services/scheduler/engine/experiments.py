@@ -7,6 +7,8 @@ when looking is worthwhile. Source: spec/experiments.md 3 to 6.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import structlog
 from msgspec import Struct
 
@@ -42,7 +44,11 @@ class Outcome(Struct, frozen=True):
 
 
 class ExperimentEngine:
-    def __init__(self, *, db: Database, clock: Clock, cluster: ClusterConfig) -> None:
+    def __init__(
+        self, *, db: Database, clock: Clock, cluster: ClusterConfig, log_wait: timedelta = timedelta()
+    ) -> None:
+        """``log_wait`` as in ``settle_exits``."""
+        self._log_wait = log_wait
         self._db = db
         self._clock = clock
         self._cluster = cluster
@@ -72,7 +78,7 @@ class ExperimentEngine:
         await carry_out_requests(run)
         if run.state in LIVE and not run.experiment.unmanaged:
             await run.load()
-            await _carry_on(run)
+            await _carry_on(run, self._log_wait)
             if run.state in STOPPING and not run.live:
                 await end_experiment(run)
         await run.write()
@@ -90,7 +96,7 @@ class ExperimentEngine:
         await run.write()
 
 
-async def _carry_on(run: Run) -> None:
+async def _carry_on(run: Run, log_wait: timedelta) -> None:
     """Let trials follow, exits be reacted to and the search be heard, until each has nothing more to say to the others.
 
     It ends, because every round but the last ends a trial or an allocation, or creates the trials of a finite search.
@@ -98,7 +104,7 @@ async def _carry_on(run: Run) -> None:
     search = await _open_search(run)
     while True:
         follow_experiment(run)
-        await settle_exits(run)
+        await settle_exits(run, log_wait=log_wait)
         end_stopped(run)
         if search is not None and run.state not in STOPPING:
             _tell_ended(run, search)

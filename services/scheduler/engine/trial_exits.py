@@ -19,18 +19,23 @@ from services.scheduler.engine.run import Run
 from services.scheduler.engine.trial_moves import apply_reaction
 
 LOG_WAIT: Final = timedelta(seconds=30)
-"""Longest wait for the log of a failed attempt (spec/logs.md 13.10)."""
-_LOOK_AGAIN_S: Final = 0.5
+"""Longest wait for the log of an attempt (spec/logs.md 13.10)."""
+_LOOK_AGAIN_S: Final = (0.05, 0.5)
+STREAMS_PER_POD: Final = 2
 
 
-async def settle_exits(run: Run) -> None:
-    """React to every allocation of a live trial that has ended, unless its log is still to come."""
+async def settle_exits(run: Run, *, log_wait: timedelta) -> None:
+    """React to every allocation of a live trial that has ended, unless its log is still to come.
+
+    log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and
+              expects all of it there; and a trial that starts again should not overtake its own last words.
+    """
     for trial in run.live:
         row = run.open_allocation(trial)
         if row is None or not is_over(row):
             continue
-        if await _log_is_to_come(run, trial, row):
-            run.look_again(in_s=_LOOK_AGAIN_S)
+        if await _log_is_to_come(run, trial, row, log_wait):
+            run.look_again(in_s=_pause_s(run, row))
             continue
         matches = await _matches(run.connection, row.task_id) if row.exit_kind else []
         reaction = react(_exit(run, trial, row, retries_canceled=bool(matches)))
@@ -55,19 +60,28 @@ def _exit(run: Run, trial: TrialRow, row: AllocationRow, *, retries_canceled: bo
     )
 
 
-async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow) -> bool:
-    """Whether a log policy could still decide about the trial, and lines of this attempt are missing."""
-    if not may_depend_on_logs(_exit(run, trial, row)) or not _has_policies(run.experiment.config):
+async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
+    """Whether lines of this attempt are missing, and the wait for them is not over."""
+    decides = may_depend_on_logs(_exit(run, trial, row)) and _has_policies(run.experiment.config)
+    longest = LOG_WAIT if decides else log_wait
+    if row.end_time is None or run.now >= row.end_time + longest:
         return False
-    if row.end_time is None or run.now >= row.end_time + LOG_WAIT:
-        return False
-    streams = select(func.count(), func.count(log_streams.c.sealed_at)).where(
+    if row.killed_at is not None and not decides:
+        return False  # a capture that was killed with its pod cannot say that it has ended
+    ended_pods = sum(pod.exit_code is not None for pod in row.pods_seen)
+    sealed = select(func.count(log_streams.c.sealed_at)).where(
         log_streams.c.task_id == row.task_id,
         log_streams.c.allocation_id == row.allocation_id,
         log_streams.c.contiguous,
     )
-    all_streams, sealed = (await run.connection.execute(streams)).one()
-    return bool(all_streams == 0 or sealed < all_streams)
+    return (await run.connection.execute(sealed)).scalar_one() < ended_pods * STREAMS_PER_POD
+
+
+def _pause_s(run: Run, row: AllocationRow) -> float:
+    """Usually the log is complete in a moment; if it is not, it may take long."""
+    shortest, longest = _LOOK_AGAIN_S
+    waited_s = (run.now - row.end_time).total_seconds() if row.end_time else 0.0
+    return min(max(waited_s / 2, shortest), longest)
 
 
 def _has_policies(config: dict[str, object]) -> bool:

@@ -1,15 +1,10 @@
-"""The unmodified client inside a task: ``prep_container`` and ``exec.launch``, against a small fake master.
-
-Needs ``RESOLUTE_DET_PYTHON``, an interpreter with ``determined==0.38.1`` installed:
-``python -m venv /path && /path/bin/pip install determined==0.38.1 && export RESOLUTE_DET_PYTHON=/path/bin/python``.
-"""
+"""The unmodified client inside a task: ``prep_container`` and ``exec.launch``, against a small fake master."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
-import os
 import tarfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -19,6 +14,7 @@ import pytest
 from libs.bus import Bus, BusSettings
 from libs.events.orders import TaskFile, TaskSpec, TrialTask
 from services.launcher.files import load_scripts
+from tests.harness.client import client_python
 from tests.integration.launcher.fakes import FakeMaster, serve_master
 from tests.integration.launcher.place import Place, command, open_place
 
@@ -27,10 +23,7 @@ A = "5.11111111-2222-4333-8444-555555555555.1"
 
 @pytest.fixture(scope="session")
 def det_python() -> str:
-    path = os.environ.get("RESOLUTE_DET_PYTHON")
-    if not path:
-        pytest.skip("needs RESOLUTE_DET_PYTHON, a Python with determined==0.38.1 (pip install determined==0.38.1)")
-    return path
+    return str(client_python())
 
 
 @pytest.fixture

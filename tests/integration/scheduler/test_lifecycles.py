@@ -8,6 +8,7 @@ from typing import Any
 
 from libs.states.experiment import Trigger
 from libs.tokens import digest
+from services.scheduler.settings import EngineSettings, SchedulerSettings
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 
@@ -234,6 +235,31 @@ async def test_lost_node_is_not_held_against_the_trial(world: World) -> None:
         assert (trial["restarts"], trial["run_id"]) == (0, 2)
 
 
+async def _seal_log(world: World, allocation: str) -> None:
+    """All that the one pod of an allocation printed is stored."""
+    for stream in ("stdout", "stderr"):
+        await world.api.sql(
+            "INSERT INTO log_streams (stream_key, task_id, allocation_id, contiguous, next_seq, missing, sealed_at,"
+            " opened_at, written_at) VALUES (:key, :task, :allocation, true, 1, '{}', now(), now(), now())",
+            key=f"{allocation}/{stream}",
+            task=allocation.rpartition(".")[0],
+            allocation=allocation,
+        )
+
+
+async def test_trial_ends_when_its_log_is_stored(world: World) -> None:
+    patient = SchedulerSettings(engine=EngineSettings(log_wait_s=60))
+    async with world.scheduling(patient) as w:
+        experiment = await w.api.create()
+        [allocation] = await w.launcher.running()
+        await w.launcher.exit(allocation, 0)
+        await eventually(lambda: _is_over(w, allocation))
+        [trial] = await w.api.trials(experiment)
+        assert trial["state"] == "ACTIVE", "whoever waits for its end reads its log next"
+        await _seal_log(w, allocation)
+        await w.api.ended(experiment, "COMPLETED")
+
+
 async def test_cancel_retries_match_ends_the_trial_without_a_restart(world: World) -> None:
     policy = {"name": "no", "pattern": "OOM", "action": "cancel_retries"}
     async with world.scheduling() as w:
@@ -248,12 +274,7 @@ async def test_cancel_retries_match_ends_the_trial_without_a_restart(world: Worl
             'UPDATE tasks SET cancel_retries = \'[{"regex": "OOM", "log": "CUDA OOM"}]\' WHERE task_id = :task',
             task=task,
         )
-        await w.api.sql(
-            "INSERT INTO log_streams (stream_key, task_id, allocation_id, contiguous, next_seq, missing, sealed_at,"
-            " opened_at, written_at) VALUES ('s', :task, :allocation, true, 1, '{}', now(), now(), now())",
-            task=task,
-            allocation=allocation,
-        )
+        await _seal_log(w, allocation)
         await w.api.ended(experiment, "ERROR")
         [trial] = await w.api.trials(experiment)
         assert (trial["state"], trial["restarts"]) == ("ERROR", 0)

@@ -113,7 +113,7 @@ async def test_search_survives_kill_9(
             {
                 "database": {"url": own_database_url.replace("+asyncpg", ""), "pool_size": 6},
                 "bus": {"url": bus_settings.url},
-                "engine": {"resync_s": 0.5},
+                "engine": {"resync_s": 0.5, "log_wait_s": 0},
                 "queue": {"resync_s": 0.5, "plan_interval_s": 0.02},
                 "lease": {"retry_s": 0.1},
             }

@@ -39,8 +39,10 @@ from services.scheduler.settings import EngineSettings, QueueSettings, Scheduler
 from tests.harness import eventually
 
 SINGLE: dict[str, Any] = {"name": "single", "metric": "loss"}
-USUAL = SchedulerSettings()
-QUICK = SchedulerSettings(queue=QueueSettings(plan_interval_s=0.01, resync_s=0.5), engine=EngineSettings(resync_s=0.3))
+USUAL = SchedulerSettings(engine=EngineSettings(log_wait_s=0))  # the launcher of these tests ships no logs
+QUICK = SchedulerSettings(
+    queue=QueueSettings(plan_interval_s=0.01, resync_s=0.5), engine=EngineSettings(resync_s=0.3, log_wait_s=0)
+)
 """For tests that take hints or whole schedulers away, and wait for what finds out all the same."""
 
 
@@ -318,9 +320,9 @@ class World:
         return ActiveScheduler(db=self.db, bus=self.bus, clock=SystemClock(), cluster=self.cluster, settings=settings)
 
     @asynccontextmanager
-    async def scheduling(self, *, schedulers: int = 1) -> AsyncIterator[World]:
+    async def scheduling(self, settings: SchedulerSettings = USUAL, *, schedulers: int = 1) -> AsyncIterator[World]:
         """The outbox relayed, a launcher with 8 slots, and schedulers at work."""
         await self.launcher.offer()
-        loops = [self.scheduler().run() for _ in range(schedulers)]
+        loops = [self.scheduler(settings).run() for _ in range(schedulers)]
         async with background(relay_outbox(self.db, self.bus), self.launcher.run(), *loops):
             yield self

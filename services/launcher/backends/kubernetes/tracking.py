@@ -39,6 +39,8 @@ LOOKS: Final = histogram(
 
 CAPACITY: Final = ""
 """A hint about no allocation: who holds what on the nodes may have changed."""
+GATHER_S: Final = 0.01
+"""Changes that come within this time of one another are told together: each telling costs a look at all orders."""
 DEADLOCK_AFTER_S: Final = 600.0
 
 
@@ -140,6 +142,7 @@ class Tracker:
         while not self._hints:
             self._wake.clear()
             await self._wake.wait()
+            await asyncio.sleep(GATHER_S)
         allocation = next(iter(self._hints))
         del self._hints[allocation]
         return allocation

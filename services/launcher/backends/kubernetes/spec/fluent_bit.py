@@ -7,18 +7,21 @@ launcher deletes the pod. Source: spec/logs.md 13.3 to 13.8 and 13.11; https://d
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
 
 from libs.events.orders import TaskSpec
+from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.backends.kubernetes.spec.main_container import identity, pull_policy
 from services.launcher.backends.kubernetes.spec.names import FLUENT
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.backends.kubernetes.spec.variables import SESSION_TOKEN, field_ref
 from services.launcher.backends.kubernetes.spec.volumes import FLUENT_AT, FLUENT_KEY, FLUENT_VOLUME, LOGS_VOLUME
 from services.launcher.container.paths import LOG_DIR
+from services.launcher.container.settings import TaskSettings
 
 Json = dict[str, Any]
 
@@ -63,7 +66,11 @@ def fluent_container(spec: TaskSpec, traits: PoolTraits, *, allocation: str, sec
 
 def fluent_config(traits: PoolTraits) -> str:
     """Configuration of the sidecar, the same for all tasks of a pool: what differs comes from its environment."""
-    settings = traits.shipper
+    return _rendered(traits.shipper, traits.tasks, traits.master_cert is not None)
+
+
+@functools.lru_cache(maxsize=8)
+def _rendered(settings: ShipperSettings, tasks: TaskSettings, has_cert: bool) -> str:
     config = {
         "service": {
             "flush": settings.flush_s,
@@ -76,7 +83,7 @@ def fluent_config(traits: PoolTraits) -> str:
             "storage.max_chunks_up": 64,
             "storage.backlog.mem_limit": "8M",
         },
-        "pipeline": {"inputs": [_tail()], "outputs": [_http(traits)]},
+        "pipeline": {"inputs": [_tail()], "outputs": [_http(settings, tasks, has_cert=has_cert)]},
     }
     text: str = yaml.safe_dump(config, sort_keys=False)
     return text
@@ -101,8 +108,8 @@ def _tail() -> Json:
     }
 
 
-def _http(traits: PoolTraits) -> Json:
-    url = urlsplit(traits.tasks.log_intake_url or "")
+def _http(settings: ShipperSettings, tasks: TaskSettings, *, has_cert: bool) -> Json:
+    url = urlsplit(tasks.log_intake_url or "")
     is_tls = url.scheme == "https"
     output: Json = {
         "name": "http",
@@ -115,7 +122,7 @@ def _http(traits: PoolTraits) -> Json:
         "workers": 1,
         "retry_limit": "no_limits",
         "log_response_payload": False,
-        "storage.total_limit_size": f"{traits.shipper.max_unshipped_bytes >> 20}M",
+        "storage.total_limit_size": f"{settings.max_unshipped_bytes >> 20}M",
         "net.io_timeout": 20,
         "net.keepalive_idle_timeout": 15,
         "header": [
@@ -127,10 +134,10 @@ def _http(traits: PoolTraits) -> Json:
         ],
     }
     if is_tls:
-        verifies = traits.tasks.master_cert_file != _NOVERIFY
+        verifies = tasks.master_cert_file != _NOVERIFY
         output |= {"tls": True, "tls.verify": verifies, "tls.verify_hostname": verifies}
-        if traits.master_cert is not None:
+        if has_cert:
             output["tls.ca_file"] = _CA_FILE
-        if traits.tasks.master_cert_name:
-            output["tls.vhost"] = traits.tasks.master_cert_name
+        if tasks.master_cert_name:
+            output["tls.vhost"] = tasks.master_cert_name
     return output
