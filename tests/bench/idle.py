@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
+from tests.bench.cpu import spent_s
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 
@@ -18,9 +18,9 @@ RESIDENT_MB = 600
 async def measure(system: BenchSystem) -> list[Result]:
     await asyncio.sleep(SETTLE_S)
     everything = system.pids()
-    before = sum(map(cpu_s, everything.values())) + _workers_cpu_s(everything["postgres"])
+    before = spent_s(everything)
     await asyncio.sleep(WATCH_S)
-    after = sum(map(cpu_s, everything.values())) + _workers_cpu_s(everything["postgres"])
+    after = spent_s(everything)
     resident = sum(map(resident_mb, system.pids(without=("postgres",)).values()))
     return [
         Result(
@@ -40,18 +40,6 @@ async def measure(system: BenchSystem) -> list[Result]:
             better="lower",
         ),
     ]
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _workers_cpu_s(postmaster: int) -> float:
-    """The same of the server's own processes."""
-    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-    return sum(cpu_s(int(child)) for child in children)
 
 
 def resident_mb(pid: int) -> float:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import asyncpg
 import msgspec
 
+from tests.bench.cpu import Spent, spent_s
 from tests.bench.http_load import RawConnection
 from tests.bench.result import Result
 from tests.bench.rows import BenchTrial, insert_trials
@@ -36,20 +37,35 @@ LINE = b"INFO: [4711] train: epoch %d: training loss 0.2501, validation accuracy
 
 
 async def measure(system: BenchSystem) -> list[Result]:
-    stored: list[float] = []
-    copied: list[float] = []
+    stored: list[Spent] = []
+    copied: list[Spent] = []
+    pids = system.pids()
     for _ in range(ROUNDS):
-        copied.append(await _copy(system.database_url))
-        stored.append(await _ship(system, await insert_trials(system.database_url, STREAMS)))
+        before = spent_s(pids)
+        rate = await _copy(system.database_url)
+        copied.append(Spent(rate, spent_s(pids) - before))
+        trials = await insert_trials(system.database_url, STREAMS)
+        before = spent_s(pids)
+        rate = await _ship(system, trials)
+        stored.append(Spent(rate, spent_s(pids) - before))
+    lines = STREAMS * CHUNKS * LINES_PER_CHUNK
     return [
         Result(
             name="log lines per second, intake to rows",
-            value=max(stored),
+            value=max(spent.rate for spent in stored),
             unit="lines/s",
-            baseline=max(copied),
+            baseline=max(spent.rate for spent in copied),
             goal=0.4,
             better="higher",
-        )
+        ),
+        Result(
+            name="processor time of a log line",
+            value=min(spent.cpu_s for spent in stored) / lines * 1e6,
+            unit="us",
+            baseline=min(spent.cpu_s for spent in copied) / lines * 1e6,
+            goal=None,
+            better="lower",
+        ),
     ]
 
 

@@ -98,11 +98,6 @@ log_writers = Table(
 )
 
 
-def partition_ddl() -> list[str]:
-    """Statements that make ``task_logs`` writable; run once, after the table. Days are added by the logs service."""
-    return [f"CREATE TABLE {DEFAULT_PARTITION} PARTITION OF task_logs DEFAULT"]
-
-
 def day_partition(day: date) -> str:
     """Name of the partition of one day, UTC."""
     return f"{DAY_PARTITION}{day:%Y%m%d}"

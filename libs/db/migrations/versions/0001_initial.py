@@ -1,11 +1,13 @@
 """The first schema, with its built-in users, workspace and project."""
 
+import sqlalchemy as sa
 from alembic import op
-
-from libs.db.tables import logs, metadata, metrics
+from sqlalchemy.dialects import postgresql
 
 revision = "0001"
 down_revision = None
+
+METRIC_PARTITIONS = 8
 
 SEED = """
 INSERT INTO cluster (id, cluster_id) VALUES (1, gen_random_uuid()::text);
@@ -23,9 +25,15 @@ CREATE TRIGGER outbox_news AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUN
 
 
 def upgrade() -> None:
-    metadata.create_all(op.get_bind())
-    for statement in (*metrics.partition_ddl(), *logs.partition_ddl()):
-        op.execute(statement)
+    _create_tables()
+    op.execute("CREATE SEQUENCE task_line_seq")
+    for part in range(METRIC_PARTITIONS):
+        op.execute(
+            f"CREATE TABLE metrics_p{part} PARTITION OF metrics"
+            f" FOR VALUES WITH (MODULUS {METRIC_PARTITIONS}, REMAINDER {part})"
+        )
+    # Partitions by day are made by the logs service; this one takes what falls outside of them.
+    op.execute("CREATE TABLE task_logs_default PARTITION OF task_logs DEFAULT")
     for script in (SEED, NOTIFY):
         for statement in _statements(script):
             op.execute(statement)
@@ -33,3 +41,610 @@ def upgrade() -> None:
 
 def _statements(script: str) -> list[str]:
     return [part.strip() for part in script.split(";\n") if part.strip()]
+
+
+def _create_tables() -> None:  # noqa: PLR0915
+    op.create_table(
+        "checkpoints",
+        sa.Column("uuid", sa.Text(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("allocation_id", sa.Text(), nullable=True),
+        sa.Column("trial_id", sa.BigInteger(), nullable=True),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=True),
+        sa.Column("report_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column(
+            "resources",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "metadata",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("steps_completed", sa.BigInteger(), nullable=True),
+        sa.Column("size_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("storage_id", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("uuid", name=op.f("pk_checkpoints")),
+    )
+    op.create_index(op.f("ix_checkpoints_experiment_id"), "checkpoints", ["experiment_id"], unique=False)
+    op.create_index(op.f("ix_checkpoints_task_id"), "checkpoints", ["task_id"], unique=False)
+    op.create_index(op.f("ix_checkpoints_trial_id"), "checkpoints", ["trial_id"], unique=False)
+    op.create_table(
+        "cluster",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("cluster_id", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("initialised_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_cluster")),
+    )
+    op.create_table(
+        "log_parked",
+        sa.Column("stream_key", sa.Text(), nullable=False),
+        sa.Column("first_seq", sa.BigInteger(), nullable=False),
+        sa.Column("shard", sa.SmallInteger(), nullable=False),
+        sa.Column("end_seq", sa.BigInteger(), nullable=False),
+        sa.Column("batch", sa.LargeBinary(), nullable=False),
+        sa.Column("parked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("stream_key", "first_seq", name=op.f("pk_log_parked")),
+    )
+    op.create_index("ix_log_parked_shard", "log_parked", ["shard", "parked_at"], unique=False)
+    op.create_table(
+        "log_streams",
+        sa.Column("stream_key", sa.Text(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("allocation_id", sa.Text(), nullable=True),
+        sa.Column("contiguous", sa.Boolean(), nullable=False),
+        sa.Column("next_seq", sa.BigInteger(), nullable=False),
+        sa.Column("missing", sa.ARRAY(sa.BigInteger()), nullable=False),
+        sa.Column("sealed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("written_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("stream_key", name=op.f("pk_log_streams")),
+    )
+    op.create_index(op.f("ix_log_streams_task_id"), "log_streams", ["task_id"], unique=False)
+    op.create_index("ix_log_streams_written_at", "log_streams", ["written_at"], unique=False)
+    op.create_table(
+        "log_writers",
+        sa.Column("writer", sa.Text(), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("writer", name=op.f("pk_log_writers")),
+    )
+    op.create_table(
+        "metrics",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("trial_id", sa.BigInteger(), nullable=False),
+        sa.Column("trial_run_id", sa.Integer(), nullable=False),
+        sa.Column("metric_group", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("total_batches", sa.Integer(), nullable=True),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("metrics", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.PrimaryKeyConstraint("id", "trial_id", name=op.f("pk_metrics")),
+        postgresql_partition_by="HASH (trial_id)",
+    )
+    op.create_index(
+        "ix_metrics_profiling",
+        "metrics",
+        ["trial_id", "metric_group", "end_time"],
+        unique=False,
+        postgresql_where=sa.text("kind = 'PROFILING'"),
+    )
+    op.create_index(
+        "uq_metrics_step",
+        "metrics",
+        ["trial_id", "metric_group", "total_batches"],
+        unique=True,
+        postgresql_where=sa.text("NOT archived AND kind <> 'PROFILING'"),
+    )
+    op.create_table(
+        "node_overrides",
+        sa.Column("node", sa.Text(), nullable=False),
+        sa.Column("draining", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("node", name=op.f("pk_node_overrides")),
+    )
+    op.create_table(
+        "outbox",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column(
+            "headers",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("payload", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
+    )
+    op.create_table(
+        "storage_backends",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("config", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("config_hash", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_storage_backends")),
+        sa.UniqueConstraint("config_hash", name=op.f("uq_storage_backends_config_hash")),
+    )
+    op.create_table(
+        "task_logs",
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("ingested_at", postgresql.TIMESTAMP(timezone=True), nullable=False),
+        sa.Column("timestamp", postgresql.TIMESTAMP(timezone=True), nullable=True),
+        sa.Column("log", sa.LargeBinary(), nullable=False),
+        sa.Column("searchable", sa.Text(), nullable=True),
+        sa.Column("level", sa.Text(), nullable=True),
+        sa.Column("rank_id", sa.Integer(), nullable=True),
+        sa.Column("stdtype", sa.Text(), nullable=True),
+        sa.Column("source", sa.Text(), nullable=True),
+        sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("container_id", sa.Text(), nullable=True),
+        sa.Column("allocation_id", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("task_id", "id", "ingested_at", name=op.f("pk_task_logs")),
+        postgresql_partition_by="RANGE (ingested_at)",
+    )
+    op.create_table(
+        "trial_sources",
+        sa.Column("trial_id", sa.BigInteger(), nullable=False),
+        sa.Column("checkpoint_uuid", sa.Text(), nullable=False),
+        sa.Column("model_id", sa.Integer(), nullable=True),
+        sa.Column("model_version", sa.Integer(), nullable=True),
+        sa.Column("trial_source_info_type", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("trial_id", "checkpoint_uuid", name=op.f("pk_trial_sources")),
+    )
+    op.create_table(
+        "users",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("password_hash", sa.Text(), nullable=True),
+        sa.Column("display_name", sa.Text(), server_default="", nullable=False),
+        sa.Column("admin", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("active", sa.Boolean(), server_default=sa.text("true"), nullable=False),
+        sa.Column("remote", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("modified_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("last_auth_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("agent_uid", sa.Integer(), nullable=True),
+        sa.Column("agent_user", sa.Text(), nullable=True),
+        sa.Column("agent_gid", sa.Integer(), nullable=True),
+        sa.Column("agent_group", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
+        sa.UniqueConstraint("username", name=op.f("uq_users_username")),
+    )
+    op.create_table(
+        "allocation_sessions",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("allocation_id", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["owner_id"], ["users.id"], name=op.f("fk_allocation_sessions_owner_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_allocation_sessions")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_allocation_sessions_token_hash")),
+    )
+    op.create_index(
+        op.f("ix_allocation_sessions_allocation_id"), "allocation_sessions", ["allocation_id"], unique=False
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("job_type", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), server_default="1", nullable=False),
+        sa.Column("pool", sa.Text(), nullable=False),
+        sa.Column("priority", sa.Integer(), nullable=True),
+        sa.Column("weight", sa.Float(), server_default="1", nullable=False),
+        sa.Column("max_slots", sa.Integer(), nullable=True),
+        sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_jobs_owner_id")),
+        sa.PrimaryKeyConstraint("job_id", name=op.f("pk_jobs")),
+    )
+    op.create_table(
+        "tasks",
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("task_type", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=True),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), server_default="1", nullable=False),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("spec", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column(
+            "cancel_retries",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("context_tgz", sa.LargeBinary(), nullable=True),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_tasks_owner_id")),
+        sa.PrimaryKeyConstraint("task_id", name=op.f("pk_tasks")),
+    )
+    op.create_index(op.f("ix_tasks_experiment_id"), "tasks", ["experiment_id"], unique=False)
+    op.create_index(op.f("ix_tasks_job_id"), "tasks", ["job_id"], unique=False)
+    op.create_table(
+        "user_sessions",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("token_type", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("description", sa.Text(), server_default="", nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_user_sessions_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_user_sessions")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_user_sessions_token_hash")),
+    )
+    op.create_index(op.f("ix_user_sessions_job_id"), "user_sessions", ["job_id"], unique=False)
+    op.create_index(op.f("ix_user_sessions_user_id"), "user_sessions", ["user_id"], unique=False)
+    op.create_table(
+        "user_settings",
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.Column("storage_path", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_user_settings_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("user_id", "storage_path", "key", name=op.f("pk_user_settings")),
+    )
+    op.create_table(
+        "workspaces",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("immutable", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("state", sa.Text(), server_default="", nullable=False),
+        sa.Column("error_message", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("agent_uid", sa.Integer(), nullable=True),
+        sa.Column("agent_user", sa.Text(), nullable=True),
+        sa.Column("agent_gid", sa.Integer(), nullable=True),
+        sa.Column("agent_group", sa.Text(), nullable=True),
+        sa.Column("checkpoint_storage", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("default_compute_pool", sa.Text(), server_default="", nullable=False),
+        sa.Column("default_aux_pool", sa.Text(), server_default="", nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_workspaces_owner_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workspaces")),
+    )
+    op.create_index("uq_workspaces_name_lower", "workspaces", [sa.literal_column("lower(name)")], unique=True)
+    op.create_table(
+        "allocations",
+        sa.Column("allocation_id", sa.Text(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("pool", sa.Text(), nullable=False),
+        sa.Column("slots", sa.Integer(), nullable=False),
+        sa.Column("num_pods", sa.Integer(), server_default="1", nullable=False),
+        sa.Column("preemptible", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("preemption_timeout_s", sa.Integer(), server_default="3600", nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("requested_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("assigned_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("released_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("is_ready", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("revision", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column(
+            "pods",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "places",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("wait_reason", sa.Text(), server_default="", nullable=False),
+        sa.Column(
+            "ports",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("proxy_address", sa.Text(), nullable=True),
+        sa.Column(
+            "blocked_nodes",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("preempted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("preempt_deadline", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("preempt_reason", sa.Text(), nullable=True),
+        sa.Column("preempt_acked", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("killed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("kill_reason", sa.Text(), nullable=True),
+        sa.Column("killed_while_running", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("exit_reason", sa.Text(), nullable=True),
+        sa.Column("exit_error", sa.Text(), nullable=True),
+        sa.Column("exit_kind", sa.Text(), server_default="", nullable=False),
+        sa.Column("stopped_early", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("status_code", sa.Integer(), nullable=True),
+        sa.Column("settled", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["task_id"], ["tasks.task_id"], name=op.f("fk_allocations_task_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("allocation_id", name=op.f("pk_allocations")),
+    )
+    op.create_index(op.f("ix_allocations_job_id"), "allocations", ["job_id"], unique=False)
+    op.create_index(
+        "ix_allocations_live", "allocations", ["pool"], unique=False, postgresql_where=sa.text("released_at IS NULL")
+    )
+    op.create_index(op.f("ix_allocations_task_id"), "allocations", ["task_id"], unique=False)
+    op.create_index(
+        "ix_allocations_unsettled", "allocations", ["task_id"], unique=False, postgresql_where=sa.text("NOT settled")
+    )
+    op.create_table(
+        "projects",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("description", sa.Text(), server_default="", nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("immutable", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("state", sa.Text(), server_default="", nullable=False),
+        sa.Column("error_message", sa.Text(), server_default="", nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column(
+            "notes",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("max_local_id", sa.Integer(), server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_projects_owner_id")),
+        sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_projects_workspace_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
+        sa.UniqueConstraint("key", name=op.f("uq_projects_key")),
+        sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
+    )
+    op.create_table(
+        "workspace_pins",
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.Column("pinned_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_workspace_pins_user_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_workspace_pins_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("workspace_id", "user_id", name=op.f("pk_workspace_pins")),
+    )
+    op.create_table(
+        "accelerator_data",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("allocation_id", sa.Text(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("node_name", sa.Text(), server_default="", nullable=False),
+        sa.Column("container_id", sa.Text(), server_default="", nullable=False),
+        sa.Column("accelerator_type", sa.Text(), server_default="", nullable=False),
+        sa.Column(
+            "accelerator_uuids",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.ForeignKeyConstraint(
+            ["allocation_id"],
+            ["allocations.allocation_id"],
+            name=op.f("fk_accelerator_data_allocation_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_accelerator_data")),
+    )
+    op.create_index(op.f("ix_accelerator_data_allocation_id"), "accelerator_data", ["allocation_id"], unique=False)
+    op.create_index(op.f("ix_accelerator_data_task_id"), "accelerator_data", ["task_id"], unique=False)
+    op.create_table(
+        "experiments",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("config", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("original_config", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("project_id", sa.BigInteger(), nullable=False),
+        sa.Column("parent_id", sa.BigInteger(), nullable=True),
+        sa.Column("job_id", sa.Text(), nullable=False),
+        sa.Column("progress", sa.Float(), nullable=True),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("notes", sa.Text(), server_default="", nullable=False),
+        sa.Column("unmanaged", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("external_id", sa.Text(), nullable=True),
+        sa.Column("best_trial_id", sa.BigInteger(), nullable=True),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("checkpoint_size", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("checkpoint_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("deletion_tasks", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("ssh_private_key", sa.Text(), server_default="", nullable=False),
+        sa.Column("ssh_public_key", sa.Text(), server_default="", nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_experiments_owner_id")),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_experiments_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_experiments")),
+        sa.UniqueConstraint("external_id", name=op.f("uq_experiments_external_id")),
+        sa.UniqueConstraint("job_id", name=op.f("uq_experiments_job_id")),
+    )
+    op.create_index(
+        "ix_experiments_deleting", "experiments", ["id"], unique=False, postgresql_where=sa.text("state = 'DELETING'")
+    )
+    op.create_index(op.f("ix_experiments_project_id"), "experiments", ["project_id"], unique=False)
+    op.create_index(
+        "ix_experiments_unfinished", "experiments", ["id"], unique=False, postgresql_where=sa.text("end_time IS NULL")
+    )
+    op.create_table(
+        "gather_members",
+        sa.Column("allocation_id", sa.Text(), nullable=False),
+        sa.Column("request_uuid", sa.Text(), nullable=False),
+        sa.Column("num_peers", sa.Integer(), nullable=False),
+        sa.Column("data", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("joined_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("noted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["allocation_id"],
+            ["allocations.allocation_id"],
+            name=op.f("fk_gather_members_allocation_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("allocation_id", "request_uuid", name=op.f("pk_gather_members")),
+    )
+    op.create_table(
+        "checkpoint_gc_requests",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("storage_id", sa.BigInteger(), nullable=True),
+        sa.Column(
+            "uuids",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "globs",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("delete_tensorboards", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"],
+            ["experiments.id"],
+            name=op.f("fk_checkpoint_gc_requests_experiment_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_checkpoint_gc_requests")),
+    )
+    op.create_index(
+        op.f("ix_checkpoint_gc_requests_experiment_id"), "checkpoint_gc_requests", ["experiment_id"], unique=False
+    )
+    op.create_table(
+        "model_definitions",
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("tgz", sa.LargeBinary(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"], ["experiments.id"], name=op.f("fk_model_definitions_experiment_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("experiment_id", name=op.f("pk_model_definitions")),
+    )
+    op.create_table(
+        "searcher_events",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("trial_id", sa.BigInteger(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column(
+            "payload",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"], ["experiments.id"], name=op.f("fk_searcher_events_experiment_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_searcher_events")),
+    )
+    op.create_index(op.f("ix_searcher_events_experiment_id"), "searcher_events", ["experiment_id"], unique=False)
+    op.create_table(
+        "searcher_snapshots",
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("snapshot", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"], ["experiments.id"], name=op.f("fk_searcher_snapshots_experiment_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("experiment_id", name=op.f("pk_searcher_snapshots")),
+    )
+    op.create_table(
+        "trials",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("project_id", sa.BigInteger(), nullable=False),
+        sa.Column("local_id", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=True),
+        sa.Column("external_id", sa.Text(), nullable=True),
+        sa.Column("seed", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column(
+            "hparams",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("restarts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("run_id", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("total_batches", sa.Integer(), server_default="0", nullable=False),
+        sa.Column(
+            "summary_metrics",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("searcher_metric_value", sa.Float(), nullable=True),
+        sa.Column("searcher_metric_signed", sa.Float(), nullable=True),
+        sa.Column("best_validation_id", sa.BigInteger(), nullable=True),
+        sa.Column("latest_validation_id", sa.BigInteger(), nullable=True),
+        sa.Column("warm_start_checkpoint_uuid", sa.Text(), nullable=True),
+        sa.Column("runner_state", sa.Text(), server_default="", nullable=False),
+        sa.Column("log_retention_days", sa.Integer(), nullable=True),
+        sa.Column("log_policy_matched", sa.Text(), nullable=True),
+        sa.Column("checkpoint_size", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("checkpoint_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("metadata", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("last_activity", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("stopped_by_searcher", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("early_exit_reason", sa.Text(), nullable=True),
+        sa.Column("early_exit_deadline", sa.DateTime(timezone=True), nullable=True),
+        sa.Column(
+            "blocked_nodes",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("transient_ends", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("not_before", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"], ["experiments.id"], name=op.f("fk_trials_experiment_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_trials_project_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_trials")),
+        sa.UniqueConstraint("experiment_id", "external_id", name=op.f("uq_trials_experiment_id_external_id")),
+        sa.UniqueConstraint("experiment_id", "request_id", name=op.f("uq_trials_experiment_id_request_id")),
+    )
+    op.create_index(
+        "ix_trials_early_exit",
+        "trials",
+        ["early_exit_deadline"],
+        unique=False,
+        postgresql_where=sa.text("early_exit_deadline IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_trials_unfinished", "trials", ["experiment_id"], unique=False, postgresql_where=sa.text("end_time IS NULL")
+    )
+    op.create_table(
+        "trial_tasks",
+        sa.Column("trial_id", sa.BigInteger(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name=op.f("fk_trial_tasks_trial_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("trial_id", "position", name=op.f("pk_trial_tasks")),
+        sa.UniqueConstraint("task_id", name=op.f("uq_trial_tasks_task_id")),
+    )

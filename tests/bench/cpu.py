@@ -1,0 +1,44 @@
+"""Processor time: what other users of a machine do changes how long things take, but hardly what they cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS: int = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The rate at which something was done, and the processor time of everything it took, client included."""
+
+    rate: float
+    cpu_s: float
+
+
+def spent_s(pids: Mapping[str, int]) -> float:
+    """Processor time so far of a running system and of this process; ``pids`` by name, as ``BenchSystem.pids``."""
+    own = os.times()
+    return own.user + own.system + sum(map(cpu_s, pids.values())) + _workers_cpu_s(pids["postgres"])
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _workers_cpu_s(postmaster: int) -> float:
+    """The same of the server's own processes, those that have ended included."""
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    ended = _stat(postmaster)
+    return sum(cpu_s(int(child)) for child in children) + (int(ended[13]) + int(ended[14])) / _TICKS
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:  # it ended since it was listed, and counts with its parent from now on
+        return ["0"] * 16
