@@ -1,0 +1,139 @@
+"""What runs inside a pod, run here: the init container's script, and the builtin shipper. Needs no cluster."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from libs.events.orders import Order, TaskFile
+from services.launcher.backends.kubernetes.settings import ShipperSettings
+from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.files import load_scripts
+from tests.integration.launcher.fakes import FakeIntake, serve_intake
+from tests.integration.launcher_kubernetes.place import CLUSTER_ID, POOL, TASKS, task
+
+
+def made(**fields: object) -> Manifests:
+    order = Order(allocation="t.1", pool=POOL, desired="run", spec=task(**fields))
+    shipper = ShipperSettings(kind="builtin")
+    traits = PoolTraits(
+        pool=POOL, cluster_id=CLUSTER_ID, namespace="ns", tasks=TASKS, scripts=load_scripts(), shipper=shipper
+    )
+    return manifests(order, traits)
+
+
+def unpack(found: Manifests, directory: Path) -> Path:
+    """Do what kubelet and the init container do; returns what becomes ``/run/determined``."""
+    source, script, target = directory / "src", directory / "script", directory / "dst"
+    source.mkdir()
+    target.mkdir()
+    for data in (found.config_map["binaryData"], found.secrets[0]["data"]):
+        for key, value in data.items():
+            if key.endswith(".tar.gz"):
+                (source / key).write_bytes(base64.b64decode(value))
+    init = found.job["spec"]["template"]["spec"]["initContainers"][-1]
+    name = init["command"][0].rsplit("/", 1)[1]
+    script.write_bytes(base64.b64decode(found.config_map["binaryData"][name]))
+    script.chmod(0o555)
+    subprocess.run([str(script), init["args"][0], str(source), str(target)], check=True, cwd=directory)
+    return target / "determined"
+
+
+def test_a4_the_init_container_unpacks_what_the_task_finds(tmp_path: Path) -> None:
+    files = (TaskFile(path="checkpoint_gc/storage_config.json", content=b"{}"),)
+    run = unpack(made(task_type="CHECKPOINT_GC", files=files), tmp_path)
+    secret = run / "checkpoint_gc" / "storage_config.json"
+    assert secret.read_bytes() == b"{}"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert run.stat().st_mode & 0o777 == 0o700
+    assert (run / "workdir").is_dir()
+    assert (run / "capture.py").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.fixture
+def intake() -> object:
+    with serve_intake() as served:
+        yield served
+
+
+def shipping(run: Path, url: str, *command: str, **environ: str) -> subprocess.Popen[bytes]:
+    logs = run / "logs"
+    logs.mkdir(exist_ok=True)
+    flags = ("--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", "block", "--")
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(run / "capture_and_ship.py"), "--intake", url, *flags, *command],
+        env={
+            "PATH": os.environ["PATH"],
+            "DET_SESSION_TOKEN": "session-token",
+            "DET_ALLOCATION_ID": "t.1",
+            "DET_CONTAINER_ID": "pod-a",
+            "DET_AGENT_ID": "node-a",
+            **environ,
+        },
+        start_new_session=True,
+    )
+
+
+def test_builtin_shipper_delivers_everything_before_the_container_ends(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made(), tmp_path)
+    process = shipping(run, intake.url, "sh", "-c", "seq 1 2000; echo last; exit 3")
+    assert process.wait(timeout=30) == 3
+    printed = intake.printed()
+    assert (len(printed), printed[-1]) == (2001, b"last")
+    assert intake.ends[("pod-a", "stdout")].exit_code == 3
+    headers = intake.requests[0]
+    assert headers["authorization"] == "Bearer session-token"
+    assert (headers["x-det-allocation"], headers["x-det-node"]) == ("t.1", "node-a")
+
+
+def test_builtin_shipper_gives_up_on_an_intake_that_stays_away(tmp_path: Path) -> None:
+    run = unpack(made(), tmp_path)
+    began = time.monotonic()
+    process = shipping(run, "http://127.0.0.1:9", "true", DET_LOG_WAIT_TIME="1")
+    assert process.wait(timeout=20) == 0
+    assert 1 <= time.monotonic() - began < 10
+    os.killpg(process.pid, 0) if process.poll() is None else None
+    _end_shippers(run)
+
+
+def test_builtin_shipper_that_dies_is_started_again(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made(), tmp_path)
+    process = shipping(run, intake.url, "sh", "-c", "echo one; sleep 3; echo two")
+    lock = run / "logs" / ".ship" / "ship.lock"
+    deadline = time.monotonic() + 10
+    while not (lock.exists() and lock.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(int(lock.read_text()), signal.SIGKILL)
+    assert process.wait(timeout=30) == 0
+    assert intake.printed() == [b"one", b"two"]
+
+
+def test_a_signal_reaches_the_task_and_its_last_words_the_intake(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made(), tmp_path)
+    script = "trap 'echo asked; exit 5' TERM; echo begun; while :; do sleep 0.05; done"
+    process = shipping(run, intake.url, "sh", "-c", script)
+    deadline = time.monotonic() + 10
+    while b"begun" not in intake.printed() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 5
+    assert intake.printed() == [b"begun", b"asked"]
+
+
+def _end_shippers(run: Path) -> None:
+    """What a container's end does to everything in it."""
+    (run / "logs" / ".ship" / "shipped").touch()
+    lock = run / "logs" / ".ship" / "ship.lock"
+    if lock.exists() and lock.read_text().strip():
+        try:
+            os.kill(int(lock.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            return
