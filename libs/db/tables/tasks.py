@@ -116,6 +116,9 @@ gather_members = Table(
     document("data", nullable=False),
     # Which request holds this membership: a second join with the same uuid takes it over.
     Column("holder", Text, nullable=False),
+    # What all members brought, once they were complete; the next group of the allocation begins without those that
+    # have it. Kept, so that a request that is repeated gets the answer that was lost.
+    document("gathered"),
     moment("joined_at", default_now=True),
     # Refreshed while the request waits; members nobody waits for any more (a killed api) do not count for ever.
     moment("seen_at", default_now=True),

@@ -17,7 +17,15 @@ from libs.errors import FailedPrecondition
 from libs.events.changes import AllocationChanged
 from libs.states.allocation import AllocationState
 from services.api.actions.allocations import lock_allocation, point_proxy_to, set_ready
-from services.api.waits.gathering import Member, abandoned, first_address, is_complete, is_slow
+from services.api.waits.gathering import (
+    Member,
+    abandoned,
+    answer_of,
+    first_address,
+    is_complete,
+    is_slow,
+    open_group,
+)
 
 SLOW_LINE = (
     "some pods of this task have been waiting for the others for more than ten minutes; "
@@ -35,13 +43,17 @@ class Peer(Struct, frozen=True, kw_only=True):
     data: Any
 
 
-async def join(connection: AsyncConnection, peer: Peer, now: datetime) -> list[Member]:
-    """Add a peer, or let a later request of it take over; returns all members.
+async def join(connection: AsyncConnection, peer: Peer, now: datetime) -> list[Any] | None:
+    """Add a peer, or let a later request of it take over; returns what was gathered, None while others are missing.
 
-    The one that completes the group makes the allocation ready. Raises InvalidRequest, NotFound, and
+    A peer whose group was complete gets the same answer again. The one that completes the group makes the allocation
+    ready. Raises InvalidRequest, NotFound, and
     FailedPrecondition for an allocation that has ended.
     """
     allocation = await _lock_live(connection, peer.allocation_id)
+    answer = answer_of(await load_members(connection, peer.allocation_id), peer.request_uuid)
+    if answer is not None:
+        return answer
     before = await _without_abandoned(connection, peer.allocation_id, now)
     own = next((member for member in before if member.request_uuid == peer.request_uuid), None)
     values = {"num_peers": peer.num_peers, "data": peer.data, "holder": peer.holder, "seen_at": now}
@@ -53,33 +65,32 @@ async def join(connection: AsyncConnection, peer: Peer, now: datetime) -> list[M
     )
     await connection.execute(
         update(gather_members)
-        .where(gather_members.c.allocation_id == peer.allocation_id)
+        .where(gather_members.c.allocation_id == peer.allocation_id, gather_members.c.gathered.is_(None))
         .values(num_peers=peer.num_peers)
     )
-    members = await load_members(connection, peer.allocation_id)
+    members = open_group(await load_members(connection, peer.allocation_id))
     if is_complete(members):
-        await _complete(connection, allocation, members, now)
-    elif own is not None and own.holder != peer.holder:
+        return await _complete(connection, allocation, members, now)
+    if own is not None and own.holder != peer.holder:
         await announce(connection, _gathered(allocation))  # the request before this one has to give up
-    return members
+    return None
 
 
 async def leave(connection: AsyncConnection, peer: Peer) -> None:
     """Take a peer out whose client has gone; nothing changes once the group was complete, or for a taken membership."""
     await lock_allocation(connection, peer.allocation_id)
-    if is_complete(await load_members(connection, peer.allocation_id)):
-        return
     await connection.execute(
         delete(gather_members).where(
             gather_members.c.allocation_id == peer.allocation_id,
             gather_members.c.request_uuid == peer.request_uuid,
             gather_members.c.holder == peer.holder,
+            gather_members.c.gathered.is_(None),
         )
     )
 
 
 async def refresh(connection: AsyncConnection, peer: Peer, now: datetime) -> list[Member]:
-    """Say that somebody still waits; returns all members, without those for whom nobody does.
+    """Say that somebody still waits; returns the open group, without those for whom nobody does.
 
     Tells the owner of the task, once, when it takes long. Raises as ``join`` does.
     """
@@ -99,7 +110,7 @@ async def refresh(connection: AsyncConnection, peer: Peer, now: datetime) -> lis
 
 
 async def load_members(connection: AsyncConnection, allocation_id: str) -> list[Member]:
-    """The members of an allocation's group, in the order in which they joined."""
+    """The members of an allocation's groups, in the order in which they joined."""
     columns = [gather_members.c[name] for name in Member.__struct_fields__]
     rows = await connection.execute(
         select(*columns)
@@ -117,7 +128,7 @@ async def _lock_live(connection: AsyncConnection, allocation_id: str) -> Row[Any
 
 
 async def _without_abandoned(connection: AsyncConnection, allocation_id: str, now: datetime) -> list[Member]:
-    members = await load_members(connection, allocation_id)
+    members = open_group(await load_members(connection, allocation_id))
     gone = {member.request_uuid for member in abandoned(members, now)}
     if gone:
         await connection.execute(
@@ -128,11 +139,21 @@ async def _without_abandoned(connection: AsyncConnection, allocation_id: str, no
     return [member for member in members if member.request_uuid not in gone]
 
 
-async def _complete(connection: AsyncConnection, allocation: Row[Any], members: list[Member], now: datetime) -> None:
+async def _complete(
+    connection: AsyncConnection, allocation: Row[Any], members: list[Member], now: datetime
+) -> list[Any]:
+    """Close the group; returns what it has gathered, in the order in which the members came."""
+    gathered = [member.data for member in members]
+    await connection.execute(
+        update(gather_members)
+        .where(gather_members.c.allocation_id == allocation.allocation_id, gather_members.c.gathered.is_(None))
+        .values(gathered=gathered)
+    )
     if len(members) > 1 and (address := first_address(members)) is not None and not allocation.is_ready:
         await point_proxy_to(connection, allocation, address)
     await set_ready(connection, allocation, now)
     await announce(connection, _gathered(allocation))
+    return gathered
 
 
 def _gathered(allocation: Row[Any]) -> AllocationChanged:

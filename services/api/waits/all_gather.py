@@ -13,7 +13,7 @@ from libs.db.engine import Database
 from libs.db.retry import in_transaction
 from libs.errors import FailedPrecondition, ResoluteError
 from services.api.actions.gathers import Peer, join, leave, load_members, refresh
-from services.api.waits.gathering import Member, is_complete
+from services.api.waits.gathering import answer_of
 from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
 
 log = structlog.get_logger(__name__)
@@ -29,29 +29,30 @@ async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer, *, look_again
     try:
         with hub.watch(allocation_topic(peer.allocation_id)) as news:
             news.clear()
-            members = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
-            while not is_complete(members):
+            gathered = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
+            while gathered is None:
                 await news_or_timeout(news, look_again_s)
                 news.clear()
-                members = await _look(db, clock, peer)
-            return [member.data for member in members]
+                gathered = await _look(db, clock, peer)
+            return gathered
     except asyncio.CancelledError:
         await _leave(db, peer)
         raise
 
 
-async def _look(db: Database, clock: Clock, peer: Peer) -> list[Member]:
+async def _look(db: Database, clock: Clock, peer: Peer) -> list[Any] | None:
     async with db.read() as connection:
-        members = await load_members(connection, peer.allocation_id)
-    if not is_complete(members):
-        members = await in_transaction(db, lambda connection: refresh(connection, peer, clock.now()))
+        answer = answer_of(await load_members(connection, peer.allocation_id), peer.request_uuid)
+    if answer is not None:
+        return answer
+    members = await in_transaction(db, lambda connection: refresh(connection, peer, clock.now()))
     own = next((member for member in members if member.request_uuid == peer.request_uuid), None)
     if own is not None and own.holder != peer.holder:
         raise FailedPrecondition("another watcher with the same ID connected")
     if own is None:
         # Taken for abandoned, as after a long silence of the database.
-        members = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
-    return members
+        return await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
+    return None
 
 
 async def _leave(db: Database, peer: Peer) -> None:

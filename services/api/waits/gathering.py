@@ -23,6 +23,7 @@ class Member(Struct, frozen=True, kw_only=True):
     holder     the request that waits for it; a later request with the same uuid takes the membership over
     num_peers  how many make the group complete, the same for all: what the last that joined has said
     noted_at   when the owner of the task was told that it takes long
+    gathered   what all members of the group brought, once it was complete; such a member belongs to no open group
     """
 
     request_uuid: str
@@ -32,10 +33,21 @@ class Member(Struct, frozen=True, kw_only=True):
     joined_at: datetime
     seen_at: datetime
     noted_at: datetime | None = None
+    gathered: list[Any] | None = None
+
+
+def open_group(members: Iterable[Member]) -> list[Member]:
+    """Those who still wait for each other; whoever comes after a group was complete begins the next."""
+    return [member for member in members if member.gathered is None]
+
+
+def answer_of(members: Iterable[Member], request_uuid: str) -> list[Any] | None:
+    """What the group of a peer has gathered; None while it is not complete, and for a stranger."""
+    return next((member.gathered for member in members if member.request_uuid == request_uuid), None)
 
 
 def is_complete(members: Sequence[Member]) -> bool:
-    """Whether all peers are there. Once complete a group stays so: nobody leaves it any more."""
+    """Whether all peers of an open group are there."""
     return bool(members) and len(members) >= members[0].num_peers
 
 

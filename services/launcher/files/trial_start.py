@@ -7,7 +7,12 @@ process id, environment, arguments and exit code, and nothing of the preparation
 
 Hooks may change whatever a shell can change, so they are sourced by the entrypoint, which comes back with
 ``--after-hooks``. Nearly no trial has any.
-Source: spec/harness-protocol.md 6.1 and 6.2. Standard library of Python 3.8, and ``determined``.
+
+The client gives up when the connection to the master breaks in the middle of a request that prepares; a restart of the
+master must not end a trial like that. All these requests may be repeated, so the preparation is, for a minute or so.
+Only the rendezvous of a gang is not: its pods may have met already, without the one whose answer was lost.
+
+Source: spec/harness-protocol.md 2, 6.1, 6.2 and 12.1. Standard library of Python 3.8, and ``determined``.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # Python 3.8 cannot write these types down while it runs
@@ -23,6 +29,11 @@ if TYPE_CHECKING:  # Python 3.8 cannot write these types down while it runs
 PREPARE = "determined.exec.prep_container"
 LAUNCH = "determined.exec.launch"
 ENTRYPOINT = "/run/determined/train/entrypoint.sh"
+MASTER_AWAY = 75
+"""Exit code of a copy that should be tried again (EX_TEMPFAIL of sysexits.h)."""
+PAUSES_S = (1, 2, 4, 8, 15, 15, 15)
+"""Between two tries."""
+_AWAY_STATUS = (502, 503, 504)
 
 
 def run(module: str, *args: str) -> None:
@@ -39,7 +50,30 @@ def prepare() -> None:
 
 
 def meet() -> None:
-    run(PREPARE, "--rendezvous")
+    try:
+        run(PREPARE, "--rendezvous")
+    except Exception as error:
+        if os.environ.get("DET_KUBERNETES_JOB_PARALLELISM", "1") != "1":
+            raise SystemExit(f"rendezvous failed: {error}") from error
+        raise
+
+
+def is_master_away(error: BaseException) -> bool:
+    """Whether the master did not answer, or not to the end, rather than refuse."""
+    from determined.common.api import errors  # noqa: PLC0415
+    from requests import exceptions  # noqa: PLC0415
+
+    broken = (exceptions.ConnectionError, exceptions.ChunkedEncodingError, exceptions.Timeout)
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        if isinstance(cause, (*broken, errors.MasterNotFoundException)):
+            return True
+        if getattr(cause, "status_code", None) in _AWAY_STATUS:
+            return True
+        seen.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def has_hooks() -> bool:
@@ -54,10 +88,26 @@ def in_a_copy(step: Callable[[], None]) -> int:
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        step()
+        try:
+            step()
+        except Exception as error:
+            if not is_master_away(error):
+                raise
+            sys.stderr.write(f"the master does not answer: {error}\n")
+            sys.exit(MASTER_AWAY)
         sys.exit(0)
     _, status = os.waitpid(pid, 0)
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def patiently(step: Callable[[], None]) -> int:
+    """Take a step in a copy of this process, again while the master is away; returns the last exit code."""
+    for pause_s in PAUSES_S:
+        exit_code = in_a_copy(step)
+        if exit_code != MASTER_AWAY:
+            return exit_code
+        time.sleep(pause_s)
+    return in_a_copy(step)
 
 
 def main(args: list[str]) -> None:
@@ -66,7 +116,7 @@ def main(args: list[str]) -> None:
     import determined  # noqa: F401, PLC0415
 
     after_hooks = args == ["--after-hooks"]
-    exit_code = in_a_copy(meet if after_hooks else prepare)
+    exit_code = patiently(meet if after_hooks else prepare)
     if exit_code:
         sys.exit(exit_code)
     if not after_hooks and has_hooks():

@@ -74,6 +74,21 @@ async def test_a_single_peer_is_complete_at_once_and_ready(db: Database, live_ap
     assert (row.is_ready, row.state) == (True, "RUNNING")
 
 
+async def test_a_repeated_request_gets_the_answer_that_was_lost(live_api: Replica, pair: Run) -> None:
+    first, second = "a" * 32, "b" * 32
+    waiting = asyncio.create_task(join(live_api, pair, uuid=first, ip="10.0.0.7"))
+    answer = await join(live_api, pair, uuid=second, ip="10.0.0.8")
+    assert ips(await waiting) == ips(answer)
+    assert ips(await join(live_api, pair, uuid=second, ip="10.0.0.8")) == {"10.0.0.7", "10.0.0.8"}
+
+
+async def test_whoever_gathers_again_begins_anew(db: Database, live_api: Replica) -> None:
+    run = await new_run(db)
+    for ip in ("10.0.0.7", "10.0.0.8"):
+        answer = await join(live_api, run, uuid=str(uuid4()), peers=1, ip=ip)
+        assert ips(answer) == {ip}, "nobody of an earlier group is in this one"
+
+
 async def test_peers_meet_over_two_replicas(db: Database, live_api: Replica, other_api: Replica, pair: Run) -> None:
     first = asyncio.create_task(join(live_api, pair, uuid="f" * 32, ip="10.0.0.7"))
     await members(db, pair, 1)

@@ -66,6 +66,8 @@ class FakeMaster:
     calls: list[tuple[str, str, Any]] = field(default_factory=list)
     peers: dict[str, Any] = field(default_factory=dict)
     context: str = ""
+    cut: list[str] = field(default_factory=list)
+    """Ends of paths: the next request to such a path is heard, and the connection closed instead of an answer."""
 
     def answer(self, method: str, path: str, body: Any) -> Any:
         self.calls.append((method, path, body))
@@ -108,6 +110,11 @@ def serve_master() -> Iterator[FakeMaster]:
         def _answer(self, method: str) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             content = json.dumps(fake.answer(method, self.path, json.loads(raw) if raw else None)).encode()
+            for end in fake.cut:
+                if self.path.endswith(end):
+                    fake.cut.remove(end)
+                    self.close_connection = True
+                    return
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

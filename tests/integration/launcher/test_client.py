@@ -136,6 +136,16 @@ async def test_a_trial_that_cannot_be_prepared_is_not_launched(place: Place, mas
     assert called(master) == CALLS[:1]
 
 
+async def test_a_trial_is_prepared_although_the_master_dies_twice(place: Place, master: FakeMaster) -> None:
+    master.context = context(train_py=TRAIN)
+    master.cut = ["/acceleratorData", "/all_gather"]
+    await place.run(A, trial(place, "python3 train.py"))
+    ended = await place.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    assert sum("the master does not answer" in line for line in place.printed(A, "stderr")) == 2
+    assert not master.cut
+
+
 async def test_readiness_is_reported_when_the_line_comes(place: Place, master: FakeMaster) -> None:
     script = (
         "printf 'odd \\377\\nServer listening on 0.0.0.0\\nmore\\n' |"

@@ -135,6 +135,27 @@ async def test_a11_a_job_that_somebody_deletes(place: Place) -> None:
     assert await place.namespace.jobs() == []
 
 
+async def test_a_job_that_is_deleted_without_its_pods(place: Place) -> None:
+    allocation = await place.run(task())
+    await place.until_running(allocation)
+    (job,) = await place.namespace.jobs()
+    path = place.namespace.paths.job(job["metadata"]["name"])
+    await place.namespace.api.delete(path, {"propagationPolicy": "Orphan"})
+
+    async def is_deleted() -> bool:
+        return not await place.namespace.jobs()
+
+    await eventually(is_deleted)
+    await place.stop(allocation)
+    await place.until_ended(allocation)
+    await place.withdraw(allocation)
+
+    async def has_no_pods() -> bool:
+        return not await place.namespace.pods()
+
+    await eventually(has_no_pods, timeout_s=20)
+
+
 async def test_the_death_of_one_pod_ends_the_gang(place: Place) -> None:
     allocation = await place.run(task(slots=12, num_pods=3))
     seen = await place.until_running(allocation, 3)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.api.waits.gathering import Member, abandoned, first_address, is_complete, is_slow
+from services.api.waits.gathering import (
+    Member,
+    abandoned,
+    answer_of,
+    first_address,
+    is_complete,
+    is_slow,
+    open_group,
+)
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -33,8 +41,12 @@ def test_complete_when_all_are_there() -> None:
     assert is_complete([member("a", of=1)])
 
 
-def test_somebody_who_comes_late_does_not_open_a_complete_group() -> None:
-    assert is_complete([member("a"), member("b"), member("c")])
+def test_whoever_comes_after_a_complete_group_begins_the_next() -> None:
+    done, late = member("a", gathered=[1, 2]), member("c")
+    assert open_group([done, late]) == [late]
+    assert answer_of([done, late], "a") == [1, 2]
+    assert answer_of([done, late], "c") is None
+    assert answer_of([done, late], "nobody") is None
 
 
 def test_members_nobody_waits_for_are_abandoned_unless_complete() -> None:

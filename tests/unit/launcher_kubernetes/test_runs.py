@@ -256,6 +256,13 @@ def test_stopped_by_order_before_anything_had_ended() -> None:
     assert told(found) == [("TERMINATED", 143, "DELETED", "stopped by order")]
 
 
+def test_pods_whose_job_was_taken_away_from_them_are_stopped_too() -> None:
+    found = run(running(), with_job=False)
+    assert existence(found, view()) is LIVE
+    stop(found, ordered=False)
+    assert reaction(found, view()) is Reaction.STOP
+
+
 def test_a_task_that_ends_well_when_it_is_asked_to_has_ended_well() -> None:
     found = run(running())
     stop(found)

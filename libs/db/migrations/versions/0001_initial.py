@@ -490,6 +490,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("num_peers", sa.Integer(), nullable=False),
         sa.Column("data", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("gathered", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
         sa.Column("joined_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("seen_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("noted_at", sa.DateTime(timezone=True), nullable=True),

@@ -28,6 +28,8 @@ log = structlog.get_logger()
 FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 30.0
 _EXISTS: Final = 409
+_UNAUTHENTICATED: Final = 401
+"""Our own trouble, and not that of the task."""
 
 
 class Creation:
@@ -71,9 +73,12 @@ class Creation:
                 return
             try:
                 await self._attempt(run, order)
-            except (InvalidRequest, Refused) as error:
+            except InvalidRequest as error:
                 await self._give_up(run, str(error))
-            except Unavailable as error:
+            except (Refused, Unavailable) as error:
+                if isinstance(error, Refused) and error.code != _UNAUTHENTICATED:
+                    await self._give_up(run, str(error))
+                    return
                 log.warning("kubernetes.creation_put_off", allocation=run.allocation, error=str(error))
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
                 pause_s = min(pause_s * 2, LAST_PAUSE_S)

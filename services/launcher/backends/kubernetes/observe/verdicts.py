@@ -98,10 +98,12 @@ def judge(run: Run, view: View) -> None:
 
 def reaction(run: Run, view: View) -> Reaction | None:
     """What to do about it now, which nobody has ordered."""
-    if run.stage != "created" or run.refusal is not None or run.job is None or run.is_fragment:
+    if run.stage != "created" or run.refusal is not None or run.is_fragment:
         return None
     if run.stop is not None:
         return None if run.stop_sent else Reaction.STOP
+    if run.job is None:
+        return None
     return _while_it_lasts(run, view) if run.outcome is None else _while_it_ends(run)
 
 
