@@ -5,10 +5,12 @@ Source: spec/experiments.md 6 (delete procedure). A deletion that fails says why
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 import structlog
-from sqlalchemy import delete, select, text, union
+from msgspec import Struct
+from sqlalchemy import delete, func, select, text, union
 from sqlalchemy.exc import DBAPIError
 
 from libs.clock import Clock
@@ -27,6 +29,7 @@ from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of
 from services.scheduler.engine.run import Run, experiment_changed, lock_run
 from services.scheduler.engine.transactions import in_transaction
+from services.scheduler.engine.trial_exits import STREAMS_PER_POD
 
 log = structlog.get_logger()
 
@@ -34,45 +37,58 @@ ROWS_AT_ONCE: Final = 10_000
 """Log lines and metrics that one transaction deletes: there may be millions."""
 
 
+_LOOK_AGAIN_S: Final = 0.1
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    pools: frozenset[str] = frozenset()
+    """Whose queues have something new."""
+    look_again_in_s: float | None = None
+
+
 class ExperimentDeletion:
-    def __init__(self, *, db: Database, clock: Clock, cluster: ClusterConfig) -> None:
+    def __init__(self, *, db: Database, clock: Clock, cluster: ClusterConfig, log_wait: timedelta) -> None:
+        """log_wait  longest wait for the last log lines, which would otherwise be stored after the others are gone"""
         self._db = db
         self._clock = clock
         self._cluster = cluster
+        self._log_wait = log_wait
 
-    async def advance(self, experiment_id: int) -> frozenset[str]:
-        """Carry the deletion as far as it can go now; returns pools that have something new in their queue."""
+    async def advance(self, experiment_id: int) -> Progress:
+        """Carry the deletion as far as it can go now."""
         try:
-            pools, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
+            progress, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
             if files_are_gone:
                 await self._delete_rows(experiment_id)
-            return pools
+            return progress
         except DBAPIError as error:
             if is_connection_failure(error):
                 raise
             log.exception("deletion.failed", experiment=experiment_id)
             reason = f"cannot delete the rows of experiment {experiment_id}: {error.orig}"
         await in_transaction(self._db, lambda c: self._fail(c, experiment_id, reason))
-        return frozenset()
+        return Progress()
 
-    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[frozenset[str], bool]:
+    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[Progress, bool]:
         """Start the GC tasks or look how they did; True when all files are gone."""
         run = await self._lock(connection, experiment_id)
         if run is None:
-            return frozenset(), False
+            return Progress(), False
         if run.experiment.deletion_tasks is None:
             doomed = await deletable_checkpoints(run)
             rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=True))
             run.experiment.deletion_tasks = [row.task_id for row in rows]
             await run.write()
-            return frozenset(row.pool for row in rows), not rows
+            return Progress(pools=frozenset(row.pool for row in rows)), not rows
         if await self._has_live_allocations(connection, experiment_id):
-            return frozenset(), False
+            return Progress(), False
+        if await self._lines_are_to_come(connection, run.experiment.deletion_tasks):
+            return Progress(look_again_in_s=_LOOK_AGAIN_S), False
         failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
         if failure is None:
-            return frozenset(), True
+            return Progress(), True
         await _mark_failed(run, failure)
-        return frozenset(), False
+        return Progress(), False
 
     async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
         run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
@@ -86,6 +102,18 @@ class ExperimentDeletion:
             .limit(1)
         )
         return (await connection.execute(query)).first() is not None
+
+    async def _lines_are_to_come(self, connection: Connection, task_ids: list[str]) -> bool:
+        """Whether the log of a GC task is incomplete, and the wait for it is not over."""
+        recent = allocations.c.end_time > self._clock.now() - self._log_wait
+        pods = select(allocations.c.pods).where(allocations.c.task_id.in_(task_ids), recent)
+        ended = [
+            sum(pod.get("exit_code") is not None for pod in row) for row in (await connection.execute(pods)).scalars()
+        ]
+        # Those of its pods, and the one in which services speak about it.
+        expected = sum(count * STREAMS_PER_POD + 1 for count in ended if count)
+        sealed = select(func.count(log_streams.c.sealed_at)).where(log_streams.c.task_id.in_(task_ids))
+        return (await connection.execute(sealed)).scalar_one() < expected
 
     async def _gc_failure(self, connection: Connection, task_ids: list[str]) -> str | None:
         query = select(allocations.c.exit_reason, allocations.c.stopped_early).where(

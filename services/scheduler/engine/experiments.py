@@ -52,7 +52,7 @@ class ExperimentEngine:
         self._db = db
         self._clock = clock
         self._cluster = cluster
-        self._deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster)
+        self._deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
 
     async def reconcile(self, experiment_id: int) -> Outcome:
         """Make the experiment what it should be by now.
@@ -69,7 +69,8 @@ class ExperimentEngine:
 
     async def delete(self, experiment_id: int) -> Outcome:
         """Carry a deletion as far as it can go now; nothing happens to an experiment that is not DELETING."""
-        return Outcome(pools=await self._deletion.advance(experiment_id))
+        progress = await self._deletion.advance(experiment_id)
+        return Outcome(pools=progress.pools, look_again_in_s=progress.look_again_in_s)
 
     async def _reconcile(self, connection: Connection, experiment_id: int) -> Outcome:
         run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())

@@ -24,6 +24,7 @@ log = structlog.get_logger()
 
 DRAIN_S: Final = 10
 """Added to the grace of an order where a sidecar has lines to deliver after the task has ended."""
+REMOVAL_GRACE_S: Final = 5
 VANISH_S: Final = 90.0
 """How long the cluster may take to remove what it was asked to."""
 _BACKGROUND: Final = {"propagationPolicy": "Background"}
@@ -31,13 +32,21 @@ _BACKGROUND: Final = {"propagationPolicy": "Background"}
 
 class Actor:
     def __init__(
-        self, api: KubeApi, *, paths: Paths, tracker: Tracker, launcher: str, has_sidecars: bool, log_delivery_s: float
+        self,
+        api: KubeApi,
+        *,
+        paths: Paths,
+        tracker: Tracker,
+        launcher: str,
+        sidecar_grace_s: int,
+        log_delivery_s: float,
     ) -> None:
+        """``sidecar_grace_s`` is what sidecars need to deliver their last lines; 0 where there are none."""
         self._api = api
         self._paths = paths
         self._tracker = tracker
         self._launcher = launcher
-        self._has_sidecars = has_sidecars
+        self._sidecar_grace_s = sidecar_grace_s
         self._log_delivery_s = log_delivery_s
 
     async def send_stop(self, run: Run) -> None:
@@ -93,8 +102,9 @@ class Actor:
         await self._let_sidecars_finish(run)
         if run.job is not None:
             await self._delete_job(run)
-        else:
-            await self._delete_pods(run, run.pods.values(), left_s=0)
+        # Whatever still runs beside the task may have asked for a long grace for itself.
+        left = [pod for pod in run.pods.values() if run.job is None or not is_over(pod)]
+        await self._delete_pods(run, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
         await self._force_unreachable(run)
         if not await self._tracker.wait_until(run, lambda: run.job is None and not run.pods, VANISH_S):
             await self._force_unreachable(run)
@@ -120,7 +130,7 @@ class Actor:
         await self._api.delete(self._paths.job(run.job_name), _BACKGROUND)
 
     async def _delete_pods(self, run: Run, pods: Iterable[Pod], *, left_s: float) -> None:
-        drain_s = DRAIN_S if self._has_sidecars else 0
+        drain_s = min(DRAIN_S, self._sidecar_grace_s)
         view = self._tracker.view()
         async with asyncio.TaskGroup() as tasks:
             for pod in pods:

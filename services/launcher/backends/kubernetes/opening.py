@@ -89,7 +89,7 @@ async def open_kubernetes_backend(
             paths=paths,
             tracker=tracker,
             launcher=launcher,
-            has_sidecars=traits.ships == "fluent-bit",
+            sidecar_grace_s=settings.shipper.grace_s if traits.ships == "fluent-bit" else 0,
             log_delivery_s=settings.log_delivery_s,
         )
         holdings = Holdings(

@@ -39,7 +39,7 @@ LOOKS: Final = histogram(
 
 CAPACITY: Final = ""
 """A hint about no allocation: who holds what on the nodes may have changed."""
-GATHER_S: Final = 0.01
+GATHER_S: Final = 0.025
 """Changes that come within this time of one another are told together: each telling costs a look at all orders."""
 DEADLOCK_AFTER_S: Final = 600.0
 
