@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except CannotStart as error:
         print(f"resolute: {error}", file=sys.stderr)
         sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -145,8 +145,10 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
     database.prepare()
     bus.prepare()
     plan = [
-        _entry(layout, "postgres", database.argv, user=database.user, stop_signal="SIGINT", stop_timeout_s=30),
-        _entry(layout, "nats", bus.argv),
+        _entry(
+            layout, "postgres", database.argv, user=database.user, stop_signal="SIGINT", stop_timeout_s=30, needed=True
+        ),
+        _entry(layout, "nats", bus.argv, needed=True),
     ]
     modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}
     for name, module in {**modules, "logs": "logs"}.items():
@@ -163,6 +165,7 @@ def _entry(
     user: str | None = None,
     stop_signal: str = "SIGTERM",
     stop_timeout_s: float = 15,
+    needed: bool = False,
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -174,4 +177,5 @@ def _entry(
         "user": user,
         "stop_signal": stop_signal,
         "stop_timeout_s": stop_timeout_s,
+        "needed_by_others": needed,
     }

@@ -1,7 +1,7 @@
 """Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
 
-It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s"}``
-in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and everything it started.
+It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
+"needed_by_others"}`` in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and everything it started.
 Standard library only: on an idle machine it is one small process that sleeps.
 """
 
@@ -88,12 +88,17 @@ class Service:
         self.start_after = now + self.delay_s
         self.delay_s = min(self.delay_s * 2, LONGEST_DELAY_S)
 
+    def ask(self) -> None:
+        """Ask it to end, without waiting for that."""
+        if self.process is not None:
+            self.process.send_signal(signal.Signals[self.plan.get("stop_signal", "SIGTERM")])
+
     def stop(self) -> None:
         """Ask, wait, insist."""
         if self.process is None:
             return
         pid = self.process.pid
-        self.process.send_signal(signal.Signals[self.plan.get("stop_signal", "SIGTERM")])
+        self.ask()
         try:
             self.process.wait(self.plan.get("stop_timeout_s", 10))
         except subprocess.TimeoutExpired:
@@ -124,6 +129,10 @@ class Supervisor:
             signal.signal(number, lambda *_: None)
         while not self._ending:
             self._sleep(self._keep_running())
+        # Services end at the same time; what they need ends after them.
+        for service in self._services:
+            if not service.plan.get("needed_by_others"):
+                service.ask()
         for service in reversed(self._services):
             service.stop()
 
