@@ -1,7 +1,7 @@
 """Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
 
 It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
-"needed_by_others"}`` in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and everything
+"needed_by_others"}`` in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and all that
 it started. Standard library only: on an idle machine it is one small process that sleeps.
 """
 

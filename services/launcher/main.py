@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import structlog
+import uvloop
 from prometheus_client import start_http_server
 
 from libs.bus import Bus, connect_bus
@@ -85,4 +86,4 @@ async def run(settings: LauncherSettings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("launcher", LauncherSettings, run))
+    sys.exit(run_service("launcher", LauncherSettings, run, loop_factory=uvloop.new_event_loop))

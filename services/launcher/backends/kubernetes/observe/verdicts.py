@@ -38,7 +38,7 @@ class Reaction(Enum):
     CULL = "cull"
     """Delete pods that are there although the rest of it was ended: ``uncalled``."""
     STOP = "stop"
-    """Carry out a stop that came while it was being made."""
+    """Carry out a stop that was asked for."""
 
 
 def finished(run: Run) -> Condition | None:
@@ -178,11 +178,6 @@ def is_partly_scheduled(run: Run) -> bool:
     """Whether some pods of a gang hold their slots while others wait for theirs."""
     scheduled = sum(is_scheduled(pod) for pod in run.pods.values())
     return run.num_pods > 1 and 0 < scheduled < run.num_pods and not run.is_asked_to_end
-
-
-def is_drained(run: Run) -> bool:
-    """Whether nothing runs in any pod, sidecars included."""
-    return all(is_over(pod) for pod in run.pods.values())
 
 
 def _will_make_no_pods(run: Run) -> bool:

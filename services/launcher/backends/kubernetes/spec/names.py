@@ -23,8 +23,6 @@ LAUNCHER_LABEL: Final = "resolute/launcher"
 CLUSTER_LABEL: Final = "resolute/cluster-id"
 PURPOSE_LABEL: Final = "resolute/purpose"
 """On objects that belong to a launcher rather than to an allocation."""
-SYSTEM_LABEL: Final = "determined-system"
-"""On pods of the installation itself."""
 
 ALLOCATION: Final = "resolute/allocation"
 """Annotation with the exact allocation id, which as a label may be cut."""
