@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Final
@@ -43,9 +45,14 @@ class Demo:
     def __init__(self, options: Options) -> None:
         self._master = options.master_url
         self._environment = {**os.environ, "DET_MASTER": options.master_url}
+        self._as_pods = options.kubernetes is not None
 
     def run(self) -> int:
-        created = self.det("experiment", "create", str(EXAMPLE / "search.yaml"), str(EXAMPLE))
+        with tempfile.TemporaryDirectory() as folder:
+            context = EXAMPLE
+            if self._as_pods:
+                context = _with_packed_data(Path(folder) / EXAMPLE.name)
+            created = self.det("experiment", "create", str(EXAMPLE / "search.yaml"), str(context))
         found = re.search(r"Created experiment (\d+)", created)
         if found is None:
             say(f"the experiment was not created:\n{created}")
@@ -90,6 +97,13 @@ class Demo:
         if process.wait() != 0:
             sys.exit(f"demo: det {arguments[0]} {arguments[1]} failed; logs are in the state folder")
         return "".join(lines)
+
+
+def _with_packed_data(context: Path) -> Path:
+    """The example with its images in a file, for pods whose image has no scikit-learn."""
+    shutil.copytree(EXAMPLE, context, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([str(CLIENT / "python"), "data.py"], cwd=context, check=True)
+    return context
 
 
 def say(text: str) -> None:

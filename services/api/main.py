@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +22,7 @@ from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.service import run_service, until_signalled
+from libs.serving import serve_http
 from libs.telemetry import REGISTRY
 from libs.together import together
 from services.api.access.sessions import Sessions
@@ -42,8 +41,6 @@ from services.api.waits.hub import Hub
 log = structlog.get_logger()
 
 HEALTH_TIMEOUT_S: Final = 3.0
-_LAST_WORDS_S: Final = 2.0
-"""How long requests that were cut may clean up."""
 
 
 async def main(
@@ -118,47 +115,19 @@ async def health(app: App) -> HealthReport:
 async def _serve(
     application: Callable[..., Any], settings: HttpSettings, stop: asyncio.Event, listening: Callable[[int], None]
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            application,
-            http=GatheringProtocol,
-            ws="websockets",
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,  # nothing here asks for the address of a client
-            timeout_keep_alive=settings.keep_alive_s,
-            timeout_graceful_shutdown=settings.shutdown_grace_s,
-        )
+    config = uvicorn.Config(
+        application,
+        http=GatheringProtocol,
+        ws="websockets",
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,  # nothing here asks for the address of a client
+        timeout_keep_alive=settings.keep_alive_s,
+        timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
-    # Everything made so far stays; looking through it again and again for garbage costs a report one part in twenty.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.create_server((settings.host, settings.port), family=family, backlog=1024)
-    port: int = listener.getsockname()[1]
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
-    stopping = asyncio.create_task(stop.wait(), name="stop")
-    try:
-        log.info("api.listening", host=settings.host, port=port)
-        listening(port)
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-        server.should_exit = True
-        await serving
-        if server.server_state.tasks:
-            await asyncio.wait(server.server_state.tasks, timeout=_LAST_WORDS_S)
-        log.info("api.stopped")
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals belong to ``run``: uvicorn would raise them again, in the middle of our shutdown."""
-        yield
+    await serve_http(config, host=settings.host, port=settings.port, stop=stop, listening=listening)
 
 
 async def run(settings: ApiSettings) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import structlog
 import uvicorn
@@ -19,6 +18,7 @@ from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.events import subjects
 from libs.service import run_service, until_signalled
+from libs.serving import serve_http
 from libs.together import together
 from services.logs.intake import intake_app
 from services.logs.retention import LogRetention
@@ -61,39 +61,15 @@ async def main(
 async def _serve(
     app: Callable[..., object], settings: IntakeSettings, stop: asyncio.Event, listening: Callable[[int], None]
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_keep_alive=settings.idle_connection_s,
-            timeout_graceful_shutdown=SHUTDOWN_S,
-        )
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=settings.idle_connection_s,
+        timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    # Everything made so far stays, and what lines are made of refers to nothing: there is little to look for.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
-    listener = socket.create_server((settings.host, settings.port), backlog=1024)
-    port: int = listener.getsockname()[1]
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
-    stopping = asyncio.create_task(stop.wait(), name="stop")
-    try:
-        log.info("logs.listening", port=port)
-        listening(port)
-        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-        server.should_exit = True
-        await serving
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals belong to ``run``: uvicorn would raise them again, in the middle of our shutdown."""
-        yield
+    await serve_http(config, host=settings.host, port=settings.port, stop=stop, listening=listening)
 
 
 async def run(settings: LogsSettings) -> None:

@@ -90,7 +90,7 @@ class ApiProcess:
         with self._log_path.open("rb") as file:
             file.seek(self._skip_log, os.SEEK_SET)
             for line in file:
-                if b"api.listening" in line:
+                if b"http.listening" in line:
                     return int(json.loads(line)["port"])
         return None
 

@@ -23,9 +23,9 @@ class Service(NamedTuple):
 
 
 SERVICES = [
-    Service("api", "api.listening", {"RESOLUTE_HTTP__HOST": "127.0.0.1", "RESOLUTE_HTTP__PORT": "0"}),
+    Service("api", "http.listening", {"RESOLUTE_HTTP__HOST": "127.0.0.1", "RESOLUTE_HTTP__PORT": "0"}),
     Service("scheduler", "lease.won"),
-    Service("logs", "logs.listening", {"RESOLUTE_INTAKE__HOST": "127.0.0.1", "RESOLUTE_INTAKE__PORT": "0"}),
+    Service("logs", "http.listening", {"RESOLUTE_INTAKE__HOST": "127.0.0.1", "RESOLUTE_INTAKE__PORT": "0"}),
     Service("launcher", "launcher.started"),
 ]
 by_service = pytest.mark.parametrize("service", SERVICES, ids=[service.name for service in SERVICES])

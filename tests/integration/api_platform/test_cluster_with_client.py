@@ -56,7 +56,7 @@ def test_log_level_is_the_one_thing_to_set(det: Det) -> None:
 def test_logs_are_shown_from_the_end(det: Det) -> None:
     (line,) = det("master", "logs", "--tail", "1").out.splitlines()
     assert "[INFO]: " in line
-    assert "api.listening" in det("master", "logs").out
+    assert "http.listening" in det("master", "logs").out
 
 
 def test_agents_are_the_nodes(det: Det, running: dict[str, str]) -> None:

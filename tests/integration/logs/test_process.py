@@ -31,7 +31,7 @@ async def test_it_starts_takes_lines_and_leaves_in_good_order(
 
     def listening() -> int | None:
         events = [msgspec.json.decode(line) for line in process.log().splitlines() if line.startswith("{")]
-        return next((event["port"] for event in events if event["event"] == "logs.listening"), None)
+        return next((event["port"] for event in events if event["event"] == "http.listening"), None)
 
     with process:
         port = await eventually(listening, timeout_s=30, what="listening")
