@@ -30,8 +30,12 @@ lock:
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes client-requirements.in -o client-requirements.lock
 
 # ---- using ----------------------------------------------------------------------------------------------------------
+# A cluster has to be asked for by name: whoever happens to have KUBECONFIG set wants the demo on this machine.
+AS_PODS = $(if $(filter command line,$(origin KUBECONFIG)),\
+	--kubeconfig $(KUBECONFIG) --shipper builtin $(if $(IMAGE),--image $(IMAGE)))
+
 demo: setup
-	@$(BIN)/python -m deploy.local.demo $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG))
+	@$(BIN)/python -m deploy.local.demo $(AS_PODS)
 
 up: setup
 	@$(BIN)/resolute up --python $(CURDIR)/$(CLIENT)/bin/python
