@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from deploy.local.layout import Layout
+from deploy.local.kubernetes import KubernetesOptions
+from deploy.local.layout import Layout, Options
 from services.launcher.backends.process.records import AllocationFiles, Assignment, StateFiles, Stop, holder
 from services.launcher.backends.process.trees import kill_pod, send
 
@@ -16,12 +17,27 @@ GRACE_S: Final = 5.0
 
 
 def running(layout: Layout) -> list[str]:
-    """Ids of the allocations that run, by name."""
+    """Names of the tasks that run. Raises CannotStart when they are pods of a cluster that does not answer."""
+    kubernetes = _kubernetes(layout)
+    if kubernetes is not None:
+        from deploy.local import pods  # noqa: PLC0415  # its client takes long to import
+
+        return pods.running(layout, kubernetes)
     return [assignment.order.allocation for _, assignment in _live(layout)]
 
 
 def end(layout: Layout) -> list[str]:
-    """Ask every task to end, kill what is left, and the processes that served them. Returns who was running."""
+    """Ask every task to end, kill what is left, and the processes that served them. Returns who was running.
+
+    Raises CannotStart as ``running`` does.
+    """
+    kubernetes = _kubernetes(layout)
+    if kubernetes is not None:
+        from deploy.local import pods  # noqa: PLC0415
+
+        ended = pods.running(layout, kubernetes)
+        pods.end(layout, kubernetes)
+        return ended
     live = _live(layout)
     for files, _ in live:
         files.write(Stop(deadline=time.time() + GRACE_S, ordered=True))
@@ -36,6 +52,11 @@ def end(layout: Layout) -> list[str]:
     for pid in _serving(layout.launcher):
         send(pid, signal.SIGKILL)
     return [assignment.order.allocation for _, assignment in live]
+
+
+def _kubernetes(layout: Layout) -> KubernetesOptions | None:
+    options = Options.load(layout)
+    return options.kubernetes if options else None
 
 
 def _live(layout: Layout) -> list[tuple[AllocationFiles, Assignment]]:

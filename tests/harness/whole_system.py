@@ -121,9 +121,9 @@ def state_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def running_system(*, slots: int) -> Iterator[WholeSystem]:
-    """A system that is ready, with ``slots`` slots whatever the machine has: most tasks of tests sleep."""
+def running_system(**changes: Any) -> Iterator[WholeSystem]:
+    """A system that is ready; ``changes`` are options of ``resolute up``, such as ``slots=8``."""
     with state_folder() as state:
         layout = Layout(state)
-        options = system.start(layout, arguments(slots=slots))
+        options = system.start(layout, arguments(**changes))
         yield WholeSystem(layout, options, state.parent / "homes")
