@@ -165,7 +165,7 @@ ABSENT = [
     ("GET", "/checkpoints/11111111-1111-4111-8111-111111111111", "not found"),
     ("GET", "/workspaces/999999", "workspace '999999' not found"),
     ("GET", "/projects/999999", "project '999999' not found"),
-    ("GET", "/allocations/1.none.1/signals/preemption", "allocation '1.none.1' not found"),
+    ("POST", "/allocations/1.none.1/signals/ack_preemption", "allocation '1.none.1' not found"),
 ]
 
 

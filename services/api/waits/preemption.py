@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from libs.db.engine import Database
 from libs.db.tables.tasks import allocations
-from libs.errors import FailedPrecondition, NotFound
+from libs.errors import FailedPrecondition
 from libs.states.allocation import AllocationState
 from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
 
@@ -20,7 +20,8 @@ LONGEST_S: Final = 3600.0
 async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s: float) -> bool:
     """Whether the allocation is asked to leave: waits up to ``timeout_s`` for that; 0 only looks.
 
-    An allocation that has ended has to leave. Raises NotFound, and FailedPrecondition for one that cannot be preempted.
+    An allocation that has ended has to leave; one that is unknown is asked nothing, and need not wait to hear so.
+    Raises FailedPrecondition for one that cannot be preempted.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + min(timeout_s, LONGEST_S)
@@ -29,18 +30,21 @@ async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s:
             news.clear()
             leave = await _look(db, allocation_id)
             left_s = deadline_s - loop.time()
+            if leave is None:
+                return False
             if leave or left_s <= 0:
                 return leave
             await news_or_timeout(news, min(left_s, LOOK_AGAIN_S))
 
 
-async def _look(db: Database, allocation_id: str) -> bool:
+async def _look(db: Database, allocation_id: str) -> bool | None:
+    """None for an allocation that is unknown."""
     columns = allocations.c
     query = select(columns.preemptible, columns.preempted_at, columns.state)
     async with db.read() as connection:
         row = (await connection.execute(query.where(columns.allocation_id == allocation_id))).one_or_none()
     if row is None:
-        raise NotFound("allocation", allocation_id)
+        return None
     if row.state == AllocationState.TERMINATED:
         return True
     if not row.preemptible:
