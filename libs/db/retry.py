@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -12,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
 
-TRIES: Final = 4
-_WAIT_S: Final = 0.05
+TRIES: Final = 5
+_WAIT_S: Final = (0.01, 0.05)
+"""Shortest and longest, times the number of the try; by chance, so that rivals do not meet again."""
 _LOST_RACE: Final = frozenset({"40001", "40P01"})
 """serialization_failure and deadlock_detected (PostgreSQL manual, appendix A)."""
 
@@ -34,7 +36,7 @@ async def in_transaction(db: Database, work: Callable[[AsyncConnection], Awaitab
             if not lost_race(error):
                 raise
             log.info("transaction.retried", attempt=attempt, sqlstate=_sqlstate(error))
-        await asyncio.sleep(_WAIT_S * attempt)
+        await asyncio.sleep(random.uniform(*_WAIT_S) * attempt)  # noqa: S311  # jitter, not a secret
     async with db.transaction() as connection:
         return await work(connection)
 

@@ -25,7 +25,6 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from libs.db.tables.metadata import metadata, moment
 
-DEFAULT_PARTITION: Final = "task_logs_default"
 DAY_PARTITION: Final = "task_logs_d"
 """Prefix of the partitions; a day follows: ``task_logs_d20260131``."""
 SHARD_LOCK: Final = 0x5E501075

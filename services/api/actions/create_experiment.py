@@ -25,10 +25,10 @@ from libs.db.tables.tasks import jobs
 from libs.errors import InvalidRequest, NotFound, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid
+from libs.ssh_keys import KeyPair, new_key_pair
 from services.api.actions.experiment_place import Place, choose_place, lock_place
 from services.api.actions.forking import Parent, load_parent
 from services.api.actions.resource_request import check_resources
-from services.api.actions.ssh_keys import KeyPair, new_key_pair
 from services.api.actions.warm_start import pin_warm_start
 from services.api.app import App
 from services.api.contexts.pack import pack_context

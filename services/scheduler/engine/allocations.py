@@ -16,6 +16,7 @@ from sqlalchemy import select, text
 from libs.bus import Message
 from libs.clock import Clock
 from libs.db.engine import Connection, Database
+from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations, tasks
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
@@ -24,7 +25,6 @@ from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
 from services.scheduler.engine.sessions import revoke_ended, revoke_of_job
-from services.scheduler.engine.transactions import in_transaction
 from services.scheduler.engine.whereabouts import is_on
 
 log = structlog.get_logger()

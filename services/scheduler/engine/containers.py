@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from libs.db.engine import Connection, Database
 from libs.db.outbox import announce
+from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspaces
@@ -22,7 +23,6 @@ from libs.states.experiment import DELETABLE, ExperimentState, Trigger, step
 from services.scheduler.engine.allocations import AllocationEngine
 from services.scheduler.engine.rows import ExperimentRow, Locked, lock_one
 from services.scheduler.engine.run import experiment_changed
-from services.scheduler.engine.transactions import in_transaction
 
 log = structlog.get_logger()
 

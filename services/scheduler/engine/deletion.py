@@ -17,6 +17,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database, is_connection_failure
 from libs.db.outbox import announce
+from libs.db.retry import in_transaction
 from libs.db.tables.checkpoints import checkpoints, trial_sources
 from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import log_streams
@@ -28,7 +29,6 @@ from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of
 from services.scheduler.engine.run import Run, experiment_changed, lock_run
-from services.scheduler.engine.transactions import in_transaction
 from services.scheduler.engine.trial_exits import STREAMS_PER_POD
 
 log = structlog.get_logger()

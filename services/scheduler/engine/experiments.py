@@ -15,7 +15,9 @@ from msgspec import Struct
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database
+from libs.db.retry import in_transaction
 from libs.searchers.actions import Create, Shutdown, Stop
+from libs.ssh_keys import new_key_pair
 from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, step
 from libs.states.trial import TrialState
 from services.scheduler.engine import inbox
@@ -25,8 +27,6 @@ from services.scheduler.engine.gc import carry_out_requests
 from services.scheduler.engine.run import Run, lock_run
 from services.scheduler.engine.search import Search, SearchFailedError
 from services.scheduler.engine.sessions import revoke_ended
-from services.scheduler.engine.ssh_keys import generate_keys
-from services.scheduler.engine.transactions import in_transaction
 from services.scheduler.engine.trial_creation import create_trials
 from services.scheduler.engine.trial_exits import settle_exits
 from services.scheduler.engine.trial_moves import end_stopped, follow_experiment, move_allocations, stop_by_searcher
@@ -126,7 +126,7 @@ async def _open_search(run: Run) -> Search | None:
     if run.state in STOPPING:
         return None
     if not run.experiment.ssh_private_key:
-        run.experiment.ssh_private_key, run.experiment.ssh_public_key = generate_keys(run.cluster.security.ssh)
+        run.experiment.ssh_private_key, run.experiment.ssh_public_key = new_key_pair(run.cluster.security.ssh)
     search = await inbox.open_search(run)
     await inbox.hear(run, search)
     return search

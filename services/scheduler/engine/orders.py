@@ -18,6 +18,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database
 from libs.db.outbox import enqueue, message
+from libs.db.retry import in_transaction
 from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
 from libs.errors import ResoluteError
@@ -29,7 +30,6 @@ from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
 from services.scheduler.engine.sessions import Holder, mint, revoke_ended
 from services.scheduler.engine.task_specs import TaskMaterial
-from services.scheduler.engine.transactions import in_transaction
 
 log = structlog.get_logger()
 

@@ -19,6 +19,7 @@ from sqlalchemy import select, text, update
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Connection, Database
+from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
@@ -32,7 +33,6 @@ from services.scheduler.engine.ports import lock_registry
 from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
 from services.scheduler.engine.sessions import revoke_ended
 from services.scheduler.engine.task_specs import TaskMaterial
-from services.scheduler.engine.transactions import in_transaction
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.settings import QueueSettings

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SshConfig
 from libs.errors import InvalidRequest
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.ssh_keys import new_key_pair
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TrialState
 from services.api.actions.bulk import DEFAULT_STATES
 from services.api.actions.edit_experiment import changed_resources, changed_storage
 from services.api.actions.resource_request import check_resources
-from services.api.actions.ssh_keys import new_key_pair
 from services.api.http.routing import shape_of
 from services.api.queries.job_summary import NO_LINE, QueuedJob, summarise
 from services.api.queries.original_config import mask_original_config
