@@ -39,6 +39,9 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, tag_field="type", tag="poo
     max_slots_per_pod: int = 0
     max_aux_containers_per_node: int = 100
     quota_slots: int | None = None
+    """What the quota of the pool's namespace leaves to this installation."""
+    quota_slots_of: dict[str, int] = {}
+    """The same for namespaces of workspaces; those without a limit, or that hold nothing yet, are absent."""
     seen_at: str = ""
 
     @property

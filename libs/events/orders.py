@@ -125,3 +125,6 @@ class Order(Struct, frozen=True, kw_only=True, tag_field="type", tag="order"):
     grace_s: float = 15.0
     """With ``stop``: seconds between SIGTERM and SIGKILL."""
     reason: str = ""
+    namespace: str = ""
+    """Where the workspace of the task is bound to; empty is the namespace of the pool. Stays the same for all orders of
+    an allocation."""

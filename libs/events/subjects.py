@@ -83,3 +83,13 @@ def log_stored(task: str) -> str:
 
 def rpc(service: str, verb: str) -> str:
     return f"resolute.rpc.{service}.{verb}"
+
+
+def launcher_rpc(pool: str, verb: str) -> str:
+    """Subject of a question to the launcher of a pool (``libs/events/places.py``)."""
+    return rpc("launcher", f"{token(pool)}.{verb}")
+
+
+def launcher_rpcs(pool: str) -> str:
+    """Filter for everything that the launcher of a pool can be asked."""
+    return launcher_rpc(pool, "*")

@@ -119,6 +119,10 @@ class Place:
     def pids(self, allocation: str, rank: int = 0) -> list[int]:
         return pids_of_pod(str(self.run_dir(allocation, rank)))
 
+    def running(self, allocation: str, program: str, rank: int = 0) -> list[int]:
+        """Processes of a pod that have become ``program``; a child that was only forked yet is none of them."""
+        return [pid for pid in self.pids(allocation, rank) if _program(pid) == program]
+
     def supervisor(self, allocation: str) -> int:
         return int((self.directory(allocation) / "supervisor.lock").read_text())
 
@@ -155,6 +159,13 @@ async def open_place(
                 _kill(path)
             for path in sorted((place.state_dir / "allocations").glob("*/supervisor.lock")):
                 _kill(path)
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _kill(lock: Path) -> None:

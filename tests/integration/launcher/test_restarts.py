@@ -44,11 +44,11 @@ async def test_task_runs_on_while_the_launcher_is_killed_and_its_exit_code_is_fo
 async def test_restarted_launcher_goes_on_with_the_same_task(place: Place) -> None:
     await place.run(A, command("sleep 300"))
     before = await place.until_running(A)
-    pids = place.pids(A)
+    [pid] = await eventually(lambda: place.running(A, "sleep"), timeout_s=10)
     place.launcher.restart()
     again = await place.until(A, lambda seen: seen.revision > before.revision)
     assert again.pods == before.pods
-    assert set(pids) <= set(place.pids(A))
+    assert place.running(A, "sleep") == [pid]
     await place.stop(A, grace_s=5)
     ended = await place.until_ended(A)
     assert (ended.stopped, ended.pods[0].exit_code) == (True, 143)
