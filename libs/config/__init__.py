@@ -8,7 +8,8 @@ the modules of those names, written with the words of shape.py.
 Source: spec/experiments.md 1 and 2.1.
 """
 
-from libs.config.build import build_config, submitted_config
+from libs.config.build import build_config, parse_template
+from libs.config.checks import check_failed, check_task_pod_spec, failed_pod_checks
 from libs.config.complete import check_complete, check_entrypoint
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config, parse_experiment_config
@@ -38,9 +39,12 @@ __all__ = [
     "check_constraints",
     "check_current_searcher",
     "check_entrypoint",
+    "check_failed",
     "check_max_slots_change",
     "check_priority_change",
+    "check_task_pod_spec",
     "check_weight_change",
+    "failed_pod_checks",
     "mask_secrets",
     "merge",
     "merge_task_container_defaults",
@@ -48,9 +52,9 @@ __all__ = [
     "parse_experiment_config",
     "parse_experiment_policies",
     "parse_task_policies",
+    "parse_template",
     "parse_text",
     "random_name",
-    "submitted_config",
     "task_container_defaults_as_config",
     "three_words",
     "with_defaults",

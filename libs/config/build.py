@@ -1,4 +1,4 @@
-"""From the text a user submits to the configuration that is stored: which layers there are, and in what order.
+"""From what a user submits to the configuration that is stored: which layers there are, and in what order.
 
 Source: spec/experiments.md 1.7 (creation pipeline); the steps in between, which look at the database or the cluster,
 belong to the caller.
@@ -13,27 +13,32 @@ from typing import Any
 from libs import podspec
 from libs.config.complete import check_complete, check_entrypoint
 from libs.config.defaults import with_defaults
-from libs.config.experiment import normalise_experiment_config, parse_experiment_config
+from libs.config.experiment import normalise_experiment_config
 from libs.config.merge import merge
 from libs.config.policies import apply_invariants
+from libs.config.problems import InvalidConfig
 from libs.config.searcher import check_current_searcher
 from libs.config.shape import Object
 from libs.config.task_container_defaults import over_task_container_defaults, task_container_defaults_as_config
+from libs.errors import InvalidRequest
 
 
-def submitted_config(user_text: str, *, template: str | None = None) -> Object:
-    """What the user asked for, before the cluster adds anything (steps 2 and 3).
+def parse_template(name: str, config: Mapping[str, Any]) -> Object:
+    """A stored template as a partial configuration in normal form.
 
-    For what has to be known before the rest: workspace, project, resource pool, slots. Raises InvalidConfig.
+    Templates are stored unseen, so the mistakes in them come to light here: raises InvalidRequest, which says whose
+    they are.
     """
-    user = parse_experiment_config(user_text)
-    return merge(user, _parsed_template(template))
+    try:
+        return normalise_experiment_config(dict(config))
+    except InvalidConfig as error:
+        raise InvalidRequest(f"template '{name}': {error}") from error
 
 
 def build_config(
-    user_text: str,
+    user: Object,
     *,
-    template: str | None = None,
+    template: Object | None = None,
     pool_defaults: Mapping[str, Any] | None = None,
     workspace_storage: Mapping[str, Any] | None = None,
     master_storage: Mapping[str, Any] | None = None,
@@ -44,9 +49,10 @@ def build_config(
     name: str,
     managed: bool = True,
 ) -> Object:
-    """The complete configuration of a new experiment (steps 2, 3 and 5 to 11).
+    """The complete configuration of a new experiment (steps 3 and 5 to 11).
 
-    template           text of the named template
+    user               what the user wrote, in normal form
+    template           the named template in normal form (``parse_template``)
     pool_defaults      task_container_defaults of the pool, the cluster's merged in
     workspace_storage  checkpoint_storage of the workspace, and the cluster's below it (master_storage)
     invariants         invariant configs of the policies, lowest priority first: the workspace's, then the global one
@@ -56,7 +62,7 @@ def build_config(
     managed            whether we run it, so that there has to be something to run
     Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (policies.py).
     """
-    user, below = parse_experiment_config(user_text), _parsed_template(template)
+    below = template or {}
     asked = merge(user, below)
     if managed:
         check_entrypoint(asked)
@@ -72,10 +78,6 @@ def build_config(
     check_complete(config)
     check_current_searcher(config)
     return config
-
-
-def _parsed_template(template: str | None) -> Object:
-    return {} if template is None else parse_experiment_config(template)
 
 
 def _pod_spec(*layers: Object) -> Object:

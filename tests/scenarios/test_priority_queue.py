@@ -1,7 +1,8 @@
 """Who starts next: the tables of spec/scheduling.md 5.4 (without preemption), 5.6, 9.1 and 16 as data.
 
 A request is ``name slots[priority]`` with ``pods x slots`` for gangs; ``@node`` runs there already. Requests are in the
-order of their jobs, oldest first, unless a job is named: requests of one job share it as in ``a:job 1[50]``.
+order of their jobs, oldest first, unless a job is named: requests of one job share it as in ``a:job 1[50]``. What is
+``in ns`` counts against the quota of that namespace, everything else against that of the pool.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from services.scheduler.plan.snapshot import FittingPolicy, Held, Node, PoolSnap
 
 W = WaitReason
 START = datetime(2030, 1, 1, tzinfo=UTC)
-_REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)\[(\d+)\](?:@(\S+))?(?: not (\S+))?")
+_REQUEST = re.compile(r"(\w+)(?::(\w+))? (?:(\d+)x)?(\d+)\[(\d+)\](?:@(\S+))?(?: not (\S+))?(?: in (\w+))?")
 
 
 class Case(NamedTuple):
@@ -36,6 +37,7 @@ class Case(NamedTuple):
     fitting: FittingPolicy = "best"
     max_slots: dict[str, int] = {}
     quota: int | None = None
+    quotas: dict[str, int] = {}
     unavailable: str = ""
 
 
@@ -45,11 +47,11 @@ def snapshot(case: Case) -> PoolSnapshot:
     for age, part in enumerate(case.requests.split("; ")):
         matched = _REQUEST.fullmatch(part)
         assert matched, part
-        name, job, pods, slots, priority, nodes, blocked = matched.groups()
+        name, job, pods, slots, priority, nodes, blocked, namespace = matched.groups(default="")
         if nodes:
             each = int(slots)
             placed = tuple((node, each) for node in nodes.split(","))
-            held.append(Held(allocation=name, job=job or name, pods=placed))
+            held.append(Held(allocation=name, job=job or name, pods=placed, namespace=namespace))
             continue
         pending.append(
             Request(
@@ -60,6 +62,7 @@ def snapshot(case: Case) -> PoolSnapshot:
                 submitted_at=START if job else START + timedelta(seconds=age),
                 requested_at=START + timedelta(seconds=age),
                 blocked_nodes=frozenset(blocked.split(",")) if blocked else frozenset(),
+                namespace=namespace,
             )
         )
     return PoolSnapshot(
@@ -71,6 +74,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         pending=tuple(pending),
         max_slots_by_job=case.max_slots,
         quota_slots=case.quota,
+        quota_by_namespace=case.quotas,
         larger_priority_first=case.larger_first,
         fitting=case.fitting,
     )
@@ -181,6 +185,39 @@ CASES = [
         "t3",
         {"t2": W.POOL_QUOTA},
         quota=5,
+    ),
+    Case(
+        "a used up quota of the pool holds back what is less important",
+        {"a": 8},
+        "t1 4[42]@a; t2 4[40]; t3 1[42]",
+        "",
+        {"t2": W.POOL_QUOTA, "t3": W.BEHIND_PRIORITY},
+        quota=5,
+    ),
+    Case(
+        "the quota of a workspace concerns its namespace only, and that of the pool no workspace",
+        {"a": 8},
+        "t1 2[42]@a in team; t2 1[42] in team; t3 2[42]; t4 2[42] in free; t5 1[42]",
+        "t3 t4",
+        {"t2": W.WORKSPACE_QUOTA, "t5": W.POOL_QUOTA},
+        quota=2,
+        quotas={"team": 2},
+    ),
+    Case(
+        "who waits for the quota of a workspace holds back its own workspace",
+        {"a": 8},
+        "t1 2[42]@a in team; t2 2[40] in team; t3 1[42] in team; t4 1[42]",
+        "t4",
+        {"t2": W.WORKSPACE_QUOTA, "t3": W.BEHIND_PRIORITY},
+        quotas={"team": 3},
+    ),
+    Case(
+        "what other pools hold of a quota counts, and takes no room here",
+        {"a": 4},
+        "t1 2[42]@elsewhere in team; t2 2[42] in team; t3 4[42]",
+        "t3",
+        {"t2": W.WORKSPACE_QUOTA},
+        quotas={"team": 3},
     ),
 ]
 

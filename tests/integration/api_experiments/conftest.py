@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy import insert, select
 
 from libs.bus import BusSettings, connect_bus
+from libs.capacity import CapacityView
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Database, DatabaseSettings, connect_database
@@ -28,7 +29,6 @@ from libs.tokens import digest, new_token
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
-from services.api.capacity import CapacityView
 from services.api.http.application import build_application
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from libs.config import InvalidConfig, build_config, submitted_config
+from libs.config import InvalidConfig, build_config, parse_experiment_config, parse_template
+from libs.errors import InvalidRequest
 
 USER: dict[str, Any] = {"searcher": {"name": "single", "metric": "loss"}, "entrypoint": "model_def:MyTrial"}
 SHARED = {"type": "shared_fs", "host_path": "/tmp"}
@@ -15,7 +16,11 @@ SHARED = {"type": "shared_fs", "host_path": "/tmp"}
 
 def build(user: dict[str, Any] | None = None, **layers: Any) -> dict[str, Any]:
     options = {"master_storage": SHARED, "priority_default": 50, "seed": 7, "name": "N", **layers}
-    return build_config(json.dumps({**USER, **(user or {})}), **options)
+    return build_config(parse_experiment_config(json.dumps({**USER, **(user or {})})), **options)
+
+
+def template(**config: Any) -> dict[str, Any]:
+    return parse_template("t", config)
 
 
 def env(*variables: str) -> dict[str, Any]:
@@ -25,7 +30,7 @@ def env(*variables: str) -> dict[str, Any]:
 def test_layers_lie_in_the_documented_order() -> None:
     config = build(
         {"name": "user", **env("USER=1"), "labels": ["user"]},
-        template=json.dumps({"name": "template", "description": "template", **env("TEMPLATE=1")}),
+        template=template(name="template", description="template", **env("TEMPLATE=1")),
         pool_defaults={
             "environment_variables": ["POOL=1"],
             "image": {"cpu": "pool-image"},
@@ -97,11 +102,11 @@ def test_checkpoint_storage_comes_from_user_then_workspace_then_cluster(
 SLOTS = [({}, None, "gpu"), ({"slots_per_trial": 0}, None, "cpu"), ({}, {"slots_per_trial": 0}, "cpu")]
 
 
-@pytest.mark.parametrize(("user", "template", "kind"), SLOTS)
-def test_slots_of_user_and_template_choose_the_pod_spec(user: Any, template: Any, kind: str) -> None:
+@pytest.mark.parametrize(("user", "below", "kind"), SLOTS)
+def test_slots_of_user_and_template_choose_the_pod_spec(user: Any, below: Any, kind: str) -> None:
     config = build(
         {"resources": user},
-        template=json.dumps({"resources": template}),
+        template=template(resources=below),
         pool_defaults={f"{name}_pod_spec": {"metadata": {"labels": {"for": name}}} for name in ("cpu", "gpu")},
     )
     assert config["environment"]["pod_spec"]["metadata"]["labels"] == {"for": kind}
@@ -118,7 +123,7 @@ def test_pod_spec_nulls_and_directives_meet_every_layer_below() -> None:
                 "pod_spec": pod(tolerations=None, containers=[{"name": "side", "$patch": "delete"}], hostname="u")
             }
         },
-        template=json.dumps({"environment": {"pod_spec": pod(subdomain="t", hostname="t")}}),
+        template=template(environment={"pod_spec": pod(subdomain="t", hostname="t")}),
         pool_defaults={"gpu_pod_spec": pod(tolerations=[{"key": "p"}], containers=[{"name": "side"}, {"name": "x"}])},
     )
     assert config["environment"]["pod_spec"] == pod(containers=[{"name": "x"}], hostname="u", subdomain="t")
@@ -127,7 +132,7 @@ def test_pod_spec_nulls_and_directives_meet_every_layer_below() -> None:
 def test_arguments_of_batch_schedulers_follow_the_defaults() -> None:
     config = build(
         {"slurm": {"sbatch_args": ["user"]}},
-        template=json.dumps({"slurm": {"sbatch_args": ["template"], "gpu_type": "t"}, "pbs": {"pbsbatch_args": ["t"]}}),
+        template=template(slurm={"sbatch_args": ["template"], "gpu_type": "t"}, pbs={"pbsbatch_args": ["t"]}),
         pool_defaults={"slurm": {"sbatch_args": ["pool"]}},
     )
     assert config["slurm"] == {"sbatch_args": ["pool", "user"], "gpu_type": "t"}
@@ -138,14 +143,17 @@ def test_priority_of_the_user_stays() -> None:
     assert build({"resources": {"priority": 3}})["resources"]["priority"] == 3
 
 
-def test_submitted_config_is_user_over_template() -> None:
-    user = submitted_config('{"name": "u"}', template="{name: t, workspace: w}")
-    assert user == {"name": "u", "workspace": "w"}
+def test_a_bad_template_is_refused_by_name() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        template(bogus=1)
+    assert str(caught.value) == (
+        "template 't': invalid experiment configuration: version 0 experiment config is invalid: "
+        'config is invalid: <config>: additionalProperties "bogus" not allowed'
+    )
 
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"resources": {"slots": 1}}, {}, '<config>.resources: additionalProperties "slots" not allowed'),
-    ({}, {"template": "bogus: 1"}, 'additionalProperties "bogus" not allowed'),
     ({"entrypoint": None}, {}, "managed experiments require entrypoint"),
     ({"searcher": {"name": "custom", "metric": "m"}}, {}, "the 'custom' searcher has been removed"),
     ({}, {"invariants": [{"bogus": 1}]}, 'additionalProperties "bogus" not allowed'),

@@ -1,0 +1,46 @@
+"""Reading templates (spec/tasks-and-cli.md 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.templates import templates
+from libs.errors import NotFound
+from services.api.http.pagination import sql_page
+from services.api.wire.base import Pagination, struct_value
+from services.api.wire.ordering import OrderBy
+from services.api.wire.templates import GetTemplatesQuery, Template
+
+
+async def load_template(connection: AsyncConnection, name: str) -> Template:
+    """Raises NotFound."""
+    row = (await connection.execute(select(templates).where(templates.c.name == name))).one_or_none()
+    if row is None:
+        raise NotFound("template", name)
+    return wire_template(row)
+
+
+async def list_templates(connection: AsyncConnection, query: GetTemplatesQuery) -> tuple[list[Template], Pagination]:
+    """Those that match, by name."""
+    found = _matching(query)
+    total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
+    page = sql_page(total, offset=query.offset, limit=query.limit)
+    by_name = templates.c.name.desc() if query.order_by is OrderBy.DESC else templates.c.name
+    rows = await connection.execute(found.order_by(by_name).offset(page.start).limit(page.limit))
+    return [wire_template(row) for row in rows], page.pagination
+
+
+def wire_template(row: Any) -> Template:
+    return Template(name=row.name, config=struct_value(row.config), workspace_id=row.workspace_id)
+
+
+def _matching(query: GetTemplatesQuery) -> Select[Any]:
+    statement = select(templates)
+    if query.name:
+        statement = statement.where(templates.c.name.icontains(query.name, autoescape=True))
+    if query.workspace_ids:
+        statement = statement.where(templates.c.workspace_id.in_(query.workspace_ids))
+    return statement

@@ -1,0 +1,88 @@
+"""Templates: named configurations that experiments and other tasks start from.
+
+With basic authorization everybody may use and change every template; a template belongs to a workspace, and goes with
+it. Source: spec/tasks-and-cli.md 7; spec/platform.md 5 (rights).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from services.api.actions import templates as actions
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.templates import list_templates, load_template
+from services.api.wire.base import Empty
+from services.api.wire.templates import (
+    GetTemplatesQuery,
+    GetTemplatesResponse,
+    RenameTemplateRequest,
+    TemplateFields,
+    TemplateResponse,
+)
+
+
+async def list_(call: Call[App, GetTemplatesQuery, None]) -> GetTemplatesResponse:
+    async with call.app.db.read() as connection:
+        page, pagination = await list_templates(connection, call.query)
+    return GetTemplatesResponse(templates=page, pagination=pagination)
+
+
+async def get(call: Call[App, None, None]) -> TemplateResponse:
+    async with call.app.db.read() as connection:
+        return TemplateResponse(template=await load_template(connection, _name(call)))
+
+
+async def create(call: Call[App, None, TemplateFields]) -> TemplateResponse:
+    return TemplateResponse(template=await actions.create_template(call.app.db, _name(call), call.body))
+
+
+async def put(call: Call[App, None, TemplateFields]) -> TemplateResponse:
+    """Make it, or change of it what is given."""
+    return TemplateResponse(template=await actions.put_template(call.app.db, _name(call), call.body))
+
+
+async def patch(call: Call[App, None, dict[str, Any]]) -> TemplateResponse:
+    """The body is the new configuration, and replaces the old one whole."""
+    return TemplateResponse(template=await actions.set_template_config(call.app.db, _name(call), call.body))
+
+
+async def rename(call: Call[App, None, RenameTemplateRequest]) -> TemplateResponse:
+    renamed = await actions.rename_template(call.app.db, call.body.old_name, call.body.new_name)
+    return TemplateResponse(template=renamed)
+
+
+async def delete(call: Call[App, None, None]) -> Empty:
+    await actions.delete_template(call.app.db, _name(call))
+    return Empty()
+
+
+def _name(call: Call[App, None, Any]) -> str:
+    return call.path_str("name")
+
+
+# Clients leave the slashes of a name as they are, so the name is the rest of the path.
+_ONE: Final = "/api/v1/templates/{name:path}"
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/templates",
+        handler=list_,
+        query=GetTemplatesQuery,
+        response=GetTemplatesResponse,
+    ),
+    Route(method="GET", path=_ONE, handler=get, response=TemplateResponse),
+    Route(method="POST", path=_ONE, handler=create, body=TemplateFields, response=TemplateResponse),
+    Route(method="PUT", path=_ONE, handler=put, body=TemplateFields, response=TemplateResponse),
+    Route(method="PATCH", path=_ONE, handler=patch, body=dict[str, Any], response=TemplateResponse),
+    Route(method="DELETE", path=_ONE, handler=delete, response=Empty),
+    Route(
+        method="PATCH",
+        path="/api/v1/template/rename",
+        handler=rename,
+        body=RenameTemplateRequest,
+        response=TemplateResponse,
+    ),
+)
