@@ -22,6 +22,16 @@ from tests.harness.looking import Looking
 from tests.harness.streams import wipe
 from tests.harness.whole_system import WholeSystem, running_system
 
+NEEDS_CLUSTER = (
+    "needs a cluster: `kind create cluster --kubeconfig /tmp/kc`, then `make test-cluster KUBECONFIG=/tmp/kc`; or "
+    "`make test-cluster KUBECONFIG=$(../shared/kube/cluster up --nodes 8)`"
+)
+NEEDS_KUBELET = (
+    "needs nodes that run containers, and an image that they have, with determined==0.38.1 and numpy: "
+    "`../shared/kube/cluster images`, then `make test-kubelet KUBECONFIG=$(../shared/kube/cluster up --kubelet) "
+    "RESOLUTE_TEST_IMAGE=local/det-env:1`"
+)
+
 
 @pytest.fixture(scope="session")
 def server_directory() -> Iterator[Path]:
@@ -148,8 +158,20 @@ def clock() -> FakeClock:
 
 @pytest.fixture(scope="session")
 def kubeconfig() -> Path:
-    """The cluster to test against; skips without one."""
-    path = os.environ.get("KUBECONFIG")
-    if not path:
-        pytest.skip("needs a cluster: `kind create cluster --kubeconfig /tmp/kc && export KUBECONFIG=/tmp/kc`")
-    return Path(path)
+    """The cluster to test against."""
+    return Path(os.environ["KUBECONFIG"])
+
+
+@pytest.fixture(scope="session")
+def task_image() -> str:
+    """An image that the nodes of the cluster have, with Python, ``determined`` and numpy."""
+    return os.environ["RESOLUTE_TEST_IMAGE"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a cluster, saying how to get one, before any fixture starts a server for it."""
+    if item.get_closest_marker("cluster") and not os.environ.get("KUBECONFIG"):
+        pytest.skip(NEEDS_CLUSTER)
+    if item.get_closest_marker("kubelet") and not os.environ.get("RESOLUTE_TEST_IMAGE"):
+        pytest.skip(NEEDS_KUBELET)

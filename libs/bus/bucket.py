@@ -24,9 +24,9 @@ from libs.bus.consumer import RESTART_PAUSE_S, patiently
 from libs.bus.headers import SEQUENCE, STATUS, TTL, deletion_headers, is_deletion
 from libs.bus.publish import Outbound, publish
 from libs.bus.pull import PullLostError, PullSession
-from libs.bus.streams import DELETIONS_KEPT_S, bucket_stream, knows_ttl
+from libs.bus.streams import DELETIONS_KEPT_S, knows_ttl
 from libs.errors import Unavailable
-from libs.events.subjects import kv_subject
+from libs.events.subjects import bucket_stream, kv_subject
 from libs.ids import new_uuid
 
 log = structlog.get_logger()

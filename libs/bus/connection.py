@@ -7,6 +7,7 @@ one place where that is announced.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -95,9 +96,9 @@ class Connection:
             async with asyncio.timeout(settings.connect_timeout_s):
                 await apart(self._connect())
         except TimeoutError as error:
-            raise Unavailable(f"the bus does not answer at {settings.url}") from error
+            raise Unavailable(f"the bus does not answer at {_without_password(settings.url)}") from error
         self._connected.set()
-        log.info("bus.connected", url=settings.url)
+        log.info("bus.connected", url=_without_password(settings.url))
 
     async def _connect(self) -> None:
         settings = self.settings
@@ -176,6 +177,10 @@ async def apart(call: Coroutine[Any, Any, _T]) -> _T:
 
 def _forget(listeners: dict[int, Callable[[], None]], ident: int) -> None:
     listeners.pop(ident, None)
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//[^/@,]*@", "//", url)
 
 
 def _credentials(settings: BusSettings) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
 def _bucket(name: str, settings: BusSettings) -> StreamConfig:
     """A KV bucket with one value per key, as NATS ADR-8 lays it out."""
     return StreamConfig(
-        name=bucket_stream(name),
+        name=subjects.bucket_stream(name),
         subjects=[subjects.kv_subject(name, ">")],
         retention=RetentionPolicy.LIMITS,
         storage=StorageType.FILE,
@@ -72,11 +72,6 @@ def _bucket(name: str, settings: BusSettings) -> StreamConfig:
         allow_direct=True,
         deny_delete=True,
     )
-
-
-def bucket_stream(bucket: str) -> str:
-    """Stream behind a KV bucket."""
-    return f"KV_{bucket}"
 
 
 async def ensure_streams(connection: Connection) -> None:

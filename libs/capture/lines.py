@@ -21,6 +21,7 @@ from msgspec import Struct
 
 Stream = Literal["stdout", "stderr"]
 STREAMS: Final[tuple[Stream, Stream]] = ("stdout", "stderr")
+STREAMS_PER_POD: Final = len(STREAMS)
 
 MAX_PAYLOAD_BYTES: Final = 8191
 

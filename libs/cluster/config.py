@@ -6,18 +6,35 @@ that service's settings instead.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import yaml
 from msgspec import Meta, Struct, field
 
-from libs.config import InvalidConfig, merge_task_container_defaults, task_container_defaults_as_config
+from libs.config import (
+    InvalidConfig,
+    check_failed,
+    failed_pod_checks,
+    merge_task_container_defaults,
+    task_container_defaults_as_config,
+)
+from libs.config.checks import FailedCheck
+from libs.config.environment import pod_spec
+from libs.config.problems import listing
 from libs.errors import InvalidRequest
+from libs.podspec import InvalidPodPatch, merge_pod
 
 SlotType = Literal["cpu", "cuda", "rocm"]
 Priority = Annotated[int, Meta(ge=1, le=99)]
+
+POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
+"""Keys of task_container_defaults."""
+MIN_GATEWAY_PORT: Final = 1025
+MAX_PORT: Final = 65535
+_LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,6 +114,18 @@ class SlotRequests(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cpu: float = 0.0
 
 
+class TaskGatewayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Gateway (gateway.networking.k8s.io/v1) through which tasks are reached where their pods cannot be."""
+
+    gateway_name: str = ""
+    gateway_namespace: str = ""
+    gateway_ip: str = ""
+    """Where the Gateway is reached; may be the name of a host."""
+    gateway_port_range_start: int = 32768
+    gateway_port_range_end: int = 65535
+    """Of listeners for tasks; both ends may be used."""
+
+
 class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["kubernetes", "process"] = "process"
     cluster_name: str = "default"
@@ -107,6 +136,7 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None
     slot_type: Literal["cpu", "cuda", "rocm", "gpu"] = "cpu"
     slot_resource_requests: SlotRequests = SlotRequests()
+    internal_task_gateway: TaskGatewayConfig | None = None
     metadata: dict[str, str] = field(default_factory=dict)
 
 
@@ -214,20 +244,78 @@ def _check(config: ClusterConfig) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequest(f"resource pool has a duplicate name: {name}")
-    _check_defaults(config.task_container_defaults, "task_container_defaults")
-    for index, pool in enumerate(config.resource_pools):
-        if pool.task_container_defaults is not None:
-            _check_defaults(pool.task_container_defaults, f"resource_pools[{index}].task_container_defaults")
+    defaults = _all_defaults(config)
+    if failures := [failure for key, each in defaults.items() for failure in _failed_pod_checks(each, key)]:
+        raise InvalidRequest(check_failed(failures))
+    for key, each in defaults.items():
+        _check_defaults(each, key)
     manager = config.resource_manager
     for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
         if (name := getattr(manager, key)) not in names:
             raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")
+    if manager.internal_task_gateway is not None:
+        _check_gateway(manager.internal_task_gateway)
+
+
+def _check_gateway(gateway: TaskGatewayConfig) -> None:
+    """Source: spec/kubernetes.md 4."""
+    found = []
+    for key in ("gateway_name", "gateway_namespace"):
+        if not _LABEL_LIKE.fullmatch(value := getattr(gateway, key)):
+            found.append(
+                f"invalid {key}: {value!r} is not 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at "
+                "both ends"
+            )
+    if not gateway.gateway_ip.strip():
+        found.append("invalid gateway_ip: it is empty")
+    for key in ("gateway_port_range_start", "gateway_port_range_end"):
+        if not MIN_GATEWAY_PORT <= (port := getattr(gateway, key)) <= MAX_PORT:
+            found.append(f"invalid {key}: {port} is not within {MIN_GATEWAY_PORT} to {MAX_PORT}")
+    if gateway.gateway_port_range_start >= gateway.gateway_port_range_end:
+        # Equal ends are refused too, whatever the words say.
+        found.append("gateway_port_range_start must be less than or equal to gateway_port_range_end")
+    if found:
+        raise InvalidRequest(f"resource_manager.internal_task_gateway: {'; '.join(found)}")
+
+
+def _all_defaults(config: ClusterConfig) -> dict[str, TaskContainerDefaults | PoolTaskContainerDefaults]:
+    """Those of the cluster and of its pools, by the place where they are written."""
+    of_pools = {
+        f"resource_pools[{index}].task_container_defaults": pool.task_container_defaults
+        for index, pool in enumerate(config.resource_pools)
+        if pool.task_container_defaults is not None
+    }
+    return {"task_container_defaults": config.task_container_defaults, **of_pools}
+
+
+def _failed_pod_checks(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> list[FailedCheck]:
+    pods = {kind: getattr(defaults, kind) for kind in POD_SPECS}
+    return [
+        failure
+        for kind, pod in pods.items()
+        if pod is not None
+        for failure in failed_pod_checks(pod, f"root.{key}.{kind}")
+    ]
 
 
 def _check_defaults(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> None:
     """What makes no sense here would make every experiment fail later."""
+    for kind in POD_SPECS:
+        if (pod := getattr(defaults, kind)) is not None:
+            _check_pod_spec(pod, f"{key}.{kind}")
     try:
         for gpu in (False, True):
             task_container_defaults_as_config(msgspec.to_builtins(defaults), gpu=gpu)
     except InvalidConfig as error:
+        raise InvalidRequest(f"{key}: {error}") from error
+
+
+def _check_pod_spec(pod: dict[str, Any], key: str) -> None:
+    """Whether something can be merged over it."""
+    if problems := pod_spec(pod, key).problems:
+        raise InvalidRequest(listing(problems))
+    try:
+        clean = merge_pod(None, pod)
+        merge_pod(clean, clean)  # looks at the merge keys of all lists
+    except InvalidPodPatch as error:
         raise InvalidRequest(f"{key}: {error}") from error

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.outbox import enqueue, log_message
 from libs.db.tables.tasks import task_line_seq
-from libs.events.logs import LogBatch, LogLine
-from libs.loglines.batches import service_stream
+from libs.loglines.service_lines import service_batch, service_line
 
 
 async def add_task_line(
@@ -21,16 +20,15 @@ async def add_task_line(
     The caller holds the lock of the allocation's row: that is what makes the numbers of one stream grow in the order
     in which they are published, so that the writer may drop what it has seen.
     """
-    number = (await connection.execute(select(task_line_seq.next_value()))).scalar_one()
-    line = LogLine(
-        seq=number,
-        timestamp_ns=int(now.timestamp() * 1_000_000) * 1_000,
-        log=f"{text}\n".encode(),
-        level=level,
-        stdtype="stdout",
-        source="master",
-    )
-    batch = LogBatch(
-        task=task, stream=service_stream(allocation), allocation=allocation, lines=(line,), contiguous=False
-    )
-    await enqueue(connection, log_message(batch))
+    (number,) = await line_numbers(connection, 1)
+    line = service_line(text, seq=number, at=now, level=level)
+    await enqueue(connection, log_message(service_batch([line], task=task, allocation=allocation)))
+
+
+async def line_numbers(connection: AsyncConnection, count: int) -> list[int]:
+    """As many new numbers for lines, ascending."""
+    if not count:
+        return []
+    series = func.generate_series(1, count).table_valued("n")
+    numbers = (await connection.execute(select(task_line_seq.next_value()).select_from(series))).scalars()
+    return sorted(numbers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args, get_type_hints
 
@@ -45,13 +46,13 @@ def channels() -> dict[str, Channel]:
     """Every channel of the bus by name."""
     token = {"description": "The id, with every dot as `_` and other special characters as `=XX` (hexadecimal UTF-8)."}
     found = {_entity(event): _changes(event, token) for event in get_args(PublicEvent)}
-    found["allocationObserved"] = Channel(
-        address=subjects.event("allocation", _ID, "observed").replace(_ID, "{id}"),
-        description=f"What a launcher sees of an allocation. In the stream {subjects.EVENTS_STREAM}.",
-        message=AllocationObserved,
-        parameters={"id": token},
-    )
     pool, allocation = "POOL", "ALLOCATION"
+    found["allocationObserved"] = Channel(
+        address=subjects.observed(pool, _ID).replace(_ID, "{id}").replace(pool, "{pool}"),
+        description=f"What the launcher of a pool sees of an allocation. In the stream {subjects.EVENTS_STREAM}.",
+        message=AllocationObserved,
+        parameters={"id": token, "pool": token},
+    )
     order_key = subjects.order_key(pool, allocation).replace(pool, "{pool}").replace(allocation, "{allocation}")
     found["orders"] = Channel(
         address=subjects.kv_subject(subjects.ORDERS_BUCKET, order_key),
@@ -66,8 +67,17 @@ def channels() -> dict[str, Channel]:
         parameters={"pool": token},
     )
     shard = {"description": "Shard of the task.", "enum": [str(number) for number in range(subjects.LOG_SHARDS)]}
+    logs = subjects.logs_of_launcher(pool, _ID).replace(f".{subjects.log_shard(_ID)}.", ".{shard}.")
+    logs = logs.replace(_ID, "{task}").replace(pool, "{pool}")
+    found["launcherLogs"] = Channel(
+        address=logs,
+        description=f"What the launcher of a pool says in the log of a task, in {subjects.LOGS_STREAM} as well.",
+        message=LogBatch,
+        content_type=MSGPACK,
+        parameters={"shard": shard, "task": token, "pool": token},
+    )
     found["logs"] = Channel(
-        address=subjects.logs_of_shard(0).replace("0", "{shard}").replace("*", "{task}"),
+        address=logs.removesuffix(".{pool}"),
         description=f"Log lines on their way to storage: the work queue {subjects.LOGS_STREAM}, for its writer only.",
         message=LogBatch,
         content_type=MSGPACK,
@@ -131,7 +141,7 @@ def _channel(channel: Channel) -> dict[str, Any]:
     return {
         "address": channel.address,
         "description": channel.description,
-        "parameters": {parameter: dict(about) for parameter, about in channel.parameters.items()},
+        "parameters": {parameter: deepcopy(dict(about)) for parameter, about in channel.parameters.items()},
         "messages": {name: {"$ref": f"#/components/messages/{name}"}},
     }
 

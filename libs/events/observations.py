@@ -10,14 +10,30 @@ PodState = Literal["ASSIGNED", "PULLING", "STARTING", "RUNNING", "TERMINATED"]
 FailureKind = Literal["", "FAILED", "ABORTED", "NODE_LOST", "DELETED", "LAUNCH_ERROR", "IMAGE_PULL"]
 
 
+class Address(Struct, frozen=True, kw_only=True):
+    """Where a port of a task is reached by those who cannot reach its pod."""
+
+    container_ip: str
+    """The same as ``host_ip``, as in the reference."""
+    container_port: int
+    """What the task listens on."""
+    host_ip: str
+    """Or the name of a host."""
+    host_port: int
+
+
 class PodSeen(Struct, frozen=True, kw_only=True):
     name: str
     """Identity of the pod; shown as the container id of its log lines."""
     state: PodState
     node: str = ""
     addresses: tuple[str, ...] = ()
+    proxied: tuple[Address, ...] = ()
+    """Of the ports that are proxied, as ``TaskSpec.proxy_ports`` has them, where a gateway stands before the pod."""
     devices: tuple[str, ...] = ()
     """Ids of the slots it holds on its node."""
+    has_to_leave: bool = False
+    """Somebody in the cluster, as a scheduler that preempts, has asked for its place."""
     exit_code: int | None = None
     failure: FailureKind = ""
     """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code, ABORTED never started."""

@@ -1,4 +1,5 @@
-"""What the api asks of a launcher: namespaces, their quotas, and marks on nodes, which only launchers may touch.
+"""What the api, and the scheduler when a workspace is deleted, ask of a launcher: namespaces, their quotas, and marks on
+nodes, which only launchers may touch.
 
 Request and reply on ``launcher_rpc(pool, verb)``, never needed for correctness: what was asked can be asked again. A
 launcher that refuses answers with an error of ``libs/errors.py``; a pool without a cluster with FailedPrecondition.
@@ -19,7 +20,8 @@ DELETE_NAMESPACE: Final = "delete-namespace"
 GET_QUOTA: Final = "get-quota"
 """``NamespaceAsked`` -> ``Quota``."""
 SET_QUOTA: Final = "set-quota"
-"""``QuotaAsked`` -> ``Done``; FailedPrecondition for a namespace that is not ours, or that another quota limits more."""
+"""``QuotaAsked`` -> ``Done``; FailedPrecondition for a namespace that is not ours, or that another quota limits
+more."""
 MARK_NODE: Final = "mark-node"
 """``NodeMarkAsked`` -> ``Done``; NotFound, or PermissionDenied when the launcher may not change nodes."""
 

@@ -14,6 +14,8 @@ EVENT_PREFIX: Final = "resolute.v1"
 ALL_EVENTS: Final = f"{EVENT_PREFIX}.>"
 ALL_LOGS: Final = "logs.>"
 ALL_LOGS_STORED: Final = "resolute.logs.*.stored"
+OBSERVER: Final = "scheduler-observations"
+"""Durable consumer of the stream ``EVENTS``: observations wait in it for the next active scheduler."""
 LOG_SHARDS: Final = 8
 """Number of log shards. All lines of a task share a shard, so one writer at a time stores them, in order."""
 
@@ -44,6 +46,19 @@ def events_of(entity: str, ident: object | None = None, what: str = "*") -> str:
     return f"{EVENT_PREFIX}.{entity}.{'*' if ident is None else token(ident)}.{what}"
 
 
+def observed(pool: str, allocation: str) -> str:
+    """Subject of what the launcher of a pool sees of an allocation: ``resolute.v1.allocation.<id>.observed.<pool>``.
+
+    The pool is part of it because credentials are limited by subjects: no launcher can speak for another pool.
+    """
+    return f"{event('allocation', allocation, 'observed')}.{token(pool)}"
+
+
+def observed_by(pool: str | None = None) -> str:
+    """Filter for what the launcher of one pool sees, or that of any when ``pool`` is None."""
+    return f"{events_of('allocation', what='observed')}.{'*' if pool is None else token(pool)}"
+
+
 def order_key(pool: str, allocation: str) -> str:
     """Key of an order in the bucket ``ORDERS``: ``<pool>.<allocation>``."""
     return f"{token(pool)}.{token(allocation)}"
@@ -63,6 +78,11 @@ def kv_subject(bucket: str, key: str) -> str:
     return f"$KV.{bucket}.{key}"
 
 
+def bucket_stream(bucket: str) -> str:
+    """Stream behind a KV bucket (NATS ADR-8)."""
+    return f"KV_{bucket}"
+
+
 def log_shard(task: str) -> int:
     return zlib.crc32(task.encode()) % LOG_SHARDS
 
@@ -72,8 +92,22 @@ def logs(task: str) -> str:
     return f"logs.{log_shard(task)}.{token(task)}"
 
 
+def logs_of_launcher(pool: str, task: str) -> str:
+    """Subject of a batch in which the launcher of a pool speaks: ``logs.<shard>.<task>.<pool>``.
+
+    Whoever stores it looks whether the task is in the pool.
+    """
+    return f"{logs(task)}.{token(pool)}"
+
+
+def logs_by_launcher(pool: str) -> str:
+    """Filter for all batches in which the launcher of a pool speaks."""
+    return f"logs.*.*.{token(pool)}"
+
+
 def logs_of_shard(shard: int) -> str:
-    return f"logs.{shard}.*"
+    """Filter for all batches of a shard, whoever speaks."""
+    return f"logs.{shard}.>"
 
 
 def log_stored(task: str) -> str:

@@ -25,6 +25,11 @@ def service_stream(allocation: str) -> str:
     return SERVICE_STREAM + allocation
 
 
+def launcher_stream(allocation: str) -> str:
+    """Key of the stream in which the launcher speaks about an allocation; its numbers have gaps."""
+    return f"k8s/{allocation}"
+
+
 def client_stream(replica: str, task: str) -> str:
     """Key of the stream of what clients post about a task through one replica of the api, ``replica`` unique to a run.
 

@@ -72,12 +72,14 @@ def _environment(config: Mapping[str, Any], defaults: TaskContainerDefaults) -> 
     experiment = config["environment"]
     images = image(defaults.image, "image").value if defaults.image is not None else {}
     registry_auth = {key: value for key, value in (defaults.registry_auth or {}).items() if value is not None}
+    special = defaults.checkpoint_gc_pod_spec
     return Environment(
         image=images.get("cpu") or CPU_IMAGE,
         variables=tuple(experiment["environment_variables"]["cpu"]),
         force_pull_image=defaults.force_pull_image,
         registry_auth=registry_auth or None,
-        pod_spec=defaults.checkpoint_gc_pod_spec or experiment.get("pod_spec"),
+        # Nothing is merged: the experiment's pod has the defaults of its time in it already.
+        pod_spec=experiment.get("pod_spec") if special is None else special,
         add_capabilities=tuple(defaults.add_capabilities),
         drop_capabilities=tuple(defaults.drop_capabilities),
     )

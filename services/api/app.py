@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from libs.bus import Bus
+from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
-from services.api.capacity import CapacityView
 from services.api.master_log import MasterLog
 
 if TYPE_CHECKING:
@@ -35,5 +35,7 @@ class App:
     master_log: MasterLog
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""
+    release_namespace: str = ""
+    """The namespace that this installation is in; part of the names of namespaces that it makes."""
     master_id: str = field(default_factory=new_uuid)
     """Of this process; new at every start."""

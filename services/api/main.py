@@ -16,6 +16,7 @@ import uvloop
 from sqlalchemy import text
 
 from libs.bus import connect_bus
+from libs.capacity import CapacityView
 from libs.clock import SystemClock
 from libs.cluster.config import load_cluster_config
 from libs.db.engine import connect_database
@@ -28,7 +29,6 @@ from libs.together import together
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
-from services.api.capacity import CapacityView
 from services.api.http.application import build_application
 from services.api.http.gathering import GatheringProtocol
 from services.api.http.health import HealthReport, ResourceManagerHealth
@@ -73,6 +73,7 @@ async def main(
             hub=Hub(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
             master_log=master_log,
+            release_namespace=settings.release_namespace,
             checkpoint_roots=settings.checkpoint_roots,
         )
         await stack.enter_async_context(app.sessions.listening(bus))

@@ -33,5 +33,7 @@ class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metrics: MetricsSettings = MetricsSettings()
     cluster_config: str | None = None
     """Path of the cluster configuration file; without it there is one pool, named default."""
+    release_namespace: str = ""
+    """The namespace of the cluster that the installation is in; part of the names of namespaces made for workspaces."""
     checkpoint_roots: dict[str, str] = {}
     """Where the api sees shared directories of checkpoint storage, for downloads: host path -> path here."""

@@ -2,11 +2,13 @@
 
 Three loops share one picture and never wait for one another: orders come in, steps are taken (one at a time for each
 allocation), observations go out. Each can be repeated at any point, so a launcher that was killed just begins again.
+Steps follow from the present state alone; hints only spare a look at thousands of allocations that are as they were.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Final
 
@@ -19,11 +21,14 @@ from libs.events.orders import Order
 from libs.events.subjects import ORDERS_BUCKET, order_key, orders_of
 from libs.telemetry import counter
 from services.launcher.backends.protocol import Backend
-from services.launcher.reconcile import Remove, ReportGone, Start, Step, Stop, steps
+from services.launcher.reconcile import Existence, Remove, ReportGone, Start, Step, Stop, steps
 from services.launcher.reports import Reports
 from services.launcher.settings import LoopSettings
 
 log = structlog.get_logger()
+
+LOOK_AT_ALL_S: Final = 60.0
+"""Longest time between two looks at all allocations, hints or not."""
 
 STEPS_TAKEN: Final = counter("resolute_launcher_steps_total", "Steps taken to make orders true", "step", "outcome")
 
@@ -46,6 +51,9 @@ class OrderLoop:
         self._in_step: set[str] = set()
         self._look_after_step: set[str] = set()
         self._retry_at: dict[str, float] = {}
+        self._touched: set[str] = set()
+        """Allocations of which something may have changed since they were looked at."""
+        self._look_at_all_at = 0.0
         self._look = asyncio.Event()
 
     async def run(self) -> None:
@@ -66,17 +74,22 @@ class OrderLoop:
                         # The link was in doubt, and what was told before may be lost with the server's disk.
                         self._reports.repeat_all()
                     snapshot.set()
+                    self._touch_all()
                 else:
                     self._take_in(change)
-                self._look.set()
 
     def _take_in(self, change: KvChange) -> None:
         key = change.key
         if change.value is None:
-            if self._orders.pop(key, None) is not None or key in self._unreadable:
+            withdrawn = self._orders.pop(key, None)
+            if withdrawn is not None or key in self._unreadable:
                 log.info("order.withdrawn", key=key)
             self._unreadable.discard(key)
             self._missing.pop(key, None)
+            if withdrawn is not None:
+                self._touch(withdrawn.allocation)
+            else:
+                self._touch_all()  # something may be there without an order that was ever read
             return
         try:
             order = msgspec.json.decode(change.value, type=Order)
@@ -85,13 +98,14 @@ class OrderLoop:
             log.error("order.unreadable", key=key, error=str(error))
             self._unreadable.add(key)
             return
-        if order_key(self._pool, order.allocation) != key:
+        if order_key(self._pool, order.allocation) != key or order.pool != self._pool:
             log.error("order.misplaced", key=key, allocation=order.allocation)
             self._unreadable.add(key)
             return
         self._unreadable.discard(key)
         self._missing.pop(key, None)
         self._orders[key] = order
+        self._touch(order.allocation)
         log.info("order.seen", allocation=order.allocation, desired=order.desired, reason=order.reason)
 
     async def _compare(self, keys: frozenset[str]) -> None:
@@ -111,23 +125,18 @@ class OrderLoop:
                 if observation is not None:
                     self._reports.observed(observation)
                 self._reports.capacity_changed()
-                self._look.set()
+                self._touch(allocation)
 
     async def _take_steps(self, tasks: asyncio.TaskGroup) -> None:
         while True:
             self._look.clear()
-            orders = {order.allocation: order for order in self._orders.values()}
-            existing = await self._backend.existing()
+            everything = await self._backend.existing()
             now = self._now()
-            in_doubt = bool(self._unreadable or self._missing)
-            untouchable = {
-                allocation
-                for allocation in (existing if in_doubt else ())
-                if (key := order_key(self._pool, allocation)) in self._unreadable or self._missing.get(key, now) > now
-            }
-            self._reports.keep({*orders, *existing})
-            self._missing = {key: until for key, until in self._missing.items() if until > now}
-            self._retry_at = {allocation: at for allocation, at in self._retry_at.items() if at > now}
+            due = self._due(everything, now)
+            orders = {each: order for each in due if (order := self._orders.get(order_key(self._pool, each)))}
+            existing = {each: everything[each] for each in due if each in everything}
+            untouchable = {each for each in existing if self._is_in_doubt(each, now)}
+            self._reports.forget(due - orders.keys() - existing.keys())
             for step in steps(orders, existing, untouchable):
                 if step.allocation in self._in_step:
                     self._look_after_step.add(step.allocation)
@@ -136,13 +145,40 @@ class OrderLoop:
                     tasks.create_task(self._take(step), name=f"step {step.allocation}")
             await self._wait(now)
 
+    def _due(self, existing: Mapping[str, Existence], now: float) -> set[str]:
+        """Allocations to look at: those that were touched or put off until now, and now and then all."""
+        due, self._touched = self._touched, set()
+        due |= {allocation for allocation, at in self._retry_at.items() if at <= now}
+        self._retry_at = {allocation: at for allocation, at in self._retry_at.items() if at > now}
+        is_any_given_up = any(until <= now for until in self._missing.values())
+        self._missing = {key: until for key, until in self._missing.items() if until > now}
+        if is_any_given_up or now >= self._look_at_all_at:
+            self._look_at_all_at = now + LOOK_AT_ALL_S
+            due |= {order.allocation for order in self._orders.values()} | existing.keys() | self._reports.told
+        return due
+
+    def _is_in_doubt(self, allocation: str, now: float) -> bool:
+        """Whether its order is missing, but perhaps not withdrawn."""
+        if not self._unreadable and not self._missing:
+            return False
+        key = order_key(self._pool, allocation)
+        return key in self._unreadable or self._missing.get(key, now) > now
+
     async def _wait(self, now: float) -> None:
         """Until something changed, or something that was put off is due."""
-        due = [at for at in (*self._retry_at.values(), *self._missing.values()) if at > now]
-        timeout = max(0.0, min(due) - self._now()) if due else None
+        due = [at for at in (*self._retry_at.values(), *self._missing.values(), self._look_at_all_at) if at > now]
+        timeout = max(0.0, min(due) - self._now()) if due else 0.0
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._look.wait()
+
+    def _touch(self, allocation: str) -> None:
+        self._touched.add(allocation)
+        self._look.set()
+
+    def _touch_all(self) -> None:
+        self._look_at_all_at = 0.0
+        self._look.set()
 
     async def _take(self, step: Step) -> None:
         kind = type(step).__name__
@@ -160,7 +196,7 @@ class OrderLoop:
         # A stop that succeeded remains the step to take until the end is seen; looking at once would repeat it.
         if step.allocation in self._look_after_step or isinstance(step, Remove):
             self._look_after_step.discard(step.allocation)
-            self._look.set()
+            self._touch(step.allocation)
 
     async def _do(self, step: Step) -> None:
         match step:
@@ -173,7 +209,8 @@ class OrderLoop:
                 log.info("allocation.remove", allocation=allocation)
                 await self._backend.remove(allocation)
             case ReportGone(order=order):
-                self._reports.gone(order)
+                if not await self._backend.seek(order):
+                    self._reports.gone(order)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()

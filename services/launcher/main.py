@@ -25,6 +25,7 @@ from libs.together import together
 from services.launcher.backends.process.opening import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
 from services.launcher.loop import OrderLoop
+from services.launcher.places import serve_places
 from services.launcher.reports import Reports
 from services.launcher.settings import LauncherSettings
 
@@ -35,18 +36,20 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
     """Carry out the orders of one pool until cancelled; running tasks are left as they are."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
+        if settings.telemetry.metrics_port is not None:
+            # Before the backend, which may stand by for a long time.
+            start_http_server(settings.telemetry.metrics_port, registry=REGISTRY)
         if settings.backend == "kubernetes":
             bus = await stack.enter_async_context(connect_bus(settings.bus))
             backend = await stack.enter_async_context(kubernetes_backend(settings, bus, clock))
         else:
             backend = await stack.enter_async_context(process_backend(settings, environ, clock))
             bus = await stack.enter_async_context(connect_bus(settings.bus))
-        if settings.telemetry.metrics_port is not None:
-            start_http_server(settings.telemetry.metrics_port, registry=REGISTRY)
         reports = Reports(pool=settings.pool, bus=bus, capacity=backend.capacity, clock=clock, settings=settings.loop)
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
+        await stack.enter_async_context(serve_places(bus, pool=settings.pool, places=backend.places))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
         await together(
             orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
@@ -66,7 +69,8 @@ def kubernetes_backend(settings: LauncherSettings, bus: Bus, clock: Clock) -> Ab
     from services.launcher.backends.kubernetes.opening import open_kubernetes_backend  # noqa: PLC0415
 
     async def publish(batch: LogBatch) -> None:
-        await bus.publish(subjects.logs(batch.task), msgspec.msgpack.encode(batch), msg_id=message_id(batch))
+        subject = subjects.logs_of_launcher(settings.pool, batch.task)
+        await bus.publish(subject, msgspec.msgpack.encode(batch), msg_id=message_id(batch))
 
     return open_kubernetes_backend(
         pool=settings.pool,

@@ -19,6 +19,8 @@ WITHDRAWN_GRACE_S: Final = 15.0
 
 
 class Existence(Enum):
+    LEFT = "left"
+    """A launcher that was killed left it in a state that only its order explains: half made, or without a trace."""
     LIVE = "live"
     """Something of it runs, or is about to."""
     ENDED = "ended"
@@ -79,16 +81,16 @@ def steps(
 
 def _step(allocation: str, order: Order | None, existence: Existence | None, untouchable: bool) -> Step | None:
     match (order.desired if order else None, existence):
-        case ("run", None):
+        case ("run", None | Existence.LEFT):
             assert order is not None
             return Start(order)
-        case ("stop", Existence.LIVE):
+        case ("stop", Existence.LIVE | Existence.LEFT):
             assert order is not None
             return Stop(allocation, order.grace_s)
         case ("stop", None):
             assert order is not None
             return ReportGone(order)
-        case (None, Existence.LIVE) if not untouchable:
+        case (None, Existence.LIVE | Existence.LEFT) if not untouchable:
             return Stop(allocation, WITHDRAWN_GRACE_S, ordered=False)
         case (None, Existence.ENDED) if not untouchable:
             return Remove(allocation)

@@ -7,7 +7,7 @@ lost. Revisions grow by at least one, and begin at the present nanosecond, so th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Iterable, KeysView
 from typing import Final
 
 import msgspec
@@ -81,10 +81,16 @@ class Reports:
         self._observations_due.set()
         self._capacity_due.set()
 
-    def keep(self, allocations: Collection[str]) -> None:
-        """Forget what was said of other allocations, once the bus has it."""
-        for allocation in self._said.keys() - set(allocations) - self._to_publish.keys():
-            del self._said[allocation]
+    @property
+    def told(self) -> KeysView[str]:
+        """Allocations of which something was said that is not forgotten."""
+        return self._said.keys()
+
+    def forget(self, allocations: Iterable[str]) -> None:
+        """Forget what was said of allocations, except where the bus does not have it yet."""
+        for allocation in allocations:
+            if allocation not in self._to_publish:
+                self._said.pop(allocation, None)
 
     def capacity_changed(self) -> None:
         """Report the capacity, if it is another."""
@@ -144,7 +150,7 @@ class Reports:
             source=f"/resolute/launcher/{self._pool}",
             time=self._clock.now(),
         )
-        subject = subjects.event("allocation", observation.allocation, "observed")
+        subject = subjects.observed(self._pool, observation.allocation)
         await self._bus.publish(subject, msgspec.json.encode(observation), headers=headers)
         PUBLISHED.inc()
         log.info(

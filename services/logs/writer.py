@@ -19,6 +19,7 @@ from libs.db.engine import Database, is_connection_failure
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.telemetry import counter
+from services.logs.launchers import without_false_words
 from services.logs.settings import WriterSettings
 from services.logs.sharing import ShardSharing
 from services.logs.store import Stored, has_overdue, store
@@ -63,7 +64,9 @@ class LogWriter:
 
     async def write(self, shard: int, messages: Sequence[Message]) -> None:
         """Store the batches in ``messages``. Raises when they could not be stored and should come again."""
-        batches = [batch for message in messages if (batch := _decode(message)) is not None]
+        said = [(message.subject, batch) for message in messages if (batch := _decode(message)) is not None]
+        batches = await without_false_words(self._db, said)
+        REFUSED.inc(len(said) - len(batches))
         if batches:
             await self._store(shard, batches)
 

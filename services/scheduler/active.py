@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from libs.bus import Bus, CoreMessage
+from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
@@ -16,11 +17,11 @@ from libs.events import subjects
 from libs.together import together
 from services.scheduler.engine.allocations import AllocationEngine, owner_of
 from services.scheduler.engine.attention import Attention, Key
-from services.scheduler.engine.capacity import CapacityView
 from services.scheduler.engine.containers import ContainerDeletion
 from services.scheduler.engine.experiments import ExperimentEngine, Outcome
 from services.scheduler.engine.hints import hint_of
 from services.scheduler.engine.loops import retried_after
+from services.scheduler.engine.namespaces import NamespaceDeletion
 from services.scheduler.engine.orders import OrderRepair
 from services.scheduler.engine.queue import PoolQueue
 from services.scheduler.engine.resync import keys_that_need_attention
@@ -29,8 +30,6 @@ from services.scheduler.settings import SchedulerSettings
 
 log = structlog.get_logger()
 
-OBSERVER: Final = "scheduler-observations"
-"""Name of the durable consumer: observations wait for the next active scheduler."""
 OBSERVATION_ACK_WAIT_S: Final = 3.0
 
 
@@ -47,9 +46,15 @@ class ActiveScheduler:
         self._experiments = ExperimentEngine(
             db=db, clock=clock, cluster=cluster, log_wait=timedelta(seconds=settings.engine.log_wait_s)
         )
-        self._allocations = AllocationEngine(db=db, clock=clock, ended=self._allocation_ended)
+        self._allocations = AllocationEngine(
+            db=db,
+            clock=clock,
+            ended=self._allocation_ended,
+            plan_binds=cluster.resource_manager.type != "kubernetes",
+        )
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
-        self._capacity = CapacityView(bus=bus, changed=self._plan)
+        self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
+        self._capacity = CapacityView(changed=self._plan)
         self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster)
         self._attention = Attention(self._look)
         self._resync_now = asyncio.Event()
@@ -71,7 +76,7 @@ class ActiveScheduler:
         async with self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set):
             await together(
                 attention=self._attention.run(),
-                capacity=self._capacity.run(),
+                capacity=self._capacity.follow(self._bus),
                 resync=self._resync(),
                 observations=self._observe(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
@@ -80,8 +85,8 @@ class ActiveScheduler:
     async def _observe(self) -> None:
         await self._bus.consume(
             stream=subjects.EVENTS_STREAM,
-            durable=OBSERVER,
-            filter=subjects.events_of("allocation", what="observed"),
+            durable=subjects.OBSERVER,
+            filter=subjects.observed_by(),
             handler=self._allocations.hear,
             concurrency=self._settings.engine.observers,
             # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
@@ -112,16 +117,17 @@ class ActiveScheduler:
                 return self._follow_up(await self._experiments.delete(ident))
             case "allocation", str(allocation):
                 await self._look_at_ended(allocation)
-                return None
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
-                return None
             case "project", int(ident):
                 return await self._containers.advance_project(ident)
             case "workspace", int(ident):
                 return await self._containers.advance_workspace(ident)
+            case "namespaces", int(ident):
+                return await self._namespaces.advance(ident)
             case _:
                 raise AssertionError(f"nobody looks at {key}")
+        return None
 
     def _follow_up(self, outcome: Outcome) -> float | None:
         for pool in outcome.pools:

@@ -6,13 +6,16 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
 
+PATIENCE_S: Final = 30.0
+"""Longer than anything takes on a machine that is busy with other tests; only a test that fails waits for so long."""
+
 
 async def eventually(
-    look: Callable[[], T | Awaitable[T]], *, timeout_s: float = 5.0, every_s: float = 0.01, what: str = ""
+    look: Callable[[], T | Awaitable[T]], *, timeout_s: float = PATIENCE_S, every_s: float = 0.01, what: str = ""
 ) -> T:
     """Call ``look`` until it returns something true, and return that. AssertionError after ``timeout_s``."""
     loop = asyncio.get_running_loop()
@@ -27,7 +30,7 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
-def wait_until(look: Callable[[], T], *, timeout_s: float = 30.0, every_s: float = 0.05, what: str = "") -> T:
+def wait_until(look: Callable[[], T], *, timeout_s: float = PATIENCE_S, every_s: float = 0.05, what: str = "") -> T:
     """``eventually`` for tests that block: what they wait for are processes."""
     deadline = time.monotonic() + timeout_s
     while not (value := look()):

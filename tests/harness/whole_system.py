@@ -18,7 +18,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from deploy.local import plan, processes, system
+from deploy.local import bus_users, plan, processes, system
 from deploy.local.layout import Layout, Options
 from tests.harness.client import Client, client_python
 from tests.harness.processes import REPOSITORY
@@ -50,7 +50,8 @@ class WholeSystem:
 
     @property
     def nats_url(self) -> str:
-        return f"nats://127.0.0.1:{self.options.nats_port}"
+        """For subscribers to events."""
+        return bus_users.subscriber_url(self.layout, self.options)
 
     def det(self, name: str = "client") -> Client:
         return Client(self.url, self.home / name)

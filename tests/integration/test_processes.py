@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from deploy.local.servers.process import ProcessFailed, accepts_connections, free_port
 from tests.harness import ServiceProcess
 from tests.harness.processes import REPOSITORY, answers_http
+from tests.harness.waiting import wait_until
 
 
 def web_server(tmp_path: Path) -> tuple[ServiceProcess, int]:
@@ -57,13 +57,11 @@ def test_service_dies_with_killed_tests(tmp_path: Path) -> None:
         parent.wait()
         if parent.stdout is not None:
             parent.stdout.close()
-    deadline = time.monotonic() + 5
-    while is_alive(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    survived = is_alive(child)
-    if survived:
+    try:
+        wait_until(lambda: not is_alive(child), what="it has died too")
+    except AssertionError:
         os.kill(child, signal.SIGKILL)
-    assert not survived
+        raise
 
 
 def is_alive(pid: int) -> bool:

@@ -1,6 +1,18 @@
 """All tables. Importing this package registers every table with ``metadata``."""
 
-from libs.db.tables import checkpoints, cluster, experiments, logs, metrics, tasks, trials, users, workspaces
+from libs.db.tables import (
+    checkpoints,
+    cluster,
+    experiments,
+    logs,
+    metrics,
+    namespaces,
+    tasks,
+    templates,
+    trials,
+    users,
+    workspaces,
+)
 from libs.db.tables.metadata import metadata
 
 __all__ = [
@@ -10,7 +22,9 @@ __all__ = [
     "logs",
     "metadata",
     "metrics",
+    "namespaces",
     "tasks",
+    "templates",
     "trials",
     "users",
     "workspaces",

@@ -85,6 +85,8 @@ allocations = Table(
     document("ports", default="{}"),
     Column("proxy_address", Text),
     document("blocked_nodes", default="[]"),
+    # Where its workspace was bound to when it got its slots; '' is the namespace of the pool. Never changes afterwards.
+    Column("namespace", Text, nullable=False, server_default=""),
     # Graceful: the task is asked to leave, and killed at the deadline.
     moment("preempted_at"),
     moment("preempt_deadline"),

@@ -37,6 +37,8 @@ workspaces = Table(
     document("checkpoint_storage"),
     Column("default_compute_pool", Text, nullable=False, server_default=""),
     Column("default_aux_pool", Text, nullable=False, server_default=""),
+    # Name of the namespace that was made for it, in whatever cluster; stays the same from then on.
+    Column("auto_created_namespace", Text),
 )
 Index("uq_workspaces_name_lower", func.lower(workspaces.c.name), unique=True)
 

@@ -14,11 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import tasks
-from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.trials import trials
 from libs.errors import AlreadyExists, InvalidRequest, NotFound
 from libs.events.changes import CheckpointChanged
 from libs.searchers.reports import read_number
+from services.api.queries.trial_tasks import trial_of_task
 
 COMPLETED, PARTIALLY_DELETED, DELETED = "COMPLETED", "PARTIALLY_DELETED", "DELETED"
 _METADATA_FILE = "metadata.json"
@@ -80,19 +80,10 @@ async def report_checkpoint(connection: AsyncConnection, reported: ReportedCheck
 
 async def _trial_of(connection: AsyncConnection, task_id: str) -> tuple[int, int]:
     """Trial and experiment of a task. Raises NotFound, InvalidRequest."""
-    row = (
-        await connection.execute(
-            select(tasks.c.task_type, trials.c.id, trials.c.experiment_id)
-            .outerjoin(trial_tasks, trial_tasks.c.task_id == tasks.c.task_id)
-            .outerjoin(trials, trials.c.id == trial_tasks.c.trial_id)
-            .where(tasks.c.task_id == task_id)
-        )
-    ).one_or_none()
-    if row is None:
-        raise NotFound("task", task_id)
-    if row.task_type != "TRIAL" or row.id is None:
+    found = await trial_of_task(connection, task_id)
+    if found.task_type != "TRIAL" or found.trial_id is None or found.experiment_id is None:
         raise InvalidRequest("can only report checkpoints on trial's tasks")
-    return row.id, row.experiment_id
+    return found.trial_id, found.experiment_id
 
 
 def _steps_completed(metadata: Mapping[str, Any]) -> int | None:

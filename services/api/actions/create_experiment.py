@@ -17,12 +17,12 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool
-from libs.config import build_config, random_name, submitted_config
+from libs.config import build_config, merge, parse_experiment_config, parse_template, random_name
 from libs.db.outbox import announce
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.tasks import jobs
-from libs.errors import InvalidRequest, NotFound, Unimplemented
+from libs.errors import InvalidRequest, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid
 from libs.ssh_keys import KeyPair, new_key_pair
@@ -33,13 +33,16 @@ from services.api.actions.warm_start import pin_warm_start
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.http.credentials import Principal
+from services.api.queries.templates import load_template
 from services.api.wire.experiments import CreateExperimentRequest, LaunchWarning
+
+Object = dict[str, Any]
 
 
 class NewExperiment(Struct, frozen=True, kw_only=True):
     """Everything about an experiment that is ready to be stored."""
 
-    config: dict[str, Any]
+    config: Object
     original_config: str
     place: Place
     pool: str
@@ -58,12 +61,12 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         raise Unimplemented("unmanaged experiments are not available in this release")
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
-        asked = await asyncio.to_thread(submitted_config, request.config)
-        if request.template:
-            raise NotFound("template", request.template)  # there are none yet
+        user = await asyncio.to_thread(parse_experiment_config, request.config)
+        template = await _template(connection, request.template)
+        asked = await asyncio.to_thread(merge, user, template)
         place = await choose_place(connection, request.project_id, asked)
         pool, warnings = _choose_pool(app, asked, place)
-        config = await asyncio.to_thread(_complete, app, request, place, pool, now)
+        config = await asyncio.to_thread(_complete, app, user, template, place, pool=pool, now=now)
         await pin_warm_start(connection, config)
     return NewExperiment(
         config=config,
@@ -88,7 +91,15 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
     return await in_transaction(app.db, store)
 
 
-def _choose_pool(app: App, asked: dict[str, Any], place: Place) -> tuple[str, list[LaunchWarning]]:
+async def _template(connection: AsyncConnection, name: str) -> Object:
+    """The template of this name, checked; nothing for no name."""
+    if not name:
+        return {}
+    found = await load_template(connection, name)
+    return await asyncio.to_thread(parse_template, name, found.config)
+
+
+def _choose_pool(app: App, asked: Object, place: Place) -> tuple[str, list[LaunchWarning]]:
     resources = asked.get("resources") or {}
     slots = resources.get("slots_per_trial", 1)
     try:
@@ -106,9 +117,10 @@ def _choose_pool(app: App, asked: dict[str, Any], place: Place) -> tuple[str, li
         raise InvalidRequest(f"invalid resource configuration: {error}") from error
 
 
-def _complete(app: App, request: CreateExperimentRequest, place: Place, pool: str, now: datetime) -> dict[str, Any]:
+def _complete(app: App, user: Object, template: Object, place: Place, *, pool: str, now: datetime) -> Object:
     return build_config(
-        request.config,
+        user,
+        template=template,
         pool_defaults=msgspec.to_builtins(app.cluster.defaults_of(pool)),
         workspace_storage=place.checkpoint_storage,
         master_storage=app.cluster.checkpoint_storage,

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct
 from sqlalchemy import exists, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.capacity import CapacityView
 from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
 from libs.db.engine import Database
@@ -26,7 +27,6 @@ from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.locked_experiments import change, is_live, lock_experiment
 from services.api.actions.resource_request import check_resources
-from services.api.capacity import CapacityView
 from services.api.wire.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99

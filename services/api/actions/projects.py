@@ -14,6 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
 from libs.db.outbox import announce
+from libs.db.tables.experiments import experiments
+from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.workspaces import projects
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
@@ -95,7 +97,19 @@ async def move_project(db: Database, project_id: int, *, destination: int) -> No
         before = await _changeable(connection, project_id)
         await _check_name_free(connection, destination, before["name"])
         await connection.execute(update(projects).where(projects.c.id == project_id).values(workspace_id=destination))
+        await _take_along(connection, project_id, destination)
         await _announce(connection, destination, project_id, before["name"])
+
+
+async def _take_along(connection: AsyncConnection, project_id: int, workspace_id: int) -> None:
+    """The tasks of its experiments belong to the other workspace as well; what runs stays where it is."""
+    inside = select(experiments.c.id).where(experiments.c.project_id == project_id)
+    moved = update(tasks).where(tasks.c.experiment_id.in_(inside)).values(workspace_id=workspace_id)
+    of_tasks = select(tasks.c.job_id).where(tasks.c.experiment_id.in_(inside))
+    of_experiments = select(experiments.c.job_id).where(experiments.c.project_id == project_id)
+    mine = jobs.c.job_id.in_(of_tasks) | jobs.c.job_id.in_(of_experiments)
+    await connection.execute(moved)
+    await connection.execute(update(jobs).where(mine).values(workspace_id=workspace_id))
 
 
 async def set_notes(db: Database, project_id: int, notes: list[Note], *, append: bool) -> list[Note]:

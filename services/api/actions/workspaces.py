@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -14,47 +14,66 @@ from libs.cluster.config import ClusterConfig
 from libs.config.storage import missing_parts, storage
 from libs.db.engine import Database
 from libs.db.outbox import announce
+from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
+from services.api.actions.namespaces import Plan, carry_out, changeable_workspace, plan_bindings, write_bindings
+from services.api.app import App
+from services.api.places.wishes import NamespaceWish
 from services.api.queries.workspaces import Row, unmasked, workspace_row
 from services.api.wire.users import AgentUserGroup
 from services.api.wire.workspaces import PatchWorkspace, PostWorkspaceRequest
 
 LONGEST_NAME: Final = 80
+_NEXT_ID: Final = text("SELECT nextval(pg_get_serial_sequence('workspaces', 'id'))")
 
 
 async def create_workspace(
-    db: Database, request: PostWorkspaceRequest, *, cluster: ClusterConfig, user_id: int, now: datetime
-) -> Row:
-    """The new workspace, pinned for its creator. Raises InvalidRequest, AlreadyExists."""
-    if request.cluster_namespace_meta or request.cluster_quota_pairs:
-        raise InvalidRequest("clusterNamespaceMeta: namespaces need resource pools on Kubernetes, and there are none")
+    app: App, request: PostWorkspaceRequest, wishes: Sequence[NamespaceWish], *, user_id: int
+) -> tuple[Row, list[Plan]]:
+    """The new workspace, pinned for its creator, and what it is bound to.
+
+    Raises InvalidRequest, AlreadyExists, and what ``namespaces.py`` raises; then there is no workspace.
+    """
     name = _checked_name(request.name)
-    values = _pools(request.default_compute_pool, request.default_aux_pool, cluster) | _identity(
+    values = _pools(request.default_compute_pool, request.default_aux_pool, app.cluster) | _identity(
         request.agent_user_group
     )
     if isinstance(request.checkpoint_storage_config, dict) and request.checkpoint_storage_config:
         values["checkpoint_storage"] = _checked_storage(request.checkpoint_storage_config)
-    async with db.transaction() as connection:
+    async with app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
-        workspace_id = (
-            await connection.execute(
-                insert(workspaces)
-                .values(name=name, owner_id=user_id, created_at=now, **values)
-                .returning(workspaces.c.id)
-            )
-        ).scalar_one()
+        # Its id is part of the name of its namespace, and the namespace is there first.
+        workspace_id = (await connection.execute(_NEXT_ID)).scalar_one()
+        plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=name)
+    await carry_out(app, plans)
+    async with app.db.transaction() as connection:
+        await _check_free(connection, name, own_id=0)
+        values |= {"id": workspace_id, "name": name, "owner_id": user_id, "created_at": app.clock.now()}
+        await connection.execute(insert(workspaces).values(**values))
         await connection.execute(insert(workspace_pins).values(workspace_id=workspace_id, user_id=user_id))
+        await write_bindings(app, connection, workspace_id, plans)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="created", name=name))
-        return await workspace_row(connection, workspace_id, user_id=user_id)
+        return await workspace_row(connection, workspace_id, user_id=user_id), plans
 
 
 async def patch_workspace(
-    db: Database, workspace_id: int, patch: PatchWorkspace, *, cluster: ClusterConfig, user_id: int
-) -> Row:
-    """Raises NotFound, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists."""
-    async with db.transaction() as connection:
+    app: App, workspace_id: int, patch: PatchWorkspace, wishes: Sequence[NamespaceWish], *, user_id: int
+) -> tuple[Row, list[Plan]]:
+    """The workspace as it is now, and what it was bound to.
+
+    Raises NotFound, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists, and what
+    ``namespaces.py`` raises; then nothing has changed.
+    """
+    plans: list[Plan] = []
+    if wishes:
+        async with app.db.transaction() as connection:
+            row = await changeable_workspace(connection, workspace_id)
+            _check_mutable(row)
+            plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=row["name"], row=row)
+        await carry_out(app, plans)
+    async with app.db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
         _check_mutable(before)
         values: dict[str, Any] = {}
@@ -65,7 +84,7 @@ async def patch_workspace(
         aux = _first(patch.default_aux_pool, patch.default_aux_resource_pool)
         values |= {
             column: pool
-            for column, pool in _pools(compute or "", aux or "", cluster).items()
+            for column, pool in _pools(compute or "", aux or "", app.cluster).items()
             if (compute if column == "default_compute_pool" else aux) is not None
         }
         values |= _identity(patch.agent_user_group)
@@ -74,8 +93,12 @@ async def patch_workspace(
             values["checkpoint_storage"] = _checked_storage(wanted) if wanted else None
         if values:
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
+        if plans:
+            await changeable_workspace(connection, workspace_id)
+            await write_bindings(app, connection, workspace_id, plans)
+        if values or plans:
             await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"]))
-        return await workspace_row(connection, workspace_id, user_id=user_id)
+        return await workspace_row(connection, workspace_id, user_id=user_id), plans
 
 
 async def archive_workspace(db: Database, workspace_id: int, *, archived: bool) -> None:
@@ -103,12 +126,15 @@ async def pin_workspace(db: Database, workspace_id: int, *, user_id: int, pinned
 
 
 async def delete_workspace(db: Database, workspace_id: int) -> bool:
-    """True when it is gone; False when its projects go first, and the scheduler deletes it after them."""
+    """True when it is gone; False when its projects and tasks go first, and the scheduler deletes it after them.
+
+    A namespace that was made for it goes when it is gone; the scheduler sees to that as well.
+    """
     async with db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")
-        empty = not before["num_projects"]
+        empty = not before["num_projects"] and not await _has_live_tasks(connection, workspace_id)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="deleted", name=before["name"]))
         if empty:
             await connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
@@ -117,6 +143,16 @@ async def delete_workspace(db: Database, workspace_id: int) -> bool:
         await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**deleting))
         await connection.execute(update(projects).where(projects.c.workspace_id == workspace_id).values(**deleting))
         return False
+
+
+async def _has_live_tasks(connection: AsyncConnection, workspace_id: int) -> bool:
+    live = (
+        select(allocations.c.allocation_id)
+        .join(tasks, tasks.c.task_id == allocations.c.task_id)
+        .where(tasks.c.workspace_id == workspace_id, allocations.c.released_at.is_(None))
+        .limit(1)
+    )
+    return (await connection.execute(live)).first() is not None
 
 
 def _checked_storage(config: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Nodes as clients know them, "agents": what the launchers publish, joined with what runs there.
 
-Source: spec/scheduling.md 11.1, with ``container.id`` the name of the pod here and in the summaries of tasks alike.
+Source: spec/scheduling.md 11.1 and spec/kubernetes.md 13.1; ``container.id`` is the id of the allocation, here and in
+the summaries of tasks alike, as that is how clients tell who holds a slot.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -29,21 +31,30 @@ async def load_overrides(connection: AsyncConnection) -> dict[str, bool]:
     return {row.node: row.draining for row in rows}
 
 
-async def load_pod_states(connection: AsyncConnection) -> dict[str, ContainerState]:
-    """Name of a pod -> its state, for every pod of an allocation that holds slots."""
-    query = select(allocations.c.pods).where(
+async def load_states(connection: AsyncConnection) -> dict[str, ContainerState]:
+    """Allocation id -> its state as that of a container, for all that have their slots."""
+    query = select(allocations.c.allocation_id, allocations.c.state).where(
         allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None)
     )
     return {
-        pod["name"]: ContainerState[pod["state"]]
-        for pods in (await connection.execute(query)).scalars()
-        for pod in pods
+        row.allocation_id: ContainerState.__members__.get(row.state, ContainerState.RUNNING)
+        for row in await connection.execute(query)
     }
 
 
-def agents(
-    capacity: Iterable[PoolCapacity], overrides: Overrides, pod_states: Mapping[str, ContainerState]
-) -> list[Agent]:
+def with_marks(capacity: Iterable[PoolCapacity], marked: Mapping[str, tuple[bool, bool]]) -> list[PoolCapacity]:
+    """The same pools, with enabled and draining of some nodes replaced. ``marked`` is by name of the node."""
+
+    def remarked(node: NodeCapacity) -> NodeCapacity:
+        if node.name not in marked:
+            return node
+        enabled, draining = marked[node.name]
+        return msgspec.structs.replace(node, enabled=enabled, draining=draining)
+
+    return [msgspec.structs.replace(pool, nodes=tuple(map(remarked, pool.nodes))) for pool in capacity]
+
+
+def agents(capacity: Iterable[PoolCapacity], overrides: Overrides, states: Mapping[str, ContainerState]) -> list[Agent]:
     """Every node once, by name, whatever number of pools it belongs to."""
     pools: dict[str, list[str]] = defaultdict(list)
     nodes: dict[str, NodeCapacity] = {}
@@ -55,9 +66,9 @@ def agents(
             pools[node.name].append(pool.pool)
             aux[node.name].update(node.aux_containers)
             for device in node.devices:
-                # Pools that share a node each see their own pods; a slot is free when no pool sees it held.
+                # Pools that share a node each know their own pods, and see those of the others as strangers.
                 known = devices[node.name].get(device.id)
-                if known is None or known.container is None:
+                if known is None or _says_more(device, known):
                     devices[node.name][device.id] = device
     return [
         _agent(
@@ -66,15 +77,28 @@ def agents(
             devices=devices[name],
             aux=aux[name],
             draining=overrides.get(name),
-            pod_states=pod_states,
+            states=states,
         )
         for name in sorted(nodes)
     ]
 
 
 def holder_of(device: DeviceSeen) -> str | None:
-    """Id of the container that holds a slot; None for a free one."""
-    return device.container or device.allocation
+    """Who holds a slot: an allocation, or the name of a container that is none of ours; None for a free one."""
+    return device.allocation or device.container
+
+
+def _says_more(one: DeviceSeen, other: DeviceSeen) -> bool:
+    """An allocation says more than a container, and that more than nothing."""
+    return (one.allocation is not None, one.container is not None) > (
+        other.allocation is not None,
+        other.container is not None,
+    )
+
+
+def _state_of(holder: str, states: Mapping[str, ContainerState]) -> ContainerState:
+    """What nobody has seen yet holds its slot anyway, and of strangers we know no more than that they do."""
+    return states.get(holder, ContainerState.RUNNING)
 
 
 def is_available(node: NodeCapacity, overrides: Overrides) -> bool:
@@ -89,19 +113,18 @@ def _agent(
     devices: Mapping[str, DeviceSeen],
     aux: Iterable[str],
     draining: bool | None,
-    pod_states: Mapping[str, ContainerState],
+    states: Mapping[str, ContainerState],
 ) -> Agent:
     enabled = node.enabled and draining is None
     is_draining = node.draining or bool(draining)
     kind = DEVICE_TYPES.get(node.slot_type, DeviceType.UNSPECIFIED)
-    containers = {ident: Container(id=ident, state=ContainerState.RUNNING) for ident in sorted(aux)}
+    containers = {ident: Container(id=ident, state=_state_of(ident, states)) for ident in sorted(aux)}
     slots: dict[str, Slot] = {}
     for ident, seen in sorted(devices.items()):
         device = Device(id=int(ident) if ident.isdecimal() else 0, type=kind)
         container = None
         if (holder := holder_of(seen)) is not None:
-            state = pod_states.get(holder, ContainerState.RUNNING)
-            container = containers.setdefault(holder, Container(id=holder, state=state))
+            container = containers.setdefault(holder, Container(id=holder, state=_state_of(holder, states)))
             container.devices = [*container.devices, device]
         slots[ident] = Slot(id=ident, device=device, enabled=enabled, draining=is_draining, container=container)
     return Agent(

@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from sqlalchemy import ColumnElement, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
 from libs.db.tables.experiments import model_definitions
 from libs.db.tables.tasks import tasks
-from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import NotFound
+from services.api.queries.trial_tasks import trial_of_task
 
 PIECE_BYTES: Final = 3 * 512 * 1024
 """A multiple of 3, so that the base64 of the pieces is the base64 of the whole."""
@@ -25,7 +24,7 @@ async def context_json(db: Database, task_id: str) -> AsyncIterator[bytes]:
     Raises NotFound before the first piece.
     """
     async with db.read() as connection:
-        experiment_id = await _experiment_of(connection, task_id)
+        experiment_id = (await trial_of_task(connection, task_id)).experiment_id
         content = _content(task_id, experiment_id)
         size = await connection.scalar(select(func.octet_length(content))) or 0
     yield b'{"b64Tgz":"'
@@ -36,22 +35,6 @@ async def context_json(db: Database, task_id: str) -> AsyncIterator[bytes]:
             raise NotFound("task", task_id)  # deleted meanwhile; half of it must not look like all of it
         yield base64.b64encode(piece)
     yield b'"}'
-
-
-async def _experiment_of(connection: AsyncConnection, task_id: str) -> int | None:
-    """The experiment of a trial's task, None for other tasks. Raises NotFound."""
-    row = (
-        await connection.execute(
-            select(tasks.c.task_id, trials.c.experiment_id)
-            .outerjoin(trial_tasks, trial_tasks.c.task_id == tasks.c.task_id)
-            .outerjoin(trials, trials.c.id == trial_tasks.c.trial_id)
-            .where(tasks.c.task_id == task_id)
-        )
-    ).one_or_none()
-    if row is None:
-        raise NotFound("task", task_id)
-    experiment_id: int | None = row.experiment_id
-    return experiment_id
 
 
 def _content(task_id: str, experiment_id: int | None) -> ColumnElement[bytes]:

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.capture.lines import STREAMS_PER_POD
 from libs.clock import Clock
 from libs.db.engine import Database
 from libs.db.tables.logs import log_streams
@@ -23,7 +24,6 @@ from services.api.queries.task_logs import PAGE_ROWS, LogFilter, LogRow, LogSpan
 
 END_GRACE: Final = timedelta(seconds=5)
 """How long a follower waits, after the end of the task, for streams that do not say that they end."""
-STREAMS_PER_POD: Final = 2
 LOOK_AGAIN_S: Final = 15.0
 """A hint may be lost; this bounds the harm."""
 _LOOK_AGAIN_AT_END_S: Final = 0.5

@@ -126,6 +126,7 @@ def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
             resources_id=f"{row.allocation_id}.{rank}",
             resources_type=kind,
             allocation_id=row.allocation_id,
+            container_id=row.allocation_id,
             agent_devices={place["node"]: Devices(devices=[Device(type=device_type)] * place["slots"])},
         )
         for rank, place in enumerate(row.places)
@@ -141,15 +142,30 @@ def _seen(pod: PodSeen, allocation_id: str, kind: str, device_type: DeviceType) 
         resources_type=kind,
         allocation_id=allocation_id,
         agent_devices={pod.node: Devices(devices=devices)} if pod.node else {},
-        container_id=pod.name,
+        container_id=allocation_id,
         started=ResourcesStarted(
-            addresses=[Address(container_ip=address, host_ip=address) for address in pod.addresses],
+            addresses=_addresses(pod),
             native_resources_id=pod.name,
         )
         if started
         else None,
         exited=ResourcesStopped(failure=_failure(pod)) if pod.state == "TERMINATED" else None,
     )
+
+
+def _addresses(pod: PodSeen) -> list[Address]:
+    """Those of its ports on the gateway, where there is one; else its own."""
+    if not pod.proxied:
+        return [Address(container_ip=address, host_ip=address) for address in pod.addresses]
+    return [
+        Address(
+            container_ip=each.container_ip,
+            container_port=each.container_port,
+            host_ip=each.host_ip,
+            host_port=each.host_port,
+        )
+        for each in pod.proxied
+    ]
 
 
 def _failure(pod: PodSeen) -> ResourcesFailure | None:

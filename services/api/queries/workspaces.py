@@ -77,6 +77,7 @@ def wire_workspace(row: Row) -> Workspace:
         checkpoint_storage_config=UNSET if storage is None else masked(storage),
         default_compute_pool=row["default_compute_pool"],
         default_aux_pool=row["default_aux_pool"],
+        auto_created_namespace=row["auto_created_namespace"] or UNSET,
     )
 
 

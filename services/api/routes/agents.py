@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from libs.errors import NotFound
 from services.api.access.rules import require_admin
@@ -11,7 +12,8 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
-from services.api.queries.nodes import agents, load_overrides, load_pod_states
+from services.api.places.asking import mark_node
+from services.api.queries.nodes import agents, load_overrides, load_states, with_marks
 from services.api.wire.agents import (
     Agent,
     AgentResponse,
@@ -59,27 +61,44 @@ async def get_slot(call: Call[App, None, None]) -> SlotResponse:
 async def disable_agent(call: Call[App, None, DisableAgentRequest]) -> AgentResponse:
     require_admin(call.principal, "disable agents")
     agent = await _one(call)
-    await disable_node(call.app.db, agent.id, drain=call.body.drain, pools=agent.resource_pools)
-    return AgentResponse(agent=await _one(call))
+    drain = call.body.drain
+    await _mark(call.app, agent, "no-schedule" if drain else "no-execute")
+    await disable_node(call.app.db, agent.id, drain=drain, pools=agent.resource_pools)
+    return AgentResponse(agent=await _one(call, marked=(False, drain)))
 
 
 async def enable_agent(call: Call[App, None, None]) -> AgentResponse:
     require_admin(call.principal, "enable agents")
     agent = await _one(call)
+    await _mark(call.app, agent, "")
     await enable_node(call.app.db, agent.id, pools=agent.resource_pools)
-    return AgentResponse(agent=await _one(call))
+    return AgentResponse(agent=await _one(call, marked=(True, False)))
 
 
-async def _all(app: App) -> list[Agent]:
+async def _mark(app: App, agent: Agent, mark: Literal["no-execute", "no-schedule", ""]) -> None:
+    """Have nodes of a cluster say themselves that they are out of service: there it is not us who places pods.
+
+    First, so that nothing has changed when it is refused.
+    """
+    known = (app.capacity.of(pool) for pool in agent.resource_pools)
+    pool = next((each.pool for each in known if each is not None and each.backend == "kubernetes"), None)
+    if pool is not None:
+        await mark_node(app.bus, pool, agent.id, mark)
+
+
+async def _all(app: App, marked: Mapping[str, tuple[bool, bool]] | None = None) -> list[Agent]:
+    """``marked`` are nodes of which we know more than their launchers have said, with enabled and draining."""
     async with app.db.read() as connection:
         overrides = await load_overrides(connection)
-        pod_states = await load_pod_states(connection)
-    return agents(app.capacity.all(), overrides, pod_states)
+        states = await load_states(connection)
+    return agents(with_marks(app.capacity.all(), marked or {}), overrides, states)
 
 
-async def _one(call: Call[App, Any, Any]) -> Agent:
+async def _one(call: Call[App, Any, Any], *, marked: tuple[bool, bool] | None = None) -> Agent:
+    """``marked`` as in ``_all``, of this node."""
     wanted = call.path_str("agentId")
-    found = next((agent for agent in await _all(call.app) if agent.id == wanted), None)
+    everything = await _all(call.app, None if marked is None else {wanted: marked})
+    found = next((agent for agent in everything if agent.id == wanted), None)
     if found is None:
         raise NotFound("agent", wanted)
     return found

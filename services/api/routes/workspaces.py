@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import UNSET
 
 from services.api.access.rules import require_admin, require_owner_or_admin
 from services.api.actions import workspaces as actions
+from services.api.actions.namespaces import Plan
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
-from services.api.queries.workspaces import list_projects, list_workspaces, wire_workspace, workspace_row
+from services.api.places.wishes import read_wishes
+from services.api.queries.workspaces import Row, list_projects, list_workspaces, wire_workspace, workspace_row
+from services.api.routes.namespaces import BIND, wire_bindings
 from services.api.wire.base import Empty
 from services.api.wire.workspaces import (
     AvailablePools,
+    ChangedWorkspaceResponse,
     DeleteResponse,
     GetProjectsQuery,
     GetProjectsResponse,
@@ -24,7 +29,6 @@ from services.api.wire.workspaces import (
     PageQuery,
     PatchWorkspace,
     PostWorkspaceRequest,
-    PostWorkspaceResponse,
     WorkspaceResponse,
 )
 
@@ -42,29 +46,32 @@ async def get_workspace(call: Call[App, None, None]) -> WorkspaceResponse:
     return WorkspaceResponse(workspace=wire_workspace(row))
 
 
-async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> PostWorkspaceResponse:
-    if call.body.agent_user_group is not UNSET:
-        require_admin(call.principal, "set the agent user group of a workspace")
-    row = await actions.create_workspace(
-        call.app.db,
-        call.body,
-        cluster=call.app.cluster,
-        user_id=call.principal.user_id,
-        now=call.app.clock.now(),
+async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> ChangedWorkspaceResponse:
+    _require_admin_for_some(call)
+    wishes = read_wishes(
+        call.body.cluster_namespace_meta,
+        call.body.cluster_quota_pairs,
+        manager=call.app.cluster.resource_manager,
+        all_clusters=call.body.auto_create_namespace_all_clusters,
     )
-    return PostWorkspaceResponse(workspace=wire_workspace(row))
+    row, plans = await actions.create_workspace(call.app, call.body, wishes, user_id=call.principal.user_id)
+    return _changed(row, plans)
 
 
-async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> WorkspaceResponse:
+async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorkspaceResponse:
     workspace_id = call.path_int("id")
-    if call.body.agent_user_group is not UNSET:
-        require_admin(call.principal, "set the agent user group of a workspace")
+    _require_admin_for_some(call)
     if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
         await _require_owner(call, workspace_id)
-    row = await actions.patch_workspace(
-        call.app.db, workspace_id, call.body, cluster=call.app.cluster, user_id=call.principal.user_id
+    wishes = read_wishes(
+        call.body.cluster_namespace_meta,
+        manager=call.app.cluster.resource_manager,
+        all_clusters=call.body.auto_create_namespace_all_clusters,
     )
-    return WorkspaceResponse(workspace=wire_workspace(row))
+    row, plans = await actions.patch_workspace(
+        call.app, workspace_id, call.body, wishes, user_id=call.principal.user_id
+    )
+    return _changed(row, plans)
 
 
 async def delete_workspace(call: Call[App, None, None]) -> DeleteResponse:
@@ -121,6 +128,18 @@ async def get_available_pools(call: Call[App, PageQuery, None]) -> AvailablePool
     return AvailablePools(resource_pools=page, pagination=pagination)
 
 
+def _require_admin_for_some(call: Call[App, None, PostWorkspaceRequest] | Call[App, None, PatchWorkspace]) -> None:
+    """Some of what a workspace has is not for its owner to say."""
+    if call.body.agent_user_group is not UNSET:
+        require_admin(call.principal, "set the agent user group of a workspace")
+    if call.body.cluster_namespace_meta or call.body.auto_create_namespace_all_clusters:
+        require_admin(call.principal, BIND)
+
+
+def _changed(row: Row, plans: Iterable[Plan]) -> ChangedWorkspaceResponse:
+    return ChangedWorkspaceResponse(workspace=wire_workspace(row), namespace_bindings=wire_bindings(row["id"], plans))
+
+
 async def _require_owner(call: Call[App, None, None] | Call[App, None, PatchWorkspace], workspace_id: int) -> None:
     async with call.app.db.read() as connection:
         row = await workspace_row(connection, workspace_id)
@@ -142,10 +161,10 @@ ROUTES: Final = (
         path="/api/v1/workspaces",
         handler=post_workspace,
         body=PostWorkspaceRequest,
-        response=PostWorkspaceResponse,
+        response=ChangedWorkspaceResponse,
     ),
     Route(method="GET", path=_ONE, handler=get_workspace, response=WorkspaceResponse),
-    Route(method="PATCH", path=_ONE, handler=patch_workspace, body=PatchWorkspace, response=WorkspaceResponse),
+    Route(method="PATCH", path=_ONE, handler=patch_workspace, body=PatchWorkspace, response=ChangedWorkspaceResponse),
     Route(method="DELETE", path=_ONE, handler=delete_workspace, response=DeleteResponse),
     Route(method="POST", path=f"{_ONE}/archive", handler=archive, response=Empty),
     Route(method="POST", path=f"{_ONE}/unarchive", handler=unarchive, response=Empty),

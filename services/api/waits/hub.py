@@ -16,8 +16,6 @@ from libs.events import subjects
 
 LOOK_AGAIN_S: Final = 10.0
 """How long a wait trusts the bus."""
-_UNINTERESTING: Final = ".observed"
-"""What launchers see of an allocation changes nothing here until the scheduler has put it into the row."""
 
 
 def allocation_topic(allocation_id: str) -> str:
@@ -75,6 +73,7 @@ class Hub:
     async def listening(self, bus: Bus) -> AsyncIterator[None]:
         """Pass on what the bus says while the block runs. Raises Unavailable when it takes no subscription."""
         heard = (
+            # Without what launchers observe: it changes nothing here until the scheduler has put it into the row.
             subjects.events_of("allocation"),
             subjects.events_of("task"),
             subjects.ALL_LOGS_STORED,
@@ -85,8 +84,7 @@ class Hub:
             yield
 
     async def _on_message(self, message: CoreMessage) -> None:
-        if not message.subject.endswith(_UNINTERESTING):
-            self.notify(_topic(message.subject))
+        self.notify(_topic(message.subject))
 
 
 async def news_or_timeout(news: asyncio.Event, timeout_s: float) -> None:

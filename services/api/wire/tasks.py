@@ -74,7 +74,10 @@ class ResourcesStopped(Message):
 
 
 class ResourcesSummary(Message, kw_only=True):
-    """One pod. ``container_id`` is the one its slots show; ``agent_devices`` has the name of its node as only key."""
+    """One pod.
+
+    ``container_id`` is what its slots show, the id of the allocation; the only key of ``agent_devices`` is its node.
+    """
 
     resources_id: str
     resources_type: str

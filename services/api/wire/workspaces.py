@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.namespaces import NamespaceBinding, NamespaceMeta
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users import AgentUserGroup
 
@@ -35,6 +36,7 @@ class Workspace(Message):
     pinned_at: str | None = None
     default_compute_pool: str = ""
     default_aux_pool: str = ""
+    auto_created_namespace: str | UnsetType = UNSET
 
 
 class WorkspaceResponse(Message):
@@ -71,13 +73,16 @@ class PostWorkspaceRequest(Message):
     checkpoint_storage_config: dict[str, Any] | UnsetType = UNSET
     default_compute_pool: str = ""
     default_aux_pool: str = ""
-    cluster_namespace_meta: dict[str, Any] = {}
+    cluster_namespace_meta: dict[str, NamespaceMeta] = {}
     cluster_quota_pairs: dict[str, int] = {}
+    auto_create_namespace_all_clusters: bool = False
 
 
-class PostWorkspaceResponse(Message):
+class ChangedWorkspaceResponse(Message):
+    """A workspace that was made or changed, with the bindings that came with it, by the name of the cluster."""
+
     workspace: Workspace | None = None
-    namespace_bindings: dict[str, Any] = {}
+    namespace_bindings: dict[str, NamespaceBinding] = {}
 
 
 class PatchWorkspace(Message):
@@ -88,6 +93,8 @@ class PatchWorkspace(Message):
     default_compute_resource_pool: str | UnsetType = UNSET
     default_aux_pool: str | UnsetType = UNSET
     default_aux_resource_pool: str | UnsetType = UNSET
+    cluster_namespace_meta: dict[str, NamespaceMeta] = {}
+    auto_create_namespace_all_clusters: bool = False
 
 
 class DeleteResponse(Message):

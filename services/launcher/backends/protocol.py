@@ -12,16 +12,27 @@ from typing import Protocol
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
+from services.launcher.places import Places
 from services.launcher.reconcile import Existence
 
 
 class Backend(Protocol):
+    @property
+    def places(self) -> Places: ...
+
     async def existing(self) -> Mapping[str, Existence]:
-        """Every allocation of which something exists, or whose end is still known."""
+        """Every allocation of which something exists, or whose end is still known, as far as the backend has looked."""
+        ...
+
+    async def seek(self, order: Order) -> bool:
+        """Whether anything of an order's allocation exists, also where ``existing`` has not looked yet."""
         ...
 
     async def start(self, order: Order) -> None:
-        """Begin to run an order of kind ``run``. What cannot run ends at once, and ``observe`` says why."""
+        """Begin to run an order of kind ``run``, or go on where another launcher was killed.
+
+        What cannot run ends at once, and ``observe`` says why.
+        """
         ...
 
     async def stop(self, allocation: str, *, grace_s: float, ordered: bool) -> None:

@@ -18,6 +18,7 @@ from libs.clock import Clock
 from libs.db.engine import Connection, Database
 from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations, tasks
+from libs.events import subjects
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
 from services.scheduler.engine.leaving import NODE_DISABLED, is_over, kill, overdue
@@ -43,11 +44,17 @@ _ON_DISABLED: Final = text("""
 
 
 class AllocationEngine:
-    def __init__(self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None]) -> None:
-        """``ended`` is called after the commit that ended an allocation, to save a way over the bus."""
+    def __init__(
+        self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None], plan_binds: bool = True
+    ) -> None:
+        """
+        ended       called after the commit that ended an allocation, to save a way over the bus
+        plan_binds  pods go where the planner saw room for them
+        """
         self._db = db
         self._clock = clock
         self._ended = ended
+        self._plan_binds = plan_binds
 
     async def hear(self, message: Message) -> None:
         """Handler of the durable consumer of observations."""
@@ -56,6 +63,10 @@ class AllocationEngine:
         except msgspec.DecodeError as error:
             # It would be as unreadable the next time.
             log.error("observation.unreadable", subject=message.subject, error=str(error))
+            return
+        if message.subject != subjects.observed(seen.pool, seen.allocation):
+            # The subject is what a launcher is allowed to say; the content is only what it says.
+            log.error("observation.not_its_own", subject=message.subject, allocation=seen.allocation, pool=seen.pool)
             return
         await self.observe(seen)
 
@@ -90,7 +101,7 @@ class AllocationEngine:
             candidates = list((await connection.execute(_ON_DISABLED)).scalars()) if disabled else []
 
         def kill_if_there(row: AllocationRow, out: Outgoing) -> None:
-            if row.assigned_at is not None and is_on(row, disabled):
+            if row.assigned_at is not None and is_on(row, disabled, plan_binds=self._plan_binds):
                 kill(row, reason=NODE_DISABLED, now=self._clock.now(), out=out)
 
         for allocation in candidates:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from services.scheduler.engine.exits import ExitKind
-from services.scheduler.engine.leaving import NODE_DISABLED
+from services.scheduler.engine.leaving import CLUSTER_PREEMPTS, NODE_DISABLED
 from services.scheduler.engine.rows import AllocationRow, TrialRow
 
 FIRST_PAUSE: Final = timedelta(seconds=1)
@@ -42,7 +42,7 @@ def was_cut_off(row: AllocationRow) -> bool:
     if row.exit_kind != ExitKind.NONE:
         return row.exit_kind == ExitKind.TRANSIENT
     if row.killed_at is not None:
-        return row.kill_reason == NODE_DISABLED
+        return row.kill_reason in (NODE_DISABLED, CLUSTER_PREEMPTS)
     return not row.stopped_early and row.preempted_at is None
 
 

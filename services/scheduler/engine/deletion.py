@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlalchemy import delete, func, select, text, union
 from sqlalchemy.exc import DBAPIError
 
+from libs.capture.lines import STREAMS_PER_POD
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database, is_connection_failure
@@ -29,7 +30,6 @@ from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of
 from services.scheduler.engine.run import Run, experiment_changed, lock_run
-from services.scheduler.engine.trial_exits import STREAMS_PER_POD
 
 log = structlog.get_logger()
 

@@ -30,8 +30,14 @@ def hint_of(subject: str, data: bytes) -> Hint:
         return Hint()
     if not isinstance(event, dict):
         return Hint()
-    pool = event.get("pool") if entity in ("allocation", "job", "pool") and what != "submitted" else None
-    return Hint(tuple(_keys(entity, what, event)), pool)
+    return Hint(tuple(_keys(entity, what, event)), _pool(entity, what, event))
+
+
+def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
+    if entity in ("allocation", "job", "pool") and what != "submitted":
+        return event.get("pool")
+    # Its tasks may have another namespace now, with another quota.
+    return "" if (entity, what) == ("workspace", "changed") else None
 
 
 def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
@@ -51,3 +57,5 @@ def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
             if isinstance(project, int):
                 yield Key("project", project)
             yield Key("workspace", event["workspace_id"])
+            if what == "deleted":
+                yield Key("namespaces", event["workspace_id"])

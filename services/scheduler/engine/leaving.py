@@ -23,6 +23,8 @@ KILL_GRACE_S: Final = 15.0
 
 NODE_DISABLED: Final = "node disabled without drain"
 """The reason for killing what an administrator wants gone from a node (spec/scheduling.md 11.2)."""
+CLUSTER_PREEMPTS: Final = "preempted by the scheduler"
+"""The reason for ending what somebody in the cluster wants to leave (spec/kubernetes.md 10.5)."""
 
 
 def is_over(row: AllocationRow) -> bool:
@@ -76,6 +78,7 @@ def stop_order(row: AllocationRow) -> Order:
         desired="stop",
         grace_s=KILL_GRACE_S,
         reason=row.kill_reason or "",
+        namespace=row.namespace,
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from libs.events.observations import AllocationObserved
 from libs.states.allocation import AllocationState, at_least, least_progressed, most_progressed
 from services.scheduler.engine.exits import exit_record, has_failed
-from services.scheduler.engine.leaving import changed, finish, is_over, kill, note
+from services.scheduler.engine.leaving import CLUSTER_PREEMPTS, changed, finish, is_over, kill, note, terminate
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 
@@ -30,6 +30,8 @@ def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out:
         finish(row, exit_record(row, seen, now), now=now, out=out)
     elif any(has_failed(pod) for pod in seen.pods):
         kill(row, reason="another pod of the allocation has failed", now=now, out=out)
+    elif any(pod.has_to_leave and pod.state != "TERMINATED" for pod in seen.pods):
+        terminate(row, reason=CLUSTER_PREEMPTS, now=now, out=out)
 
 
 def state_seen(seen: AllocationObserved, num_pods: int) -> AllocationState:

@@ -53,7 +53,13 @@ async def issue(
     holders = [Holder(row.allocation_id, row.job_id, material.owner_id(row)) for row in rows]
     for row, tokens in zip(rows, await mint(connection, holders), strict=True):
         try:
-            order = Order(allocation=row.allocation_id, pool=row.pool, desired="run", spec=material.spec(row, tokens))
+            order = Order(
+                allocation=row.allocation_id,
+                pool=row.pool,
+                desired="run",
+                spec=material.spec(row, tokens),
+                namespace=row.namespace,
+            )
             size = len(msgspec.json.encode(order))
         except (KeyError, TypeError, ValueError, ResoluteError) as error:
             log.exception("order.impossible", allocation=row.allocation_id)

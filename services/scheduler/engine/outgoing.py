@@ -7,15 +7,14 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import func, select
 
 from libs.db.engine import Connection
 from libs.db.outbox import enqueue, event_message, log_message, order_message, order_withdrawal
-from libs.db.tables.tasks import task_line_seq
+from libs.db.task_lines import line_numbers
 from libs.events.changes import PublicEvent
-from libs.events.logs import LogBatch, LogLine
+from libs.events.logs import LogLine
 from libs.events.orders import Order
-from libs.loglines.batches import service_stream
+from libs.loglines.service_lines import service_batch, service_line
 
 
 class _Lines:
@@ -30,28 +29,11 @@ class _Lines:
         return len(self._lines)
 
     def add(self, text: str, level: str, now: datetime) -> None:
-        self._lines.append(
-            LogLine(
-                seq=0,
-                timestamp_ns=int(now.timestamp() * 1_000_000) * 1_000,
-                log=f"{text}\n".encode(),
-                level=level,
-                stdtype="stdout",
-                source="master",
-            )
-        )
+        self._lines.append(service_line(text, seq=0, at=now, level=level))
 
     def numbered(self, numbers: Iterator[int]) -> dict[str, Any]:
-        lines = tuple(msgspec.structs.replace(line, seq=next(numbers)) for line in self._lines)
-        return log_message(
-            LogBatch(
-                task=self._task,
-                stream=service_stream(self._allocation),
-                allocation=self._allocation,
-                lines=lines,
-                contiguous=False,
-            )
-        )
+        lines = [msgspec.structs.replace(line, seq=next(numbers)) for line in self._lines]
+        return log_message(service_batch(lines, task=self._task, allocation=self._allocation))
 
 
 class Outgoing:
@@ -83,27 +65,12 @@ class Outgoing:
 
     def no_more_lines(self, *, task: str, allocation: str) -> None:
         """Nobody has anything more to say about the allocation: who follows the log need not wait for it."""
-        stream = service_stream(allocation)
-        self._messages.append(
-            log_message(
-                LogBatch(
-                    task=task, stream=stream, allocation=allocation, lines=(), end_of_stream=True, contiguous=False
-                )
-            )
-        )
+        self._messages.append(log_message(service_batch((), task=task, allocation=allocation, is_end=True)))
 
     async def flush(self, connection: Connection) -> None:
         count = sum(len(lines) for lines in self._lines.values())
-        numbers = iter(await _line_numbers(connection, count))
+        numbers = iter(await line_numbers(connection, count))
         rows = [one.numbered(numbers) if isinstance(one, _Lines) else one for one in self._messages]
         await enqueue(connection, *rows)
         self._messages.clear()
         self._lines.clear()
-
-
-async def _line_numbers(connection: Connection, count: int) -> list[int]:
-    if not count:
-        return []
-    series = func.generate_series(1, count).table_valued("n")
-    numbers = (await connection.execute(select(task_line_seq.next_value()).select_from(series))).scalars()
-    return sorted(numbers)

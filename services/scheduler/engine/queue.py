@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -130,7 +130,7 @@ class PoolQueue:
         loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
         decisions = plan(loaded.snapshot)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
-        rows = await self._start(connection, starts[:_STARTS_AT_ONCE])
+        rows = await self._start(connection, starts[:_STARTS_AT_ONCE], loaded.namespaces)
         await _note_waits(
             connection,
             [
@@ -147,7 +147,9 @@ class PoolQueue:
             was_empty=not decisions,
         )
 
-    async def _start(self, connection: Connection, starts: Sequence[Start]) -> list[AllocationRow]:
+    async def _start(
+        self, connection: Connection, starts: Sequence[Start], namespaces: Mapping[str, str]
+    ) -> list[AllocationRow]:
         """Give the slots and write the orders; who has ended meanwhile is passed over."""
         if not starts:
             return []
@@ -166,6 +168,7 @@ class PoolQueue:
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
             row.wait_reason = ""
+            row.namespace = namespaces.get(row.allocation_id, "")
             row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
             row.ports = ports.reserve() if ports is not None and material.is_trial(row) else {}
             out.announce(changed(row, "state"))

@@ -50,8 +50,14 @@ _DELETIONS: Final = text("SELECT id FROM experiments WHERE state = 'DELETING'")
 _ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT settled AND state = 'TERMINATED'")
 _PROJECTS: Final = text("SELECT id FROM projects WHERE state = 'DELETING'")
 _WORKSPACES: Final = text("SELECT id FROM workspaces WHERE state = 'DELETING'")
+# Workspaces that are gone, while namespaces that were made for them may not be.
+_NAMESPACES: Final = text("""
+    SELECT DISTINCT n.workspace_id FROM auto_created_namespaces n
+    WHERE NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.id = n.workspace_id)
+      AND (n.claimed_until IS NULL OR n.claimed_until <= :now)
+""")
 
-Kind = Literal["experiment", "deletion", "allocation", "project", "workspace"]
+Kind = Literal["experiment", "deletion", "allocation", "project", "workspace", "namespaces"]
 
 
 async def keys_that_need_attention(db: Database, clock: Clock, *, everything: bool = False) -> Iterator[Key]:
@@ -63,11 +69,12 @@ async def keys_that_need_attention(db: Database, clock: Clock, *, everything: bo
         ("allocation", _ENDED),
         ("project", _PROJECTS),
         ("workspace", _WORKSPACES),
+        ("namespaces", _NAMESPACES),
     )
     found: list[Key] = []
     async with db.read() as connection:
         for kind, query in queries:
-            parameters = {"now": clock.now()} if query is _EXPERIMENTS else {}
+            parameters = {"now": clock.now()} if query is _EXPERIMENTS or query is _NAMESPACES else {}
             rows = (await connection.execute(query, parameters)).scalars()  # type: ignore[call-overload]
             found += [Key(kind, ident) for ident in rows]
     return iter(found)

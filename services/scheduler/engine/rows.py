@@ -93,6 +93,7 @@ class AllocationRow(Struct, kw_only=True):
     wait_reason: str = ""
     ports: dict[str, int] = {}
     blocked_nodes: list[str] = []
+    namespace: str = ""
     preempted_at: datetime | None = None
     preempt_deadline: datetime | None = None
     preempt_reason: str | None = None

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import func, select
 
+from libs.capture.lines import STREAMS_PER_POD
 from libs.db.engine import Connection
 from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import tasks
@@ -21,7 +22,6 @@ from services.scheduler.engine.trial_moves import apply_reaction
 LOG_WAIT: Final = timedelta(seconds=30)
 """Longest wait for the log of an attempt (spec/logs.md 13.10)."""
 _LOOK_AGAIN_S: Final = (0.05, 0.5)
-STREAMS_PER_POD: Final = 2
 
 
 async def settle_exits(run: Run, *, log_wait: timedelta) -> None:

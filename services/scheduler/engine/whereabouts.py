@@ -25,6 +25,11 @@ def nodes_of_pods(
     return found
 
 
-def is_on(row: AllocationRow, nodes: Collection[str]) -> bool:
-    """Whether a pod of the allocation is on one of ``nodes``."""
-    return any(node in nodes for node in nodes_of_pods(num_pods=row.num_pods, pods=row.pods, places=row.places))
+def is_on(row: AllocationRow, nodes: Collection[str], *, plan_binds: bool) -> bool:
+    """Whether a pod of the allocation is on one of ``nodes``.
+
+    plan_binds  pods that were not seen yet are where the planner saw room; False where somebody else places pods, and
+                the plan was but a guess
+    """
+    places = row.places if plan_binds else ()
+    return any(node in nodes for node in nodes_of_pods(num_pods=row.num_pods, pods=row.pods, places=places))

@@ -2,6 +2,7 @@
 
 The most important requests start first, in the order of their jobs. A request that waits for room blocks everything of
 lower priority, or else small unimportant work would keep it waiting for ever; requests of its own priority may pass.
+One that waits for the quota of its namespace blocks only those that would use up the same quota.
 Work without slots has a queue of its own: a stuck training job does not keep a TensorBoard from starting.
 Source: spec/scheduling.md 5.4, with max_slots enforced (15).
 """
@@ -16,7 +17,7 @@ from services.scheduler.plan.decisions import Decision, Start, Wait
 from services.scheduler.plan.fit import Occupancy, Room, aux_room, slot_room
 from services.scheduler.plan.gang import has_room, place_gang
 from services.scheduler.plan.order import by_priority, in_queue_order
-from services.scheduler.plan.reasons import BLOCKS_LOWER_PRIORITIES, WaitReason
+from services.scheduler.plan.reasons import BLOCKS_ITS_NAMESPACE, BLOCKS_LOWER_PRIORITIES, WaitReason
 from services.scheduler.plan.snapshot import PoolSnapshot, Request
 
 _Shape = tuple[tuple[int, ...], frozenset[str]]
@@ -46,9 +47,15 @@ class _Pass:
         self._room = room_of(pool, Occupancy.AS_IT_IS)
         self._no_room = no_room
         self._held_by_job: Counter[str] = Counter()
+        self._held_by_namespace: Counter[str] = Counter()
         for held in pool.held:
             self._held_by_job[held.job] += held.slots
-        self._held = self._held_by_job.total()
+            self._held_by_namespace[held.namespace] += held.slots
+        self._quotas = dict(pool.quota_by_namespace)
+        if pool.quota_slots is not None:
+            self._quotas[""] = pool.quota_slots
+        self._awaited: set[str] = set()
+        """Namespaces for whose quota something more important waits."""
         # Room only shrinks during a pass, so a shape that found none need not be tried again.
         self._hopeless: dict[_Shape, WaitReason] = {}
 
@@ -61,6 +68,11 @@ class _Pass:
                 continue
             made = [self._decide_one(request) for request in peers]
             blocked = any(isinstance(one, Wait) and one.reason in BLOCKS_LOWER_PRIORITIES for one in made)
+            self._awaited |= {
+                request.namespace
+                for request, one in zip(peers, made, strict=True)
+                if isinstance(one, Wait) and one.reason in BLOCKS_ITS_NAMESPACE
+            }
             decisions += made
         return decisions
 
@@ -76,7 +88,7 @@ class _Pass:
             self._hopeless[shape] = self._why_no_room(request)
             return Wait(request.allocation, self._hopeless[shape])
         self._held_by_job[request.job] += request.slots
-        self._held += request.slots
+        self._held_by_namespace[request.namespace] += request.slots
         return Start(request.allocation, places)
 
     def _limit_reached(self, request: Request) -> WaitReason | None:
@@ -86,10 +98,16 @@ class _Pass:
         max_slots = self._pool.max_slots_by_job.get(request.job)
         if max_slots is not None and self._held_by_job[request.job] + slots > max_slots:
             return WaitReason.JOB_MAX_SLOTS
-        quota = self._pool.quota_slots
-        if quota is not None and self._held + slots > quota:
-            return WaitReason.POOL_QUOTA
-        return None
+        return self._quota_reached(request) if self._quotas else None
+
+    def _quota_reached(self, request: Request) -> WaitReason | None:
+        namespace = request.namespace
+        if namespace in self._awaited:
+            return WaitReason.BEHIND_PRIORITY
+        quota = self._quotas.get(namespace)
+        if quota is None or self._held_by_namespace[namespace] + request.slots <= quota:
+            return None
+        return WaitReason.WORKSPACE_QUOTA if namespace else WaitReason.POOL_QUOTA
 
     def _why_no_room(self, request: Request) -> WaitReason:
         pods, excluded = request.pods, request.blocked_nodes

@@ -15,6 +15,7 @@ class WaitReason(StrEnum):
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"
+    WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
 
 
 BLOCKS_LOWER_PRIORITIES = frozenset(
@@ -23,7 +24,9 @@ BLOCKS_LOWER_PRIORITIES = frozenset(
         WaitReason.NO_AUX_ROOM,
         WaitReason.OUT_OF_SERVICE,
         WaitReason.TOO_LARGE,
-        WaitReason.POOL_QUOTA,
     }
 )
-"""Waiting for something that less important requests would use up. The other reasons are the request's own."""
+"""Waiting for something that any less important request would use up. The other reasons are the request's own."""
+
+BLOCKS_ITS_NAMESPACE = frozenset({WaitReason.POOL_QUOTA, WaitReason.WORKSPACE_QUOTA})
+"""Waiting for something that less important requests in the same namespace would use up."""

@@ -34,6 +34,8 @@ class Held(Struct, frozen=True, kw_only=True, gc=False):
     job: str
     pods: tuple[tuple[str, int], ...]
     """Node and slots of each pod that has not ended; a node may be unknown by now."""
+    namespace: str = ""
+    """Whose quota it counts against; "" is the namespace of the pool."""
 
     @property
     def slots(self) -> int:
@@ -52,6 +54,7 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
     """When its job was submitted."""
     requested_at: datetime
     blocked_nodes: frozenset[str] = frozenset()
+    namespace: str = ""
 
     @property
     def slots(self) -> int:
@@ -66,7 +69,9 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     max_slots_by_job: Mapping[str, int] = {}
     """Of jobs that have a limit: slots that they may hold together."""
     quota_slots: int | None = None
-    """Slots that the pool as a whole may hold, where less than its nodes have."""
+    """Slots that may be held in the pool's own namespace, where less than its nodes have."""
+    quota_by_namespace: Mapping[str, int] = {}
+    """The same for namespaces of workspaces that have a quota."""
     larger_priority_first: bool = False
     """Kubernetes pools: larger is more important. All others: smaller is. Source: spec/scheduling.md 0 (3)."""
     fitting: FittingPolicy = "best"

@@ -15,6 +15,7 @@ from msgspec import Struct
 from sqlalchemy import insert, select, text, update
 
 from libs.bus import Bus
+from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
@@ -27,7 +28,6 @@ from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.tokens import digest, new_token
 from services.api.access.sessions import Sessions
 from services.api.app import App
-from services.api.capacity import CapacityView
 from services.api.http.application import build_application
 from services.api.http.routing import Route
 from services.api.master_log import MasterLog

@@ -96,7 +96,7 @@ async def test_peers_meet_over_two_replicas(db: Database, live_api: Replica, oth
     assert not first.done()
     assert not (await row_of(db, allocations, allocation_id=pair.allocation)).is_ready
     second = await join(other_api, pair, uuid="0" * 32, ip="10.0.0.8")
-    async with asyncio.timeout(5):  # the first is woken, it does not have to look again by itself
+    async with asyncio.timeout(8):  # the first is woken, it does not have to look again by itself
         assert ips(await first) == ips(second) == {"10.0.0.7", "10.0.0.8"}
     row = await row_of(db, allocations, allocation_id=pair.allocation)
     assert row.is_ready

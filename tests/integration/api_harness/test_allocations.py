@@ -97,7 +97,7 @@ async def test_the_long_poll_hears_of_the_signal(db: Database, live_api: Replica
         await asyncio.sleep(0.1)
         assert not polling.done()
         await signal(db, run, clock)
-        async with asyncio.timeout(5):  # far below the time after which it would look again by itself
+        async with asyncio.timeout(8):  # below the time after which it would look again by itself
             assert (await polling).json() == {"preempt": True}
         assert (await client.get(path(run, "signals/preemption?timeout_seconds=1"))).json() == {"preempt": True}
 
@@ -113,7 +113,7 @@ async def test_preemption_of_what_cannot_be_preempted(db: Database, client: http
     assert (answer.status_code, error_of(answer)) == (400, "allocation is not preemptible")
     await set_allocation(db, run.allocation, state="TERMINATED")
     assert (await client.get(path(run, "signals/preemption?timeout_seconds=9"))).json() == {"preempt": True}
-    async with asyncio.timeout(5):  # at once, whatever it would wait: nobody will ever ask it to leave
+    async with asyncio.timeout(8):  # at once, whatever it would wait: nobody will ever ask it to leave
         unknown = await client.get("/api/v1/allocations/1.nobody.1/signals/preemption?timeout_seconds=60")
     assert (unknown.status_code, unknown.json()) == (200, {"preempt": False})
 

@@ -24,7 +24,7 @@ def running(world: World, rows: Rows, det: Det) -> dict[str, str]:
     task, notebook = rows.task(priority=10)
     rows.allocation(job_id=notebook, task_id=task, assigned=False, slots=1, name="Notebook (calm-cat)")
     world.publish(two_nodes(pod="pod-0", allocation=allocation))
-    wait_until(lambda: table(det, "agent", "list"), timeout_s=20, what="the capacity is seen")
+    wait_until(lambda: table(det, "agent", "list"), what="the capacity is seen")
     return {"allocation": allocation, "job": job, "waiting": waiting, "notebook": notebook, "task": task}
 
 

@@ -67,11 +67,12 @@ def test_a_killed_api_comes_back_with_everybody_logged_in(world: World) -> None:
 
 def test_termination_cuts_those_who_wait(world: World) -> None:
     with world.api("ended") as api, api.client() as client:
-        cut = threading.Event()
+        follows, cut = threading.Event(), threading.Event()
 
         def follow() -> None:
             try:
                 with client.stream("GET", "/api/v1/master/logs?follow=true", timeout=60) as reply:
+                    follows.set()
                     for _ in reply.iter_lines():
                         pass
             except httpx.HTTPError:
@@ -80,11 +81,11 @@ def test_termination_cuts_those_who_wait(world: World) -> None:
 
         thread = threading.Thread(target=follow, daemon=True)
         thread.start()
-        time.sleep(0.5)
+        assert follows.wait(30)
         started = time.monotonic()
-        assert api.process.stop(grace_s=15) == 0
-        assert time.monotonic() - started < 8
-        assert cut.wait(5)
+        assert api.process.stop(grace_s=40) == 0
+        assert time.monotonic() - started < 20
+        assert cut.wait(30)
 
 
 def test_a_lost_database_is_a_pause(world: World, postgres_server: PostgresServer) -> None:

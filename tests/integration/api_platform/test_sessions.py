@@ -81,7 +81,7 @@ def test_logging_out_ends_the_session_everywhere(api: ApiProcess, replica: ApiPr
     assert status(replica, token)[0] == 200, "and from now on it is remembered there"
     httpx.post(f"{api.url}/api/v1/auth/logout", headers={"Authorization": f"Bearer {token}"})
     assert status(api, token) == (401, "invalid credentials")
-    wait_until(lambda: status(replica, token)[0] == 401, timeout_s=5, what="the other replica forgets the session")
+    wait_until(lambda: status(replica, token)[0] == 401, timeout_s=8, what="the other replica forgets the session")
 
 
 def test_deactivation_is_heard_everywhere(api: ApiProcess, replica: ApiProcess, admin: httpx.Client) -> None:
@@ -90,7 +90,7 @@ def test_deactivation_is_heard_everywhere(api: ApiProcess, replica: ApiProcess, 
     assert status(replica, token)[0] == 200
     admin.patch(f"/api/v1/users/{ident}", json={"active": False})
     assert status(api, token) == (403, "user does not have permission")
-    wait_until(lambda: status(replica, token)[0] == 403, timeout_s=5, what="the other replica knows")
+    wait_until(lambda: status(replica, token)[0] == 403, timeout_s=8, what="the other replica knows")
 
 
 def test_sessions_expire(api: ApiProcess, world: World) -> None:
@@ -134,7 +134,7 @@ def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World)
 
     world.in_database(end)
     ended = (401, "invalid credentials")
-    wait_until(lambda: status(api, token, header=header) == ended, timeout_s=5, what="the session ends")
+    wait_until(lambda: status(api, token, header=header) == ended, timeout_s=8, what="the session ends")
 
 
 def test_access_tokens_live_as_long_as_asked(api: ApiProcess, admin: httpx.Client, user: httpx.Client) -> None:

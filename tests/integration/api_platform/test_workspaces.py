@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from libs.db.engine import Connection
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import jobs
+from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
 from tests.integration.api_platform.world import Rows, World
 
@@ -100,6 +100,31 @@ def test_what_has_experiments_is_deleted_later(admin: httpx.Client, rows: Rows, 
     assert (seen["state"], seen["numExperiments"]) == ("WORKSPACE_STATE_DELETING", 1)
     late = admin.post(f"/api/v1/workspaces/{home['id']}/projects", json={"name": "late"})
     assert "being deleted" in error_of(late)[1]
+
+
+def test_processes_have_no_namespaces(admin: httpx.Client) -> None:
+    home = workspace(admin, "groundless")
+    one = f"/api/v1/workspaces/{home['id']}"
+    meta = {"clusterNamespaceMeta": {"": {"autoCreateNamespace": True}}}
+    pairs = {"clusterQuotaPairs": {"": 1}}
+    refused = [
+        admin.post("/api/v1/workspaces", json={"name": "grounded", **meta}),
+        admin.post("/api/v1/workspaces", json={"name": "grounded", **pairs}),
+        admin.patch(one, json=meta),
+        admin.post(f"{one}/namespace-bindings", json=meta),
+        admin.post(f"{one}/set-resource-quota", json=pairs),
+        admin.post("/api/v1/namespace-bindings/bulk-auto-create", json={"workspaceIds": [home["id"]]}),
+    ]
+    for reply in refused:
+        status, text = error_of(reply)
+        assert (status, "run as processes" in text) == (400, True), text
+    default = {"workspaceId": home["id"], "namespace": "default", "clusterName": "here", "autoCreateNamespace": False}
+    assert admin.get(f"{one}/list-namespace-bindings").json() == {"namespaceBindings": {"here": default}}
+    assert admin.get(f"{one}/get-k8s-resource-quotas").json() == {"resourceQuotas": {}}
+    unbound = admin.get("/api/v1/namespace-bindings/workspace-ids-with-default-bindings").json()
+    assert unbound == {"workspaceIds": []}
+    status, text = error_of(admin.delete(f"{one}/namespace-bindings", params={"clusterNames": [""]}))
+    assert (status, "tried to delete default binding for cluster here" in text) == (400, True)
 
 
 def test_keys_are_unique_and_found_without_case(admin: httpx.Client) -> None:
@@ -207,3 +232,34 @@ def test_the_seeds_cannot_go(admin: httpx.Client, world: World) -> None:
         return await connection.scalar(select(projects.c.state).where(projects.c.id == 1))
 
     assert world.in_database(left) == ""
+
+
+def test_what_has_tasks_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
+    home = workspace(admin, "has a notebook")
+    task, job = rows.task()
+    rows.allocation(job_id=job, task_id=task)
+    owned = update(tasks).where(tasks.c.task_id == task).values(workspace_id=home["id"])
+    world.in_database(lambda connection: connection.execute(owned))
+    assert admin.delete(f"/api/v1/workspaces/{home['id']}").json() == {"completed": False}
+
+
+def test_tasks_move_with_their_project(admin: httpx.Client, rows: Rows, world: World) -> None:
+    here, there = workspace(admin, "from here"), workspace(admin, "to there")
+    moved = project(admin, here["id"], "moves")
+    ident, job = rows.experiment()
+    task = rows.allocation(job_id=job).removesuffix(".1")
+
+    async def put(connection: Connection) -> None:
+        inside = {"project_id": moved["id"]}
+        await connection.execute(update(experiments).where(experiments.c.id == ident).values(**inside))
+        await connection.execute(update(tasks).where(tasks.c.task_id == task).values(experiment_id=ident))
+
+    world.in_database(put)
+    path = f"/api/v1/projects/{moved['id']}/move"
+    assert admin.post(path, json={"destinationWorkspaceId": there["id"]}).status_code == 200
+
+    async def owners(connection: Connection) -> list[int]:
+        of_task = await connection.scalar(select(tasks.c.workspace_id).where(tasks.c.task_id == task))
+        return [of_task or 0, await connection.scalar(select(jobs.c.workspace_id).where(jobs.c.job_id == job)) or 0]
+
+    assert world.in_database(owners) == [there["id"]] * 2

@@ -20,10 +20,12 @@ class Writer:
 
     def __init__(self, failures: int = 0, pause_s: float = 0.0) -> None:
         self.batches: list[list[bytes]] = []
+        self.has_begun = False
         self._failures = failures
         self._pause_s = pause_s
 
     async def __call__(self, messages: Sequence[Message]) -> None:
+        self.has_begun = True
         await asyncio.sleep(self._pause_s)
         if self._failures:
             self._failures -= 1
@@ -93,7 +95,7 @@ async def test_only_one_of_two_writers_works_until_it_leaves(bus: Bus) -> None:
             assert first.lines == []
             other.cancel()
             more = await send(bus, 40, 60)
-            await eventually(lambda: len(first.lines) >= 20, timeout_s=3)
+            await eventually(lambda: len(first.lines) >= 20, timeout_s=10)
             assert first.lines[-20:] == more
     assert second.lines == lines
 
@@ -104,12 +106,12 @@ async def test_standby_continues_in_order_after_crash(bus: Bus, bus_settings: Bu
     async with connect_bus(bus_settings) as doomed_bus:
         stuck = Writer(pause_s=60)
         doomed = asyncio.ensure_future(work(doomed_bus, stuck))
-        await asyncio.sleep(0.3)
+        await eventually(lambda: stuck.has_begun)
         async with running(work(bus, survivor)):
             await asyncio.sleep(0.3)
             assert survivor.lines == []
             await doomed_bus._connection.client.close()  # as the server sees a process that was killed
-            await eventually(lambda: len(survivor.lines) == 30, timeout_s=4.5)
+            await eventually(lambda: len(survivor.lines) == 30, timeout_s=20)
         doomed.cancel()
         await asyncio.gather(doomed, return_exceptions=True)
     assert survivor.lines == lines

@@ -95,13 +95,13 @@ async def test_slow_handler_keeps_its_message(bus: Bus) -> None:
 
     async def handler(message: Message) -> None:
         deliveries.append(message.delivered)
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(4.5)
 
     await bus.publish(SUBJECT, b"1")
-    one = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=1)
-    two = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=1)
+    one = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=2)
+    two = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=2)
     async with running(one), running(two):
-        await asyncio.sleep(2.7)
+        await asyncio.sleep(4.7)
     assert deliveries == [1]
 
 

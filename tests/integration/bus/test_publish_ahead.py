@@ -80,4 +80,4 @@ async def test_stream_that_is_gone_stores_nothing_until_it_is_provided_again(own
             except Unavailable:
                 return False  # it has yet to notice that the server is another
 
-        await eventually(is_taken, timeout_s=10)
+        await eventually(is_taken)

@@ -53,7 +53,7 @@ async def test_order_is_that_of_the_outbox(db: Database, bus: Bus, heard: list[b
     rows = [message(event("trial", number % 7 + number // 400, "state"), b"%d" % number) for number in range(1200)]
     await write(db, *rows)
     relay = asyncio.ensure_future(relay_outbox(db, bus))
-    await eventually(lambda: len(heard) >= 1200, timeout_s=20)
+    await eventually(lambda: len(heard) >= 1200)
     assert heard == [b"%d" % number for number in range(1200)]
     await eventually(lambda: is_empty(db))
     await end(relay)
@@ -64,7 +64,7 @@ async def test_message_that_the_bus_can_never_take_holds_nobody_up(db: Database,
     subject = event("trial", 1, "state")
     await write(db, message(subject, b"before"), message(subject, b"x" * 9_000_000), message(subject, b"after"))
     relay = asyncio.ensure_future(relay_outbox(db, bus))
-    await eventually(lambda: heard == [b"before", b"after"], timeout_s=10)
+    await eventually(lambda: heard == [b"before", b"after"])
     await eventually(lambda: is_empty(db))
     await end(relay)
     assert telemetry.value("resolute_outbox_dropped_total") == dropped + 1
@@ -94,9 +94,9 @@ async def test_relay_gets_over_a_killed_bus(
     rows = [message(event("trial", number, "state"), b"%d" % number) for number in range(500)]
     await write(db, *rows)
     nats_server.restart()
-    await eventually(lambda: is_empty(db), timeout_s=20)
+    await eventually(lambda: is_empty(db))
     await write(db, message(event("trial", 1, "state"), b"last"))
-    await eventually(lambda: b"last" in heard, timeout_s=10)
+    await eventually(lambda: b"last" in heard)
     await end(relay)
 
 
@@ -107,6 +107,6 @@ async def test_events_of_trials_stay_small(db: Database, bus: Bus, heard: list[b
     async with db.transaction() as connection:
         await announce(connection, usual, large)
     relay = asyncio.ensure_future(relay_outbox(db, bus))
-    await eventually(lambda: len(heard) == 2, timeout_s=10)
+    await eventually(lambda: len(heard) == 2)
     await end(relay)
     assert [msgspec.json.decode(data)["hparams"] for data in heard] == [{"lr": 0.1}, None]

@@ -51,8 +51,9 @@ class FakeIntake:
 
     def printed(self, stream: str = "stdout") -> list[bytes]:
         """Lines of the only pod, in order; fails on gaps."""
-        for (_, name), by_seq in self.lines.items():
+        for (_, name), lines in list(self.lines.items()):  # they grow while somebody looks
             if name == stream:
+                by_seq = dict(lines)
                 assert sorted(by_seq) == list(range(len(by_seq)))
                 return [by_seq[seq] for seq in range(len(by_seq))]
         return []

@@ -15,10 +15,10 @@ from libs.bus import Bus, CoreMessage
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, Owner, TaskSpec
-from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, events_of, order_key, token
+from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key, token
 from services.launcher.backends.process.trees import kill_pod, pids_of_pod
 from tests.harness.processes import ServiceProcess
-from tests.harness.waiting import eventually
+from tests.harness.waiting import PATIENCE_S, eventually
 
 POOL = "local"
 
@@ -80,7 +80,7 @@ class Place:
         return max(of_it, key=lambda seen: seen.revision, default=None)
 
     async def until(
-        self, allocation: str, is_so: Callable[[AllocationObserved], bool], *, timeout_s: float = 15.0
+        self, allocation: str, is_so: Callable[[AllocationObserved], bool], *, timeout_s: float = PATIENCE_S
     ) -> AllocationObserved:
         """Wait until the newest observation of an allocation satisfies ``is_so``."""
 
@@ -95,7 +95,7 @@ class Place:
         assert found is not None
         return found
 
-    async def until_ended(self, allocation: str, *, timeout_s: float = 15.0) -> AllocationObserved:
+    async def until_ended(self, allocation: str, *, timeout_s: float = PATIENCE_S) -> AllocationObserved:
         return await self.until(allocation, lambda seen: seen.gone, timeout_s=timeout_s)
 
     async def until_running(self, allocation: str) -> AllocationObserved:
@@ -147,7 +147,7 @@ async def open_place(
     async def note(message: CoreMessage) -> None:
         place.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
 
-    async with bus.subscribe(events_of("allocation", what="observed"), note):
+    async with bus.subscribe(observed_by(), note):
         place.launcher.start()
         try:
             yield place

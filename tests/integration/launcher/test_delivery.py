@@ -38,8 +38,8 @@ def shipper(place: Place) -> int | None:
     return holder(place.pod(A) / "ship" / "ship.lock")
 
 
-async def until_delivered(place: Place, intake: FakeIntake, timeout_s: float = 20.0) -> None:
-    await eventually(lambda: len(intake.ends) == 2, timeout_s=timeout_s, what=place.launcher.log())
+async def until_delivered(place: Place, intake: FakeIntake) -> None:
+    await eventually(lambda: len(intake.ends) == 2, what=place.launcher.log())
 
 
 async def test_lines_arrive_with_the_identity_of_the_pod(place: Place, intake: FakeIntake) -> None:
@@ -60,14 +60,14 @@ async def test_lines_arrive_with_the_identity_of_the_pod(place: Place, intake: F
 async def test_lines_arrive_soon(place: Place, intake: FakeIntake) -> None:
     await place.run(A, command("echo early; sleep 300"))
     await place.until_running(A)
-    await eventually(lambda: b"early" in intake.printed(), timeout_s=5)
+    await eventually(lambda: b"early" in intake.printed())
 
 
 async def test_delivery_goes_on_without_the_launcher(place: Place, intake: FakeIntake) -> None:
     intake.refuse = lambda _records: 503
     await place.run(A, command("for i in $(seq 5000); do echo line $i; done"))
     await place.until_ended(A)
-    await eventually(lambda: shipper(place), timeout_s=5)
+    await eventually(lambda: shipper(place))
     place.launcher.kill()
     intake.refuse = lambda _records: 200
     await until_delivered(place, intake)
@@ -80,9 +80,10 @@ async def test_killed_shippers_are_replaced_and_repeat_nothing_that_matters(plac
     await place.run(A, command(script, shared_fs_host_path=str(shared)))
     await place.until_running(A)
     for _ in range(3):
-        pid = await eventually(lambda: shipper(place), timeout_s=10)
+        pid = await eventually(lambda: shipper(place))
         assert pid is not None
-        await asyncio.sleep(0.2)  # somewhere in the middle
+        before = len(intake.printed())
+        await eventually(lambda: len(intake.printed()) > before + 20)  # noqa: B023  # somewhere in the middle
         os.kill(pid, signal.SIGKILL)
         place.launcher.restart()  # sooner than the pause after which a launcher replaces it
     (shared / "go").touch()
@@ -96,7 +97,7 @@ async def test_killed_shippers_are_replaced_and_repeat_nothing_that_matters(plac
 async def test_output_is_complete_when_everything_is_killed_hard(place: Place, intake: FakeIntake) -> None:
     await place.run(A, command("echo before; sleep 300"))
     await place.until_running(A)
-    await eventually(lambda: b"before" in intake.printed(), timeout_s=10)
+    await eventually(lambda: b"before" in intake.printed())
     os.kill(place.supervisor(A), signal.SIGKILL)
     await place.until_ended(A)
     await until_delivered(place, intake)
@@ -111,7 +112,7 @@ async def test_state_is_kept_until_the_last_line_is_delivered(place: Place, inta
     await asyncio.sleep(0.5)  # long enough to have been removed
     assert len(place.remains()) == 1
     intake.refuse = lambda _records: 200
-    await eventually(lambda: place.remains() == [], timeout_s=20)
+    await eventually(lambda: place.remains() == [])
     await asyncio.sleep(0.2)  # for what must not be said any more
     last = place.last(A)
     assert last is not None
@@ -124,7 +125,7 @@ async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(place: 
     intake.refuse = lambda records: 400 if any(b"poison" in record.log for record in records) else 200
     await place.run(A, command("echo one; echo poison; echo two"))
     await place.until_ended(A)
-    await eventually(lambda: len(intake.ends) == 2, timeout_s=20)
+    await eventually(lambda: len(intake.ends) == 2)
     printed = [line for lines in intake.lines.values() for line in lines.values()]
     assert b"one" in printed
     assert b"two" in printed

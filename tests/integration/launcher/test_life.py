@@ -101,7 +101,7 @@ async def test_what_can_never_start_is_told_with_the_reason(place: Place) -> Non
 
 async def test_stop_asks_first(place: Place) -> None:
     await place.run(A, command("trap 'echo asked; exit 7' TERM; echo ready; while true; do sleep 0.05; done"))
-    await eventually(lambda: "ready" in place.printed(A), timeout_s=15)
+    await eventually(lambda: "ready" in place.printed(A))
     await place.stop(A, grace_s=30)
     ended = await place.until_ended(A)
     assert ended.stopped
@@ -112,7 +112,7 @@ async def test_stop_asks_first(place: Place) -> None:
 async def test_stop_kills_what_does_not_listen_and_all_that_it_started(place: Place) -> None:
     stubborn = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 300' &) ; echo ready; while true; do sleep 1; done"
     await place.run(A, command(stubborn))
-    await eventually(lambda: "ready" in place.printed(A), timeout_s=15)
+    await eventually(lambda: "ready" in place.printed(A))
     assert len(place.pids(A)) >= 3
     await place.stop(A, grace_s=0.3)
     ended = await place.until_ended(A)
@@ -132,8 +132,8 @@ async def test_withdrawn_order_leaves_nothing(place: Place) -> None:
     await place.run(A, command("sleep 300"))
     await place.until_running(A)
     await place.withdraw(A)
-    await eventually(lambda: place.remains() == [], timeout_s=20)
-    await eventually(lambda: list((place.state_dir / "trash").iterdir()) == [], timeout_s=5)
+    await eventually(lambda: place.remains() == [])
+    await eventually(lambda: list((place.state_dir / "trash").iterdir()) == [])
 
 
 async def test_stop_right_after_the_start_is_obeyed(place: Place) -> None:
@@ -171,7 +171,7 @@ async def test_order_withdrawn_at_once_leaves_nothing(place: Place) -> None:
     await place.withdraw(A)
     await place.run(B, command("true"))
     await place.until_ended(B)
-    await eventually(lambda: len(place.remains()) == 1, timeout_s=20)
+    await eventually(lambda: len(place.remains()) == 1)
 
 
 async def test_unreadable_order_disturbs_nobody(place: Place) -> None:
@@ -187,7 +187,7 @@ async def test_gang_ends_with_the_first_that_fails(place: Place) -> None:
     script = "if mkdir /determined_shared_fs/first; then sleep 0.5; exit 9; else sleep 300; fi"
     spec = command(script, num_pods=3, slots=3, shared_fs_host_path=str(place.state_dir.parent / "shared"))
     await place.run(A, spec)
-    ended = await place.until_ended(A, timeout_s=20)
+    ended = await place.until_ended(A)
     assert len({pod.name for pod in ended.pods}) == 3
     assert sorted(pod.failure for pod in ended.pods) == ["DELETED", "DELETED", "FAILED"]
     (failed,) = (pod for pod in ended.pods if pod.failure == "FAILED")
@@ -203,7 +203,7 @@ async def test_gang_of_which_one_cannot_start_does_not_start(place: Place) -> No
 
 
 async def test_capacity_tells_who_holds_which_slot(place: Place) -> None:
-    first = await eventually(place.capacity, timeout_s=15)
+    first = await eventually(place.capacity)
     assert first is not None
     assert (first.slots, first.max_slots_per_pod, first.backend) == (4, 4, "process")
     await place.run(A, command("sleep 300", slots=2))
@@ -216,9 +216,9 @@ async def test_capacity_tells_who_holds_which_slot(place: Place) -> None:
         (node,) = capacity.nodes
         return [device.allocation for device in node.devices] == [A, A, None, None] and node.aux_containers == (B,)
 
-    await eventually(held, timeout_s=5)
+    await eventually(held)
     place.launcher.restart()
-    await eventually(held, timeout_s=15)
+    await eventually(held)
     await place.stop(A, grace_s=0)
     await place.until_ended(A)
 
@@ -227,7 +227,7 @@ async def test_capacity_tells_who_holds_which_slot(place: Place) -> None:
         assert capacity is not None
         return not any(device.allocation for device in capacity.nodes[0].devices)
 
-    await eventually(free, timeout_s=5)
+    await eventually(free)
 
 
 async def test_supervisor_that_is_killed_takes_the_task_with_it(place: Place) -> None:
@@ -240,11 +240,11 @@ async def test_supervisor_that_is_killed_takes_the_task_with_it(place: Place) ->
 
 
 async def test_second_launcher_on_the_same_state_refuses(place: Place) -> None:
-    await eventually(place.capacity, timeout_s=15)
+    await eventually(place.capacity)
     log_path = place.state_dir.parent / "second.log"
     environment = {"RESOLUTE_PROCESS__STATE_DIR": str(place.state_dir), "RESOLUTE_POOL": POOL}
     second = ServiceProcess("services.launcher.main", log_path=log_path, env=environment)
     second.start()
-    await eventually(lambda: not second.is_running, timeout_s=15)
+    await eventually(lambda: not second.is_running)
     assert second.returncode == 1
     assert "another launcher is using the state directory" in log_path.read_text()

@@ -33,7 +33,7 @@ async def test_task_runs_on_while_the_launcher_is_killed_and_its_exit_code_is_fo
     place.launcher.kill()
     assert place.pids(A)
     (place.state_dir.parent / "go").touch()
-    await eventually(lambda: not place.pids(A), timeout_s=10)
+    await eventually(lambda: not place.pids(A))
     place.launcher.start()
     ended = await place.until_ended(A)
     assert (ended.pods[0].exit_code, ended.pods[0].failure) == (42, "FAILED")
@@ -44,7 +44,7 @@ async def test_task_runs_on_while_the_launcher_is_killed_and_its_exit_code_is_fo
 async def test_restarted_launcher_goes_on_with_the_same_task(place: Place) -> None:
     await place.run(A, command("sleep 300"))
     before = await place.until_running(A)
-    [pid] = await eventually(lambda: place.running(A, "sleep"), timeout_s=10)
+    [pid] = await eventually(lambda: place.running(A, "sleep"))
     place.launcher.restart()
     again = await place.until(A, lambda seen: seen.revision > before.revision)
     assert again.pods == before.pods
@@ -68,7 +68,7 @@ async def test_order_that_was_withdrawn_meanwhile_leaves_nothing(place: Place) -
     place.launcher.kill()
     await place.withdraw(A)
     place.launcher.start()
-    await eventually(lambda: place.remains() == [], timeout_s=20)
+    await eventually(lambda: place.remains() == [])
 
 
 async def test_stop_that_was_ordered_meanwhile_is_done(place: Place) -> None:
@@ -94,14 +94,14 @@ async def test_supervisor_that_died_meanwhile_is_found_out(place: Place) -> None
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.08])
 async def test_launcher_killed_while_it_starts_a_task_leaves_exactly_one(place: Place, delay_s: float) -> None:
-    await eventually(place.capacity, timeout_s=15)
+    await eventually(place.capacity)
     script = "echo started >> /determined_shared_fs/starts; sleep 300"
     await place.run(A, command(script, shared_fs_host_path=str(place.state_dir.parent)))
     await asyncio.sleep(delay_s)  # the moment is the point of the test; whichever it is, the outcome is the same
     place.launcher.restart()
     await place.until_running(A)
     starts = place.state_dir.parent / "starts"
-    await eventually(lambda: starts.exists() and starts.read_text(), timeout_s=5)
+    await eventually(lambda: starts.exists() and starts.read_text())
     assert starts.read_text() == "started\n"
 
 
@@ -128,7 +128,7 @@ async def test_what_happened_while_the_bus_was_away_is_told_afterwards(
     await place.until_running(A)
     own_nats_server.kill()
     (place.state_dir.parent / "go").touch()
-    await eventually(lambda: not place.pids(A), timeout_s=10)
+    await eventually(lambda: not place.pids(A))
     own_nats_server.start()
     ended = await place.until_ended(A, timeout_s=30)
     assert ended.pods[0].exit_code == 6

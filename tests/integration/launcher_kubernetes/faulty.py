@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,8 @@ from typing import Any
 import aiohttp
 import yaml
 from aiohttp import web
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
@@ -45,6 +48,8 @@ class FaultyProxy:
         self.fault: Fault | None = None
         self.loses_answers = False
         """The server gets what is posted, and nobody gets its answer."""
+        self.answered: Callable[[web.Request], None] = lambda _request: None
+        """Told when the server has done what was asked, and nobody but us knows yet."""
         self.requests: list[tuple[float, str, str]] = []
         """Time, method and path with query of every request."""
 
@@ -64,25 +69,26 @@ class FaultyProxy:
         async with self._session.request(
             request.method, self._upstream + request.path_qs, headers=headers, data=body
         ) as upstream:
+            self.answered(request)
             if self.loses_answers and request.method == "POST":
                 await upstream.read()
                 assert request.transport is not None
                 request.transport.abort()
                 raise web.HTTPBadGateway
             answer = web.StreamResponse(status=upstream.status, headers={"Content-Type": upstream.content_type})
-            await answer.prepare(request)
-            transport = request.transport
-            assert isinstance(transport, asyncio.Transport)
-            if "watch=1" in request.query_string:
-                self._watches.add(transport)
+            watched = request.transport if "watch=1" in request.query_string else None
+            if isinstance(watched, asyncio.Transport):
+                self._watches.add(watched)
             try:
+                await answer.prepare(request)
                 async for chunk in upstream.content.iter_any():
                     await answer.write(chunk)
+                await answer.write_eof()
             except (ConnectionError, aiohttp.ClientError):
-                return answer  # it was cut
+                log.info("somebody hung up: %s %s", request.method, request.path_qs)
             finally:
-                self._watches.discard(transport)
-            await answer.write_eof()
+                if isinstance(watched, asyncio.Transport):
+                    self._watches.discard(watched)
             return answer
 
 

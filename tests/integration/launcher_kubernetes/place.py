@@ -21,7 +21,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.logs import LogBatch
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Environment, Order, Owner, TaskSpec
-from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, events_of, order_key
+from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
 from libs.together import end, together
 from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
@@ -31,12 +31,16 @@ from services.launcher.backends.kubernetes.paths import Paths
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.container.settings import TaskSettings
 from services.launcher.loop import OrderLoop
+from services.launcher.places import serve_places
 from services.launcher.reports import Reports
 from services.launcher.settings import LoopSettings
 from tests.harness.waiting import eventually
 
 RIGHTS = Path(__file__).parents[3] / "deploy" / "kubernetes"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 POOL = "gpus"
+LONG_S = 60.0
+"""What a cluster that others use as well may take for anything."""
 CLUSTER_ID = "0a1b2c3d-1111-4222-8333-444455556666"
 TASKS = TaskSettings(master_url="http://master:8080", log_intake_url="http://logs:8090")
 
@@ -107,7 +111,7 @@ class Namespace:
             found += [f"{kind}/{item['metadata']['name']}" for item in await self.items(path, "determined")]
         return found
 
-    async def until_empty(self, timeout_s: float = 30.0) -> None:
+    async def until_empty(self, timeout_s: float = LONG_S) -> None:
         async def is_empty() -> bool:
             return not await self.remains()
 
@@ -120,12 +124,13 @@ class Namespace:
         return await self.api.create(path, body, dict[str, Any])
 
     async def create_cluster_wide(self, path: str, body: Json) -> None:
-        """Create something that tests share."""
+        """Create something that tests share, or make it as it should be."""
         try:
             await self.api.create(path, body, dict[str, Any])
         except Refused as error:
             if error.code != 409:
                 raise
+            await self.api.patch(f"{path}/{body['metadata']['name']}", body)
 
     async def delete_pod(self, name: str, *, grace_s: int | None = None) -> None:
         await self.api.delete(self.paths.pod(name), None if grace_s is None else {"gracePeriodSeconds": grace_s})
@@ -145,30 +150,38 @@ async def new_namespace(kubeconfig: Path) -> AsyncIterator[Namespace]:
             async def has_account() -> bool:
                 return bool(await namespace.items(f"{namespace.paths.namespace}/serviceaccounts"))
 
-            await eventually(has_account, timeout_s=30)
+            await eventually(has_account)
             yield namespace
         finally:
             for pod in await namespace.pods(""):
                 await namespace.delete_pod(pod["metadata"]["name"], grace_s=0)
             await api.delete(namespace.paths.namespace)
+            await api.request(
+                "DELETE", f"{RBAC}/clusterrolebindings", query={"labelSelector": f"test={namespace.name}"}
+            )
 
 
 async def launcher_kubeconfig(
-    namespace: Namespace, kubeconfig: Path, directory: Path, *, sees_cluster: bool = True
+    namespace: Namespace,
+    kubeconfig: Path,
+    directory: Path,
+    *,
+    sees_cluster: bool = True,
+    makes_namespaces: bool = False,
 ) -> Path:
-    """A kubeconfig of a service account with the Role, and with the ClusterRole if ``sees_cluster``."""
-    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    """A kubeconfig of a service account with the Role, and with the ClusterRoles that are asked for."""
     account = f"launcher-{uuid4().hex[:8]}"
     await namespace.create(f"{namespace.paths.namespace}/serviceaccounts", {"metadata": {"name": account}})
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace.name}
-    role = yaml.safe_load((RIGHTS / "role.yaml").read_text())
-    in_namespace = f"{rbac}/namespaces/{namespace.name}"
-    await namespace.create_cluster_wide(f"{in_namespace}/roles", role)
-    await namespace.create(f"{in_namespace}/rolebindings", _binding("Role", role, account, subject))
-    if sees_cluster:
-        cluster_role = yaml.safe_load((RIGHTS / "cluster-role.yaml").read_text())
-        await namespace.create_cluster_wide(f"{rbac}/clusterroles", cluster_role)
-        await namespace.create(f"{rbac}/clusterrolebindings", _binding("ClusterRole", cluster_role, account, subject))
+    await grant(namespace, subject)
+    asked = {"cluster-role": sees_cluster, "cluster-role-workspaces": makes_namespaces}
+    for file in [file for file, is_asked in asked.items() if is_asked]:
+        role = yaml.safe_load((RIGHTS / f"{file}.yaml").read_text())
+        await namespace.create_cluster_wide(f"{RBAC}/clusterroles", role)
+        binding = _binding("ClusterRole", role, f"{account}-{file}", subject)
+        binding["metadata"]["labels"] = {"test": namespace.name}
+        await namespace.create(f"{RBAC}/clusterrolebindings", binding)
+        await _until_in_force(namespace, role, subject, "")
     made = await namespace.create(
         f"{namespace.paths.namespace}/serviceaccounts/{account}/token",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}},
@@ -182,6 +195,49 @@ async def launcher_kubeconfig(
     path = directory / f"{account}.yaml"
     path.write_text(yaml.safe_dump(config))
     return path
+
+
+async def grant(namespace: Namespace, subject: Json) -> None:
+    """Give a service account the Role in a namespace."""
+    role = _role_of_a_namespace()
+    in_namespace = f"{RBAC}/namespaces/{namespace.name}"
+    await namespace.create_cluster_wide(f"{in_namespace}/roles", role)
+    await namespace.create(f"{in_namespace}/rolebindings", _binding("Role", role, subject["name"], subject))
+    await _until_in_force(namespace, role, subject, namespace.name)
+
+
+async def revoke(namespace: Namespace, subject: Json) -> None:
+    """Take what ``grant`` gave."""
+    await namespace.api.delete(f"{RBAC}/namespaces/{namespace.name}/rolebindings/{subject['name']}")
+    await _until_in_force(namespace, _role_of_a_namespace(), subject, namespace.name, is_granted=False)
+
+
+def _role_of_a_namespace() -> Json:
+    role: Json = yaml.safe_load((RIGHTS / "role.yaml").read_text())
+    return role
+
+
+async def _until_in_force(admin: Namespace, role: Json, subject: Json, where: str, *, is_granted: bool = True) -> None:
+    """Wait until the API server lets an account do what a role says, or nothing of it: it takes a moment."""
+    user = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+
+    async def may(rule: Json) -> bool:
+        resource, _, part = rule["resources"][0].partition("/")
+        asked = {"group": rule["apiGroups"][0], "resource": resource, "subresource": part, "verb": rule["verbs"][-1]}
+        review = {"spec": {"user": user, "resourceAttributes": {"namespace": where, **asked}}}
+        answer = await admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    async def is_so() -> bool:
+        return {await may(rule) for rule in role["rules"]} == {is_granted}
+
+    await eventually(is_so)
+
+
+def account_of(place: Place) -> Json:
+    """The service account of a place's launcher, as bindings name it."""
+    name = Path(place.settings.kubeconfig or "").stem
+    return {"kind": "ServiceAccount", "name": name, "namespace": place.namespace.name}
 
 
 def _binding(kind: str, role: Json, name: str, subject: Json) -> Json:
@@ -245,19 +301,22 @@ class Place:
             loop = OrderLoop(
                 pool=self.pool, bus=self.bus, backend=self.backend, reports=reports, clock=clock, settings=settings
             )
+            await stack.enter_async_context(serve_places(self.bus, pool=self.pool, places=self.backend.places))
             opened.set()
             await together(
                 orders=loop.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
             )
 
-    async def run(self, spec: TaskSpec, run: int = 1) -> str:
+    async def run(self, spec: TaskSpec, run: int = 1, *, namespace: str = "") -> str:
         """Order a task to run; returns its allocation."""
         allocation = f"{spec.task}.{run}"
-        await self.order(Order(allocation=allocation, pool=self.pool, desired="run", spec=spec))
+        await self.order(Order(allocation=allocation, pool=self.pool, desired="run", spec=spec, namespace=namespace))
         return allocation
 
-    async def stop(self, allocation: str, grace_s: float = 5.0) -> None:
-        await self.order(Order(allocation=allocation, pool=self.pool, desired="stop", grace_s=grace_s))
+    async def stop(self, allocation: str, grace_s: float = 5.0, *, namespace: str = "") -> None:
+        await self.order(
+            Order(allocation=allocation, pool=self.pool, desired="stop", grace_s=grace_s, namespace=namespace)
+        )
 
     async def order(self, order: Order) -> None:
         key = order_key(self.pool, order.allocation)
@@ -273,7 +332,7 @@ class Place:
         )
 
     async def until(
-        self, allocation: str, is_so: Callable[[AllocationObserved], bool], *, timeout_s: float = 20.0
+        self, allocation: str, is_so: Callable[[AllocationObserved], bool], *, timeout_s: float = LONG_S
     ) -> AllocationObserved:
         """Wait until the newest observation of an allocation satisfies ``is_so``."""
 
@@ -293,7 +352,7 @@ class Place:
             allocation, lambda seen: len(seen.pods) == num_pods and all(pod.state == "RUNNING" for pod in seen.pods)
         )
 
-    async def until_ended(self, allocation: str, *, timeout_s: float = 20.0) -> AllocationObserved:
+    async def until_ended(self, allocation: str, *, timeout_s: float = LONG_S) -> AllocationObserved:
         return await self.until(allocation, lambda seen: seen.gone, timeout_s=timeout_s)
 
     async def capacity(self) -> PoolCapacity | None:
@@ -318,7 +377,7 @@ async def open_place(bus: Bus, namespace: Namespace, kubeconfig: Path) -> AsyncI
     async def note(message: CoreMessage) -> None:
         place.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
 
-    async with bus.subscribe(events_of("allocation", what="observed"), note):
+    async with bus.subscribe(observed_by(), note):
         try:
             yield place
         finally:

@@ -17,6 +17,7 @@ from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.files import load_scripts
+from tests.harness.waiting import wait_until
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
 from tests.integration.launcher_kubernetes.place import CLUSTER_ID, POOL, TASKS, task
 
@@ -85,7 +86,7 @@ def shipping(run: Path, url: str, *command: str, **environ: str) -> subprocess.P
 def test_builtin_shipper_delivers_everything_before_the_container_ends(tmp_path: Path, intake: FakeIntake) -> None:
     run = unpack(made(), tmp_path)
     process = shipping(run, intake.url, "sh", "-c", "seq 1 2000; echo last; exit 3")
-    assert process.wait(timeout=30) == 3
+    assert process.wait(timeout=60) == 3
     printed = intake.printed()
     assert (len(printed), printed[-1]) == (2001, b"last")
     assert intake.ends[("pod-a", "stdout")].exit_code == 3
@@ -98,21 +99,21 @@ def test_builtin_shipper_gives_up_on_an_intake_that_stays_away(tmp_path: Path) -
     run = unpack(made(), tmp_path)
     began = time.monotonic()
     process = shipping(run, "http://127.0.0.1:9", "true", DET_LOG_WAIT_TIME="1")
-    assert process.wait(timeout=20) == 0
-    assert 1 <= time.monotonic() - began < 10
+    assert process.wait(timeout=60) == 0
+    assert 1 <= time.monotonic() - began < 30
     os.killpg(process.pid, 0) if process.poll() is None else None
     _end_shippers(run)
 
 
 def test_builtin_shipper_that_dies_is_started_again(tmp_path: Path, intake: FakeIntake) -> None:
     run = unpack(made(), tmp_path)
-    process = shipping(run, intake.url, "sh", "-c", "echo one; sleep 3; echo two")
+    script = f"echo one; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo two"
+    process = shipping(run, intake.url, "sh", "-c", script)
     lock = run / "logs" / ".ship" / "ship.lock"
-    deadline = time.monotonic() + 10
-    while not (lock.exists() and lock.read_text().strip()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(int(lock.read_text()), signal.SIGKILL)
-    assert process.wait(timeout=30) == 0
+    shipper = wait_until(lambda: lock.exists() and lock.read_text().strip())
+    os.kill(int(shipper), signal.SIGKILL)
+    (tmp_path / "go").touch()
+    assert process.wait(timeout=60) == 0
     assert intake.printed() == [b"one", b"two"]
 
 
@@ -120,11 +121,9 @@ def test_a_signal_reaches_the_task_and_its_last_words_the_intake(tmp_path: Path,
     run = unpack(made(), tmp_path)
     script = "trap 'echo asked; exit 5' TERM; echo begun; while :; do sleep 0.05; done"
     process = shipping(run, intake.url, "sh", "-c", script)
-    deadline = time.monotonic() + 10
-    while b"begun" not in intake.printed() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: b"begun" in intake.printed())
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 5
+    assert process.wait(timeout=60) == 5
     assert intake.printed() == [b"begun", b"asked"]
 
 

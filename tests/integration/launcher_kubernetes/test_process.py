@@ -14,32 +14,11 @@ import pytest
 from libs.bus import Bus, BusSettings
 from libs.errors import InvalidRequest
 from libs.events.orders import Environment
-from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import eventually
-from tests.integration.launcher_kubernetes.place import CLUSTER_ID, POOL, Namespace, Place, task
+from tests.integration.launcher_kubernetes.launcher_process import service
+from tests.integration.launcher_kubernetes.place import Namespace, Place, task
 
 pytestmark = pytest.mark.cluster
-
-
-def service(place: Place, bus_url: str, directory: Path, **env: str) -> ServiceProcess:
-    cluster = directory / "cluster.yaml"
-    cluster.write_bytes(msgspec.yaml.encode(place.cluster))
-    return ServiceProcess(
-        "services.launcher.main",
-        log_path=directory / "launcher.log",
-        env={
-            "RESOLUTE_POOL": POOL,
-            "RESOLUTE_BACKEND": "kubernetes",
-            "RESOLUTE_BUS__URL": bus_url,
-            "RESOLUTE_CLUSTER_CONFIG": str(cluster),
-            "RESOLUTE_KUBERNETES__KUBECONFIG": str(place.settings.kubeconfig),
-            "RESOLUTE_KUBERNETES__CLUSTER_ID": CLUSTER_ID,
-            "RESOLUTE_KUBERNETES__NAMESPACE": place.namespace.name,
-            "RESOLUTE_LOOP__ABSENCE_GRACE_S": "0",
-            "RESOLUTE_TASKS__LOG_INTAKE_URL": "http://logs:8090",
-            **env,
-        },
-    )
 
 
 async def test_killed_at_any_moment_it_makes_nothing_twice_and_loses_nothing(
@@ -160,5 +139,5 @@ async def test_what_changes_is_told_at_once(place: Place, namespace: Namespace) 
         await namespace.api.patch(path, {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
         await eventually(lambda: address in place.told(allocation)[-1].pods[0].addresses, every_s=0.001)  # noqa: B023
         times.append(loop.time() - began)
-    assert sorted(times)[4] < 0.5, times  # 0.1 on a machine that has nothing else to do
+    assert sorted(times)[4] < 1.5, times  # 0.1 on a machine that has nothing else to do
     print("median", sorted(times)[4])

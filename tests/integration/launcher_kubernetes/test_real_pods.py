@@ -191,14 +191,14 @@ async def test_an_image_without_python_says_so_in_the_log(real: RealPlace) -> No
     def is_told() -> bool:
         return any("/no/python" in text for text in real.place.text(allocation))
 
-    await eventually(is_told, timeout_s=10)
+    await eventually(is_told)
 
 
 async def test_stop_asks_and_kills_when_the_grace_is_over(real: RealPlace) -> None:
     real.intake.lines.clear()
     allocation = await real.run("trap 'echo asked' TERM; echo begun; while :; do sleep 0.1; done")
     await real.place.until_running(allocation)
-    await eventually(lambda: b"begun" in real.intake.printed(), timeout_s=30)
+    await eventually(lambda: b"begun" in real.intake.printed())
     await real.place.stop(allocation, grace_s=3)
     ended = await real.place.until_ended(allocation, timeout_s=60)
     assert ended.stopped

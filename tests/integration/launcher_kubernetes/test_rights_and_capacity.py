@@ -31,7 +31,7 @@ async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) ->
         found = await place.capacity()
         return found if found is not None and is_so(found) else None
 
-    found = await eventually(look, timeout_s=20, every_s=0.1)
+    found = await eventually(look, every_s=0.1)
     assert found is not None
     return found
 

@@ -62,7 +62,7 @@ async def test_repeated_and_overlapping_posts_store_each_line_once(
     bodies += [chunk(lines[first : first + 700], first=first) for first in range(0, 2800, 350)]  # cut anew by a restart
     statuses = await asyncio.gather(*(post(intake, task, body, compress=True) for body in bodies * 2))
     assert set(statuses) == {200}
-    await eventually(lambda: _has(db, task, 3000), timeout_s=10)
+    await eventually(lambda: _has(db, task, 3000))
     assert await texts_of(db, task) == [line + b"\n" for line in lines]
 
 
@@ -71,7 +71,7 @@ async def test_a_chunk_larger_than_a_message_of_the_bus_arrives_whole(
 ) -> None:
     lines = [b"%d %s" % (number, b"x" * 8000) for number in range(500)]
     assert await post(intake, task, chunk(lines), compress=True) == 200
-    await eventually(lambda: _has(db, task, 500), timeout_s=10)
+    await eventually(lambda: _has(db, task, 500))
     assert await texts_of(db, task) == [line + b"\n" for line in lines]
 
 
@@ -150,8 +150,8 @@ async def test_without_the_bus_nothing_is_acknowledged_and_afterwards_nothing_is
         assert (await client.get("/health")).status_code == 200
         assert (await client.get("/ready")).status_code == 503
         own_nats_server.start()
-        assert await eventually(lambda: _posted(client, task), timeout_s=15)
-        await eventually(lambda: _has(db, task, 2), timeout_s=15)
+        assert await eventually(lambda: _posted(client, task))
+        await eventually(lambda: _has(db, task, 2))
     assert await texts_of(db, task) == [b"before\n", b"after\n"]
 
 

@@ -41,7 +41,7 @@ async def test_it_starts_takes_lines_and_leaves_in_good_order(
         async def stored() -> bool:
             return await texts_of(db, task) == [b"x\n"]
 
-        await eventually(stored, timeout_s=10)
+        await eventually(stored)
         assert process.stop() == 0, process.log()
     async with db.read() as connection:
         assert await connection.scalar(text("SELECT count(*) FROM log_writers")) == 0

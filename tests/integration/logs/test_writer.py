@@ -244,12 +244,12 @@ async def test_replicas_share_the_shards_and_take_over(
             for task in tasks:
                 assert await post(client, task, chunk([b"one"])) == 200
             for task in tasks:
-                await eventually(lambda task=task: _texts_are(db, task, [b"one\n"]), timeout_s=20, what="one")
+                await eventually(lambda task=task: _texts_are(db, task, [b"one\n"]), what="one")
         assert await live() == ["a"]
         for task in tasks:
             assert await post(client, task, chunk([b"two"], first=1)) == 200
         for task in tasks:
-            await eventually(lambda task=task: _texts_are(db, task, [b"one\n", b"two\n"]), timeout_s=20, what="two")
+            await eventually(lambda task=task: _texts_are(db, task, [b"one\n", b"two\n"]), what="two")
     assert await live() == []
 
 

@@ -116,7 +116,7 @@ async def test_workspace_goes_with_everything_in_it(world: World) -> None:
         assert (await w.api.allocation(trial_allocation))["killed_at"] is not None
         assert (await w.api.allocation(notebook))["kill_reason"] == "its workspace is being deleted"
         await w.launcher.exit(gc)
-        await eventually(lambda: _no_workspace(w), timeout_s=10)
+        await eventually(lambda: _no_workspace(w))
         assert await w.api.sql("SELECT count(*) FROM experiments") == [0]
         assert await w.api.sql("SELECT count(*) FROM tasks") == [0]
 

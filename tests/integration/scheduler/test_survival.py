@@ -177,9 +177,31 @@ async def test_observations_may_come_twice_late_and_out_of_order(world: World) -
         assert len(await w.api.allocations()) == 1
 
 
+async def test_a_launcher_ends_no_allocation_of_another_pool(world: World) -> None:
+    """Its credentials let it publish on its own subjects; what it writes there is its own affair."""
+    async with world.scheduling() as w:
+        w.launcher.on_run = _nothing
+        await w.api.create()
+        [ident] = await w.launcher.running()
+        lie = AllocationObserved(allocation=ident, pool="default", revision=10, gone=True, failure="FAILED")
+        elsewhere = subjects.observed("another pool", ident)
+        of_another = subjects.observed("default", "1.x.1")
+        for subject, said in (
+            (elsewhere, lie),
+            (of_another, lie),
+            (elsewhere, msgspec.structs.replace(lie, pool="another pool")),
+        ):
+            await w.bus.publish(subject, msgspec.json.encode(said))
+        pods = (PodSeen(name="p", node="node0", state="RUNNING"),)
+        await w.launcher.publish(AllocationObserved(allocation=ident, pool="default", revision=1, pods=pods))
+        await eventually(lambda: _is_in(w, ident, "RUNNING"))
+        [row] = await w.api.allocations()
+        assert (row["revision"], row["released_at"]) == (1, None)
+
+
 async def test_unreadable_observations_hold_nobody_up(world: World) -> None:
     async with world.scheduling() as w:
-        subject = subjects.event("allocation", "1.x.1", "observed")
+        subject = subjects.observed("default", "1.x.1")
         await w.bus.publish(subject, b"not json")
         await w.launcher.publish(AllocationObserved(allocation="no.such.1", pool="default", revision=1, gone=True))
         experiment = await w.api.create()

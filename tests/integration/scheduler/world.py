@@ -188,7 +188,7 @@ class Api:
             return list(result.scalars()) if result.returns_rows else []
 
     async def ended(self, experiment: int, state: str) -> None:
-        await eventually(self._is(experiment, state), timeout_s=15, what=f"experiment {experiment} is {state}")
+        await eventually(self._is(experiment, state), what=f"experiment {experiment} is {state}")
 
     def _is(self, experiment: int, state: str) -> Callable[[], Any]:
         async def look() -> bool:
@@ -206,6 +206,8 @@ class FakeLauncher:
         self.orders: dict[str, Order] = {}
         self.specs: dict[str, Order] = {}
         """Every allocation ever ordered to run, with its first order."""
+        self.stops: dict[str, Order] = {}
+        """Every allocation ever ordered to stop, with its last order to do so."""
         self.reorders: list[str] = []
         """Allocations whose order to run changed after the first."""
         self.on_run: Callable[[Order], Any] | None = None
@@ -216,7 +218,7 @@ class FakeLauncher:
         self._over: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def offer(self, slots: int = 8, *, nodes: int = 1, aux: int = 100) -> None:
+    async def offer(self, slots: int = 8, *, nodes: int = 1, aux: int = 100, **more: Any) -> None:
         capacity = PoolCapacity(
             pool=self.pool,
             backend="process",
@@ -225,6 +227,7 @@ class FakeLauncher:
                 for n in range(nodes)
             ),
             max_aux_containers_per_node=aux,
+            **more,
         )
         bucket = self.bus.bucket(subjects.CAPACITY_BUCKET)
         await bucket.put(subjects.capacity_key(self.pool), msgspec.json.encode(capacity))
@@ -245,6 +248,8 @@ class FakeLauncher:
 
     async def _obey(self, order: Order) -> None:
         ident = order.allocation
+        if order.desired == "stop":
+            self.stops[ident] = order
         if order.desired == "run":
             if ident in self.specs:
                 self.reorders.append(ident)
@@ -287,12 +292,11 @@ class FakeLauncher:
         await self.publish(AllocationObserved(allocation=allocation, pool=self.pool, revision=revision, **fields))
 
     async def publish(self, seen: AllocationObserved) -> None:
-        subject = subjects.event("allocation", seen.allocation, "observed")
-        await self.bus.publish(subject, msgspec.json.encode(seen))
+        await self.bus.publish(subjects.observed(seen.pool, seen.allocation), msgspec.json.encode(seen))
 
     async def running(self, count: int = 1) -> list[str]:
         """Wait until ``count`` allocations were ever ordered to run; returns them in the order of the orders."""
-        await eventually(lambda: len(self.specs) >= count, timeout_s=15, what=f"{count} allocations ordered to run")
+        await eventually(lambda: len(self.specs) >= count, what=f"{count} allocations ordered to run")
         return list(self.specs)
 
 

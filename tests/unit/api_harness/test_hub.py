@@ -33,7 +33,7 @@ async def test_a_gap_on_the_bus_wakes_everybody() -> None:
 async def test_observations_wake_nobody() -> None:
     hub = Hub()
     with hub.watch(allocation_topic("1.a.1")) as news:
-        await hub._on_message(CoreMessage(subjects.event("allocation", "1.a.1", "observed"), b""))
+        await hub._on_message(CoreMessage(subjects.observed("gpu", "1.a.1"), b""))
         assert not news.is_set()
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.api.queries.nodes import agents
+from services.api.queries.nodes import agents, with_marks
 from services.api.queries.pools import wire_pool
 from services.api.wire.agents import ContainerState
 from services.api.wire.pools import FittingPolicy, PoolType, QueueStats, SchedulerType
@@ -26,17 +26,29 @@ def pool(name: str, *nodes: NodeCapacity) -> PoolCapacity:
 def test_a_node_of_two_pools_is_shown_once() -> None:
     one = node("n", "7.1:pod", None)
     other = node("n", None, "8.1:pod2")
-    (agent,) = agents([pool("a", one), pool("b", other)], {}, {"pod": ContainerState.PULLING})
+    (agent,) = agents([pool("a", one), pool("b", other)], {}, {"7.1": ContainerState.PULLING})
     assert agent.resource_pools == ["a", "b"]
-    assert [slot.container and slot.container.id for slot in agent.slots.values()] == ["pod", "pod2"]
-    assert agent.containers["pod"].state is ContainerState.PULLING
-    assert agent.containers["pod2"].state is ContainerState.RUNNING, "what nobody has seen yet holds its slot anyway"
+    assert [slot.container and slot.container.id for slot in agent.slots.values()] == ["7.1", "8.1"]
+    assert agent.containers["7.1"].state is ContainerState.PULLING
+    assert agent.containers["8.1"].state is ContainerState.RUNNING, "what nobody has seen yet holds its slot anyway"
 
 
-def test_a_pod_with_many_slots_is_one_container() -> None:
+def test_pods_of_another_pool_are_no_strangers() -> None:
+    (agent,) = agents([pool("a", node("n", "pod", None)), pool("b", node("n", "7.1:pod", "other"))], {}, {})
+    assert [slot.container and slot.container.id for slot in agent.slots.values()] == ["7.1", "other"]
+
+
+def test_marks_that_were_just_made_go_before_what_launchers_have_said() -> None:
+    seen = [pool("a", node("n", None, enabled=False, draining=True), node("other", None))]
+    agent, other = agents(with_marks(seen, {"n": (False, False)}), {"n": False}, {})
+    assert [(one.enabled, one.draining) for one in (agent, other)] == [(False, False), (True, False)]
+    assert agent.slots["000"].draining is False
+
+
+def test_an_allocation_with_many_slots_is_one_container() -> None:
     (agent,) = agents([pool("a", node("n", "7.1:pod", "7.1:pod", None, aux=("9.1",)))], {}, {})
-    assert list(agent.containers) == ["9.1", "pod"]
-    assert [device.id for device in agent.containers["pod"].devices] == [0, 1]
+    assert list(agent.containers) == ["9.1", "7.1"]
+    assert [device.id for device in agent.containers["7.1"].devices] == [0, 1]
     stats = agent.slot_stats.type_stats["TYPE_CPU"]
     assert (stats.total, stats.disabled, stats.draining, stats.states) == (3, 0, 0, {"STATE_RUNNING": 2})
 

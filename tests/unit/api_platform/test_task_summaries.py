@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from libs.cluster.config import ClusterConfig
-from libs.events.observations import PodSeen
+from libs.events.observations import Address, PodSeen
 from services.api.queries.tasks import summary
-from services.api.wire.tasks import FailureType
+from services.api.wire.tasks import FailureType, ResourcesStarted
 
 
 def row(**fields: Any) -> Any:
@@ -47,10 +47,10 @@ def test_until_pods_are_seen_the_plan_says_where() -> None:
     assert seen.resources is not None
     (resource,) = seen.resources
     assert {name: len(devices.devices) for name, devices in resource.agent_devices.items()} == {"a": 2}
-    assert resource.container_id is msgspec.UNSET
+    assert resource.container_id == "7.r.1"
 
 
-def test_pods_have_the_names_that_their_slots_show() -> None:
+def test_pods_are_known_by_what_their_slots_show() -> None:
     seen = summary(
         row(
             pods=pods(
@@ -63,7 +63,8 @@ def test_pods_have_the_names_that_their_slots_show() -> None:
     )
     assert seen.resources is not None
     runs, failed, waits = seen.resources
-    assert [one.container_id for one in seen.resources] == ["p0", "p1", "p2"]
+    assert [one.resources_id for one in seen.resources] == ["p0", "p1", "p2"]
+    assert {one.container_id for one in seen.resources} == {"7.r.1"}
     assert [device.id for device in runs.agent_devices["a"].devices] == [0, 1]
     assert runs.started is not None
     assert runs.exited is None
@@ -71,3 +72,17 @@ def test_pods_have_the_names_that_their_slots_show() -> None:
     assert failed.exited.failure is not None
     assert (failed.exited.failure.failure_type, failed.exited.failure.exit_code) == (FailureType.RESOURCES_FAILED, 3)
     assert (waits.agent_devices, waits.started) == ({}, None)
+
+
+def test_behind_a_gateway_a_pod_is_reached_at_the_ports_of_the_gateway() -> None:
+    at = Address(container_ip="gw", container_port=8888, host_ip="gw", host_port=32768)
+    seen = summary(
+        row(pods=pods(PodSeen(name="p0", state="RUNNING", node="a", addresses=("10.0.0.1",), proxied=(at,)))),
+        ClusterConfig(),
+    )
+    assert seen.resources is not None
+    (resource,) = seen.resources
+    assert isinstance(resource.started, ResourcesStarted)
+    (address,) = resource.started.addresses
+    told = (address.container_ip, address.container_port, address.host_ip, address.host_port)
+    assert told == ("gw", 8888, "gw", 32768)

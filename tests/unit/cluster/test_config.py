@@ -63,6 +63,22 @@ def test_limit_of_a_pod_is_the_pools_or_the_clusters(tmp_path: Path) -> None:
         ({}, {"image": 5}, "^task_container_defaults: .*image"),
         ({"bind_mounts": [{"nonsense": 1}]}, {}, r"^resource_pools\[0\].task_container_defaults: .*bind_mounts"),
         ({"nonsense": 1}, {}, "nonsense"),
+        (
+            {"gpu_pod_spec": {"metadata": {"name": "x"}}},
+            {"cpu_pod_spec": {"spec": {"hostNetwork": True}}},
+            r"^Check Failed! 2 errors found:"
+            r"\n\terror found at root.resource_pools\[0\].task_container_defaults.gpu_pod_spec: "
+            r"pod Name is not a configurable option: x does not equal "
+            r"\n\terror found at root.task_container_defaults.cpu_pod_spec: "
+            r"host networking must be configured via master.yaml: expected false, got true$",
+        ),
+        (
+            {"checkpoint_gc_pod_spec": {"spec": 5}},
+            {},
+            r"checkpoint_gc_pod_spec.spec: expected object, but got integer$",
+        ),
+        ({}, {"gpu_pod_spec": {"spec": {"volumes": [{"emptyDir": {}}]}}}, r"gpu_pod_spec: .*'name' is missing"),
+        ({}, {"cpu_pod_spec": {"spec": {"$patch": "swap"}}}, r"cpu_pod_spec: .*\$patch must be"),
     ],
 )
 def test_defaults_that_make_no_sense_are_refused_at_once(

@@ -54,10 +54,11 @@ def test_parameters_are_those_of_the_address(channel: dict[str, Any]) -> None:
     ("channel", "subject"),
     [
         ("trial", subjects.event("trial", 7, "state")),
-        ("allocationObserved", subjects.event("allocation", "1.a.1", "observed")),
+        ("allocationObserved", subjects.observed("gpu", "1.a.1")),
         ("orders", subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.order_key("gpu", "1.a.1"))),
         ("capacity", subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key("gpu"))),
         ("logs", subjects.logs("1.a")),
+        ("launcherLogs", subjects.logs_of_launcher("gpu", "1.a")),
         ("logsStored", subjects.log_stored("1.a")),
     ],
 )

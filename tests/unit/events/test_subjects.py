@@ -40,4 +40,4 @@ def test_order_keys_match_the_filter_of_their_pool_only(pool: str, allocation: s
 
 @given(IDS)
 def test_logs_of_a_task_stay_in_its_shard(task: str) -> None:
-    assert subjects.logs(task).startswith(subjects.logs_of_shard(subjects.log_shard(task)).removesuffix("*"))
+    assert subjects.logs(task).startswith(subjects.logs_of_shard(subjects.log_shard(task)).removesuffix(">"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from libs.events.orders import Order
 from services.launcher.reconcile import Existence, Remove, ReportGone, Start, Step, Stop, steps
 
-LIVE, ENDED = Existence.LIVE, Existence.ENDED
+LEFT, LIVE, ENDED = Existence.LEFT, Existence.LIVE, Existence.ENDED
 
 
 def order(desired: Literal["run", "stop"], allocation: str = "a.1", grace_s: float = 5.0) -> Order:
@@ -35,6 +35,10 @@ CASES = [
     Case("ordered and not there: start", RUN, None, [Start(RUN)]),
     Case("ordered and running: nothing", RUN, LIVE, []),
     Case("ordered and over: nothing, it is not run twice", RUN, ENDED, []),
+    Case("ordered and left half made: start, which makes the rest", RUN, LEFT, [Start(RUN)]),
+    Case("to stop and left half made: stop", STOP, LEFT, [Stop("a.1", 5.0)]),
+    Case("no order and left half made: stop", None, LEFT, [Stop("a.1", 15.0, ordered=False)]),
+    Case("order missing for now and left half made: nothing", None, LEFT, [], untouchable=True),
     Case("to stop and running: stop with the order's grace", STOP, LIVE, [Stop("a.1", 5.0)]),
     Case("to stop and over: nothing", STOP, ENDED, []),
     Case("to stop and never there: say so", STOP, None, [ReportGone(STOP)]),

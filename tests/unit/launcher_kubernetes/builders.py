@@ -79,7 +79,8 @@ def with_pod(**spec: Any) -> Json:
 def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **fields: Any) -> Pod:
     """A pod as the API server sends it.
 
-    node, reason, message, conditions, deleted_at, main (state of the main container), init, image_id, sidecar
+    node, reason, message, conditions, deleted_at, grace_s (part of deleted_at), main (state of the main container),
+    init, image_id, sidecar
     """
     status: Json = {"phase": phase, "reason": fields.get("reason", ""), "message": fields.get("message", "")}
     conditions = list(fields.get("conditions", ()))
@@ -106,6 +107,7 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
     }
     if fields.get("deleted_at"):
         metadata["deletionTimestamp"] = fields["deleted_at"]
+        metadata["deletionGracePeriodSeconds"] = fields.get("grace_s", 0)
     containers = [{"name": MAIN}, *({"name": each} for each in fields.get("others", ()))]
     native = [{"name": each, "restartPolicy": "Always"} for each in fields.get("native", ())]
     body = {
@@ -123,7 +125,8 @@ def running(name: str = "job-abcde", **fields: Any) -> Pod:
 def exited(code: int, name: str = "job-abcde", *, reason: str = "", message: str = "", **fields: Any) -> Pod:
     """A pod whose main container has ended; the pod with it, unless a sidecar is given."""
     reason = reason or ("Error" if code else "Completed")
-    state = {"terminated": {"exitCode": code, "reason": reason, "message": message}}
+    times = {"finishedAt": fields["finished_at"]} if fields.get("finished_at") else {}
+    state = {"terminated": {"exitCode": code, "reason": reason, "message": message, **times}}
     phase = "Running" if fields.get("sidecar") else "Failed" if code else "Succeeded"
     return pod(name, **{"phase": phase, "node": "n1", "main": state, **fields})
 

@@ -315,6 +315,21 @@ def test_an_image_that_comes_after_all() -> None:
     assert reaction(found, view(T0 + 1000)) is None
 
 
+@pytest.mark.parametrize("says_both", [False, True], ids=["Kubernetes 1.20", "Kubernetes 1.34"])
+def test_why_an_image_cannot_be_pulled_is_told_with_its_name(says_both: bool) -> None:
+    reason = 'Error response from daemon: Head "http://r/v2/x/manifests/1": no basic auth credentials'
+    error = f"rpc error: code = Unknown desc = {reason}"
+    found = run(waiting("ErrImagePull", error))
+    backs_off = 'Back-off pulling image "r/x:1"' + (f": ErrImagePull: {error}" if says_both else "")
+    found.saw_pod(waiting("ImagePullBackOff", backs_off), now=T0 + 15, lost=NOBODY)
+    judge(found, view(T0 + 15))
+    (failed,) = outcome_of(found, view(T0 + 15)).pods
+    assert failed.failure == "IMAGE_PULL"
+    assert failed.message.startswith("job was stuck due to unrecoverable image pull errors: container determined-c")
+    assert '"r/x:1"' in failed.message
+    assert failed.message.count(reason) == 1
+
+
 def test_pods_that_the_cluster_refuses_to_make() -> None:
     found = run()
     found.create_failure = ('pods "x" is forbidden: violates PodSecurity', T0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from services.scheduler.engine.backoff import count_end
-from services.scheduler.engine.leaving import NODE_DISABLED
+from services.scheduler.engine.leaving import CLUSTER_PREEMPTS, NODE_DISABLED
 from services.scheduler.engine.rows import TrialRow
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation, trial
@@ -40,6 +40,7 @@ CASES = [
     Case("so does a failure of its own", [LOST, LOST, {"exit_kind": "FAILED"}, LOST], [1, 2, None, 1]),
     Case("kills that somebody asked for", [{"killed_at": NOW, "kill_reason": "user requested pause"}], [None]),
     Case("kills because of the node", [{"killed_at": NOW, "kill_reason": NODE_DISABLED}], [1]),
+    Case("kills because the cluster wants its place", [{"killed_at": NOW, "kill_reason": CLUSTER_PREEMPTS}], [1]),
     Case("preemption", [{"preempted_at": NOW, "preempt_acked": True}], [None]),
     Case("success", [{"stopped_early": True}], [None]),
     Case("stopped and nobody knows why", [{}], [1]),

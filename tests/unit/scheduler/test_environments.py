@@ -91,6 +91,9 @@ def test_gc_task_takes_software_from_the_cluster_and_variables_from_the_experime
     own_spec = TaskContainerDefaults(image={"cpu": "i"}, checkpoint_gc_pod_spec={"spec": {}})
     task = checkpoint_gc_task(experiment_id=5, config=config, storage=storage, checkpoints=["c"], defaults=own_spec)
     assert (task.environment.image, task.environment.pod_spec) == ("i", {"spec": {}})
+    none_at_all = TaskContainerDefaults(checkpoint_gc_pod_spec={})
+    bare = checkpoint_gc_task(experiment_id=5, config=config, storage=storage, checkpoints=["c"], defaults=none_at_all)
+    assert bare.environment.pod_spec == {}, "an empty one takes the place of the experiment's too"
     assert from_document(to_document(task)) == task
 
 

@@ -33,7 +33,8 @@ CASES: list[tuple[PublicEvent, Hint]] = [
     (JobChanged(job_id="j", what="changed", pool="p"), Hint((), "p")),
     (PoolChanged(pool="p", what="queue"), Hint((), "p")),
     (PoolChanged(pool="p", what="capacity"), Hint((Key("nodes", "disabled"),), "p")),
-    (WorkspaceChanged(workspace_id=2, what="changed"), Hint((Key("workspace", 2),))),
+    (WorkspaceChanged(workspace_id=2, what="changed"), Hint((Key("workspace", 2),), "")),
+    (WorkspaceChanged(workspace_id=2, what="deleted"), Hint((Key("workspace", 2), Key("namespaces", 2)))),
     (WorkspaceChanged(workspace_id=2, what="project", project_id=5), Hint((Key("project", 5), Key("workspace", 2)))),
     (CheckpointChanged(uuid="c", what="reported"), Hint()),
 ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from libs.events.observations import AllocationObserved, PodSeen
@@ -63,6 +64,38 @@ def watch(row: AllocationRow, *observations: AllocationObserved) -> Recorded:
 )
 def test_allocation_is_as_far_as_its_last_pod(states: list[str], num_pods: int, expected: str) -> None:
     assert state_seen(seen(*states), num_pods) == AllocationState(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked", "killed"),
+    [
+        ({"is_ready": True}, True, False),
+        ({"is_ready": False}, False, True),
+        ({"is_ready": True, "preemptible": False}, False, True),
+    ],
+    ids=["a ready trial checkpoints first", "one that is not ready cannot", "others never can"],
+)
+def test_a_pod_whose_place_the_cluster_wants_takes_its_allocation_along(
+    fields: dict[str, Any], asked: bool, killed: bool
+) -> None:
+    row = allocation(**fields)
+    wanted = seen("RUNNING", "RUNNING", revision=1)
+    wanted = msgspec.structs.replace(
+        wanted, pods=(wanted.pods[0], msgspec.structs.replace(wanted.pods[1], has_to_leave=True))
+    )
+    out = watch(row, wanted, msgspec.structs.replace(wanted, revision=2))
+    assert (row.preempted_at is not None, row.killed_at is not None) == (asked, killed)
+    assert (row.preempt_reason or row.kill_reason) == "preempted by the scheduler"
+    assert len([line for line in out.lines if "preempted by the scheduler" in line]) == 1
+
+
+def test_a_pod_that_has_left_asks_for_nothing() -> None:
+    row = allocation()
+    gone = seen("TERMINATED:0", "RUNNING")
+    watch(
+        row, msgspec.structs.replace(gone, pods=(msgspec.structs.replace(gone.pods[0], has_to_leave=True),), num_pods=2)
+    )
+    assert (row.preempted_at, row.killed_at) == (None, None)
 
 
 def test_life_in_the_log() -> None:

@@ -32,8 +32,14 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         for name in draw(st.sets(st.sampled_from(NODES)))
     )
     jobs = st.sampled_from(("j1", "j2", "j3"))
+    namespaces = st.sampled_from(("", "n1", "n2"))
     held = tuple(
-        Held(allocation=f"h{i}", job=draw(jobs), pods=((draw(st.sampled_from(NODES)), draw(st.integers(0, 4))),))
+        Held(
+            allocation=f"h{i}",
+            job=draw(jobs),
+            pods=((draw(st.sampled_from(NODES)), draw(st.integers(0, 4))),),
+            namespace=draw(namespaces),
+        )
         for i in range(draw(st.integers(0, 4)))
     )
     pending = tuple(
@@ -45,6 +51,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
             submitted_at=START + timedelta(seconds=draw(st.integers(0, 2))),
             requested_at=START + timedelta(seconds=draw(st.integers(0, 2))),
             blocked_nodes=draw(st.frozensets(st.sampled_from(NODES), max_size=2)),
+            namespace=draw(namespaces),
         )
         for i in range(draw(st.integers(0, 12)))
     )
@@ -54,6 +61,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         pending=pending,
         max_slots_by_job=draw(st.dictionaries(jobs, st.integers(0, 6))),
         quota_slots=draw(st.none() | st.integers(0, 12)),
+        quota_by_namespace=draw(st.dictionaries(st.sampled_from(("n1", "n2")), st.integers(0, 6))),
         larger_priority_first=draw(st.booleans()),
         fitting=draw(st.sampled_from(("best", "worst"))),
     )
@@ -68,19 +76,20 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
     slots: Counter[str] = Counter()
     aux: Counter[str] = Counter()
     by_job: Counter[str] = Counter()
+    in_namespace: Counter[str] = Counter()
     for held in pool.held:
         by_job[held.job] += held.slots
         for node, count in held.pods:
             slots[node] += count
             aux[node] += not count
-    held_total = by_job.total()
+        in_namespace[held.namespace] += held.slots
     started_on: set[str] = set()
     started = [decision for decision in decisions if isinstance(decision, Start)]
     for start in started:
         request = requests[start.allocation]
         assert tuple(place.slots for place in start.places) == request.pods, "whole gangs only"
         by_job[request.job] += request.slots
-        held_total += request.slots
+        in_namespace[request.namespace] += request.slots
         for place in start.places:
             assert nodes[place.node].available
             assert place.node not in request.blocked_nodes
@@ -95,7 +104,8 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
         request = requests[start.allocation]
         if request.slots:
             assert by_job[request.job] <= pool.max_slots_by_job.get(request.job, by_job[request.job])
-            assert pool.quota_slots is None or held_total <= pool.quota_slots
+            quota = pool.quota_by_namespace.get(request.namespace) if request.namespace else pool.quota_slots
+            assert quota is None or in_namespace[request.namespace] <= quota
 
 
 @given(pools(), st.randoms())
@@ -109,6 +119,7 @@ def test_plan_does_not_depend_on_the_order_of_rows(pool: PoolSnapshot, rng: rand
         pending=shuffled(pool.pending),
         max_slots_by_job=pool.max_slots_by_job,
         quota_slots=pool.quota_slots,
+        quota_by_namespace=pool.quota_by_namespace,
         larger_priority_first=pool.larger_priority_first,
         fitting=pool.fitting,
     )
@@ -124,6 +135,7 @@ def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: Poo
         Held(
             allocation=start.allocation,
             job=requests[start.allocation].job,
+            namespace=requests[start.allocation].namespace,
             pods=tuple((place.node, place.slots) for place in start.places),
         )
         for start in starts.values()
@@ -134,6 +146,7 @@ def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: Poo
         pending=tuple(request for request in pool.pending if request.allocation not in starts),
         max_slots_by_job=pool.max_slots_by_job,
         quota_slots=pool.quota_slots,
+        quota_by_namespace=pool.quota_by_namespace,
         larger_priority_first=pool.larger_priority_first,
         fitting=pool.fitting,
     )

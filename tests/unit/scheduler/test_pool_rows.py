@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.scheduler.engine.pool_rows import held_of, nodes_of
+from services.scheduler.engine.pool_rows import held_of, nodes_of, off_the_pool
 from services.scheduler.engine.whereabouts import is_on
 from tests.unit.scheduler.rows import allocation
 
@@ -44,8 +44,19 @@ PLACES = [{"node": "a", "slots": 2}, {"node": "b", "slots": 2}]
     ids=["not seen yet", "placed elsewhere", "not placed yet", "one has ended"],
 )
 def test_slots_are_held_where_the_pods_are(pods: list[dict[str, Any]], expected: tuple[tuple[str, int], ...]) -> None:
-    row = {"allocation_id": "x", "job_id": "j", "slots": 4, "num_pods": 2, "places": PLACES, "pods": pods}
-    assert held_of(row).pods == expected
+    row = {
+        "allocation_id": "x",
+        "job_id": "j",
+        "slots": 4,
+        "num_pods": 2,
+        "places": PLACES,
+        "pods": pods,
+        "namespace": "team",
+    }
+    held = held_of(row)
+    assert held.pods == expected
+    shared = off_the_pool(held)
+    assert (shared.slots, shared.namespace, {node for node, _ in shared.pods}) == (held.slots, "team", {""})
 
 
 @pytest.mark.parametrize(
@@ -59,4 +70,10 @@ def test_slots_are_held_where_the_pods_are(pods: list[dict[str, Any]], expected:
     ids=["where it was placed", "elsewhere than placed", "its pod there has ended", "nowhere"],
 )
 def test_allocation_is_where_its_pods_are(pods: list[dict[str, Any]], nodes: set[str], expected: bool) -> None:
-    assert is_on(allocation(num_pods=2, slots=4, pods=pods, places=PLACES), nodes) is expected
+    assert is_on(allocation(num_pods=2, slots=4, pods=pods, places=PLACES), nodes, plan_binds=True) is expected
+
+
+def test_where_others_place_pods_only_what_was_seen_counts() -> None:
+    waiting = allocation(num_pods=2, slots=4, pods=[{"state": "RUNNING", "node": "c"}], places=PLACES)
+    assert is_on(waiting, {"c"}, plan_binds=False)
+    assert not is_on(waiting, {"a", "b"}, plan_binds=False)

@@ -142,6 +142,18 @@ def _create_tables() -> None:  # noqa: PLR0915
         postgresql_where=sa.text("NOT archived AND kind <> 'PROFILING'"),
     )
     op.create_table(
+        "auto_created_namespaces",
+        sa.Column("cluster_name", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("claimed_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("quota_slots", sa.Integer(), nullable=True),
+        sa.PrimaryKeyConstraint("cluster_name", "namespace", name=op.f("pk_auto_created_namespaces")),
+    )
+    op.create_index(
+        op.f("ix_auto_created_namespaces_workspace_id"), "auto_created_namespaces", ["workspace_id"], unique=False
+    )
+    op.create_table(
         "node_overrides",
         sa.Column("node", sa.Text(), nullable=False),
         sa.Column("draining", sa.Boolean(), nullable=False),
@@ -310,10 +322,27 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("checkpoint_storage", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
         sa.Column("default_compute_pool", sa.Text(), server_default="", nullable=False),
         sa.Column("default_aux_pool", sa.Text(), server_default="", nullable=False),
+        sa.Column("auto_created_namespace", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_workspaces_owner_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspaces")),
     )
     op.create_index("uq_workspaces_name_lower", "workspaces", [sa.literal_column("lower(name)")], unique=True)
+    op.create_table(
+        "templates",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column(
+            "config",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("workspace_id", sa.BigInteger(), server_default=sa.text("1"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_templates_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_templates")),
+    )
+    op.create_index(op.f("ix_templates_workspace_id"), "templates", ["workspace_id"], unique=False)
     op.create_table(
         "allocations",
         sa.Column("allocation_id", sa.Text(), nullable=False),
@@ -359,6 +388,7 @@ def _create_tables() -> None:  # noqa: PLR0915
             server_default=sa.text("'[]'::jsonb"),
             nullable=False,
         ),
+        sa.Column("namespace", sa.Text(), server_default="", nullable=False),
         sa.Column("preempted_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("preempt_deadline", sa.DateTime(timezone=True), nullable=True),
         sa.Column("preempt_reason", sa.Text(), nullable=True),
@@ -410,6 +440,20 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
         sa.UniqueConstraint("key", name=op.f("uq_projects_key")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
+    )
+    op.create_table(
+        "workspace_namespace_bindings",
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("cluster_name", sa.Text(), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("auto_created", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"],
+            ["workspaces.id"],
+            name=op.f("fk_workspace_namespace_bindings_workspace_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("workspace_id", "cluster_name", name=op.f("pk_workspace_namespace_bindings")),
     )
     op.create_table(
         "workspace_pins",

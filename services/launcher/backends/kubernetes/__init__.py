@@ -1,1 +1,1 @@
-"""Task containers as pods: one Job for each allocation, in one namespace, with the rights of that namespace only."""
+"""Task containers as pods: one Job for each allocation, in the namespace of its pool or of its workspace."""

@@ -16,7 +16,7 @@ from services.launcher.backends.kubernetes.objects import ListOf, Pod
 from services.launcher.backends.kubernetes.observe.pods import end_of, is_over
 from services.launcher.backends.kubernetes.observe.run import Run
 from services.launcher.backends.kubernetes.observe.verdicts import outcome_of, uncalled
-from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.paths import paths_in
 from services.launcher.backends.kubernetes.spec.names import LAUNCHER_LABEL, OUTCOME
 from services.launcher.backends.kubernetes.tracking import Tracker
 
@@ -35,7 +35,6 @@ class Actor:
         self,
         api: KubeApi,
         *,
-        paths: Paths,
         tracker: Tracker,
         launcher: str,
         sidecar_grace_s: int,
@@ -43,7 +42,6 @@ class Actor:
     ) -> None:
         """``sidecar_grace_s`` is what sidecars need to deliver their last lines; 0 where there are none."""
         self._api = api
-        self._paths = paths
         self._tracker = tracker
         self._launcher = launcher
         self._sidecar_grace_s = sidecar_grace_s
@@ -54,10 +52,11 @@ class Actor:
         stop = run.stop
         assert stop is not None
         left_s = max(0.0, stop.deadline - self._tracker.view().now)
-        if run.job is not None:
+        goes_with_job = run.job is not None
+        if goes_with_job:
             # First the Job: without it nobody puts new pods in the place of those that are deleted.
             await self._delete_job(run)
-        pods = [pod for pod in run.pods.values() if end_of(pod) is None or run.job is None]
+        pods = [pod for pod in run.pods.values() if end_of(pod) is None or not goes_with_job]
         await self._delete_pods(run, pods, left_s=left_s)
         run.stop_sent = run.stop is stop  # a shorter grace may have been asked for meanwhile
 
@@ -73,7 +72,7 @@ class Actor:
         }
         log.info("kubernetes.gang_ends", allocation=run.allocation, reason=run.outcome.reason)
         try:
-            await self._api.patch(self._paths.job(run.job_name), patch)
+            await self._api.patch(paths_in(run.namespace).job(run.job_name), patch)
         except Refused as error:
             if error.code != 404:
                 raise
@@ -89,7 +88,7 @@ class Actor:
     async def settle(self, run: Run) -> None:
         """Look at the pods of a Job that makes no more, for the watch may be behind."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
-        found = await self._api.get(self._paths.pods, ListOf[Pod], query)
+        found = await self._api.get(paths_in(run.namespace).pods, ListOf[Pod], query)
         for pod in found.items or ():
             # The answer may be older than what the watch has told meanwhile.
             if pod.metadata.name not in run.ended and not _is_newer(run.pods.get(pod.metadata.name), pod):
@@ -100,34 +99,30 @@ class Actor:
     async def remove(self, run: Run) -> None:
         """Delete everything of a run that has ended, and wait for that. Raises Unavailable when it takes too long."""
         await self._let_sidecars_finish(run)
-        if run.job is not None:
+        goes_with_job = run.job is not None
+        if goes_with_job:
             await self._delete_job(run)
         # Whatever still runs beside the task may have asked for a long grace for itself.
-        left = [pod for pod in run.pods.values() if run.job is None or not is_over(pod)]
+        left = [pod for pod in run.pods.values() if not goes_with_job or not is_over(pod)]
         await self._delete_pods(run, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
         await self._force_unreachable(run)
         if not await self._tracker.wait_until(run, lambda: run.job is None and not run.pods, VANISH_S):
             await self._force_unreachable(run)
             raise Unavailable(f"the objects of allocation {run.allocation} are still being deleted")
 
-    async def delete_fragment(self, run: Run) -> None:
-        """Delete what a launcher before us had begun to make. Its pods wait for what was not made yet."""
-        if run.job is not None:
-            await self._delete_job(run)
-        await self._delete_pods(run, run.pods.values(), left_s=0)
-
     async def logs_of(self, pod: Pod, container: str) -> str:
         """The last words of a container that did not come through the capture wrapper; empty when there are none."""
         query = {"container": container, "tailLines": "50", "limitBytes": "16384"}
+        path = paths_in(pod.metadata.namespace).pod(pod.metadata.name)
         try:
-            raw = await self._api.get_text(f"{self._paths.pod(pod.metadata.name)}/log", query)
+            raw = await self._api.get_text(f"{path}/log", query)
         except (Refused, Unavailable) as error:
             log.info("kubernetes.no_pod_log", pod=pod.metadata.name, container=container, error=str(error))
             return ""
         return raw.decode("utf-8", "replace")
 
     async def _delete_job(self, run: Run) -> None:
-        await self._api.delete(self._paths.job(run.job_name), _BACKGROUND)
+        await self._api.delete(paths_in(run.namespace).job(run.job_name), _BACKGROUND)
 
     async def _delete_pods(self, run: Run, pods: Iterable[Pod], *, left_s: float) -> None:
         drain_s = min(DRAIN_S, self._sidecar_grace_s)
@@ -144,7 +139,7 @@ class Actor:
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         try:
-            await self._api.delete(self._paths.pod(pod.metadata.name), body)
+            await self._api.delete(paths_in(pod.metadata.namespace).pod(pod.metadata.name), body)
         except Refused as error:
             if error.code != 409:  # it is another pod by now
                 raise

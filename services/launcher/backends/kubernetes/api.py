@@ -67,13 +67,14 @@ class KubeApi:
     ) -> None:
         self._credentials = credentials
         self._timeout_s = timeout_s
-        self._max_requests = max_requests
         self._under_way = asyncio.Semaphore(max_requests)
         self._resume_at = 0.0
         self._client = self._connect(configuration)
         self._retired: dict[ApiClient, float] = {}
         """Clients with older credentials, and since when they are not used any more."""
         self._renewing = asyncio.Lock()
+        self.may_act: Callable[[], bool] = lambda: True
+        """Whether this client may change anything; without it, it only reads."""
         self._generation = 0
 
     @property
@@ -121,6 +122,8 @@ class KubeApi:
         for attempt in range(_MAX_PATIENCE):
             async with self._under_way:
                 await self._wait_for_turn()
+                if method != "GET" and not self.may_act():
+                    raise Unavailable("this launcher does not act for its pool any more")
                 generation = self._generation
                 try:
                     status, retry_after, answer = await self._send(method, path, query, body, headers)
@@ -228,8 +231,8 @@ class KubeApi:
             self._retired[replaced] = now
 
     def _connect(self, configuration: Configuration) -> ApiClient:
-        # Watches need connections too.
-        configuration.connection_pool_maxsize = self._max_requests + 16
+        # No limit: requests are counted here, and watches, of which each namespace has a few, must not wait for them.
+        configuration.connection_pool_maxsize = 0
         client = ApiClient(configuration)
         client.user_agent = "resolute-launcher"
         return client

@@ -1,4 +1,4 @@
-"""The Kubernetes backend: what the namespace says, told to the loop, and what the loop wants, done to the namespace.
+"""The Kubernetes backend: what namespaces say, told to the loop, and what the loop wants, done in them.
 
 Nothing is kept here that could not be read again from the cluster: a launcher that was killed finds its Jobs by their
 label, and how they ended in their pods or, where those are gone, in an annotation.
@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from libs.clock import Clock
-from libs.errors import Unavailable
+from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
@@ -21,12 +21,15 @@ from services.launcher.backends.kubernetes.acting import Actor
 from services.launcher.backends.kubernetes.api import Refused
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.creation import Creation
+from services.launcher.backends.kubernetes.gateway import TaskGateway
 from services.launcher.backends.kubernetes.holdings import Holdings
 from services.launcher.backends.kubernetes.ledger import Ledger
+from services.launcher.backends.kubernetes.namespaces import Namespaces
 from services.launcher.backends.kubernetes.observe.run import Refusal, Run, StopAsked
 from services.launcher.backends.kubernetes.observe.verdicts import Reaction, observation, reaction
 from services.launcher.backends.kubernetes.spec.names import job_name
 from services.launcher.backends.kubernetes.tracking import Tracker
+from services.launcher.places import Places
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
@@ -44,23 +47,41 @@ class KubernetesBackend:
         tracker: Tracker,
         creation: Creation,
         actor: Actor,
+        namespaces: Namespaces,
         holdings: Holdings,
         ledger: Ledger,
+        places: Places,
         clock: Clock,
+        gateway: TaskGateway | None = None,
     ) -> None:
         self._cluster_id = cluster_id
         self._tracker = tracker
         self._creation = creation
         self._actor = actor
+        self._namespaces = namespaces
         self._holdings = holdings
         self._ledger = ledger
+        self.places = places
         self._clock = clock
+        self._gateway = gateway
 
     async def existing(self) -> Mapping[str, Existence]:
         return self._tracker.existing
 
+    async def seek(self, order: Order) -> bool:
+        if order.allocation not in self._tracker.runs:
+            try:
+                await self._namespaces.open(order.namespace or self._namespaces.own)
+            except (NotFound, PermissionDenied, InvalidRequest) as error:
+                # Where nobody can look there is nobody who could end anything either.
+                log.info("kubernetes.not_sought", allocation=order.allocation, reason=str(error))
+        return order.allocation in self._tracker.runs
+
     async def start(self, order: Order) -> None:
-        if order.allocation in self._tracker.runs:
+        known = self._tracker.runs.get(order.allocation)
+        if known is not None:
+            if known.is_fragment:
+                self._go_on(known, order)
             return
         spec = order.spec
         name = job_name(spec, order.allocation, self._cluster_id) if spec is not None else order.allocation
@@ -71,6 +92,7 @@ class KubernetesBackend:
             job_name=name,
             num_pods=spec.num_pods if spec is not None else 1,
             slots_per_pod=spec.slots_per_pod if spec is not None else 0,
+            namespace=order.namespace or self._namespaces.own,
         )
         run.stage = "queued"
         if spec is None:
@@ -80,10 +102,20 @@ class KubernetesBackend:
         if run.refusal is None:
             self._creation.put(run, order)
 
+    def _go_on(self, run: Run, order: Order) -> None:
+        if run.job is not None:
+            run.stage = "creating"  # and never only queued: what there is of it has to be ended, if anything
+            self._creation.put(run, order)
+        elif not run.pods:
+            run.stage = "created"  # and deleted by somebody
+        self._tracker.look(run)
+
     async def stop(self, allocation: str, *, grace_s: float, ordered: bool) -> None:
         run = self._tracker.runs.get(allocation)
         if run is None or run.refusal is not None:
             return
+        if run.is_fragment:
+            run.stage = "created"  # as far as it ever will be
         deadline = self._clock.now().timestamp() + grace_s
         before = run.stop
         if before is None or deadline < before.deadline:
@@ -102,14 +134,19 @@ class KubernetesBackend:
         run = self._tracker.runs.get(allocation)
         if run is None or self._tracker.existing.get(allocation) is not Existence.ENDED:
             return
-        if run.job is not None or run.pods:
+        if (run.job is not None or run.pods) and self._namespaces.is_open(run.namespace):
+            # What cannot be removed now is found without an order when its namespace can be seen again.
             await self._actor.remove(run)
+        if self._gateway is not None:
+            await self._gateway.release(run)
         self._ledger.drop(allocation)
         self._tracker.forget(run)
 
     async def observe(self, allocation: str) -> AllocationObserved | None:
         run = self._tracker.runs.get(allocation)
-        return observation(run, self._tracker.view()) if run is not None else None
+        if run is None or (run.is_remembered and run.unseen) or (run.is_fragment and run.job is None):
+            return None  # what was told of it before is all that is known
+        return observation(run, self._tracker.view())
 
     async def capacity(self) -> PoolCapacity:
         return await self._holdings.capacity()

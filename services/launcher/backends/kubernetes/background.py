@@ -33,13 +33,15 @@ class Background:
                 self._owner.uncancel()
             raise self._failure
 
-    def create_task(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+    def create_task(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None] | None:
+        """The task, which may also be ended alone; None when the block is ending and nothing is begun any more."""
         if self._is_closing:
             work.close()
-            return
+            return None
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if self._is_closing:

@@ -12,16 +12,18 @@ import structlog
 from kubernetes.aio.client.configuration import Configuration
 from msgspec import Struct
 
-from libs.errors import FailedPrecondition, PermissionDenied, Unavailable
+from libs.errors import FailedPrecondition, InvalidRequest, NotFound, PermissionDenied, Unavailable
 from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.credentials import read_configuration
-from services.launcher.backends.kubernetes.objects import ListOf, Named
-from services.launcher.backends.kubernetes.paths import VERSION, Paths
+from services.launcher.backends.kubernetes.objects import ListOf, Named, Namespace
+from services.launcher.backends.kubernetes.paths import VERSION, may_be_namespace, paths_in
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 
 log = structlog.get_logger()
 
 Version = tuple[int, int]
+
+RIGHTS: Final = "What the launcher needs in a namespace is in deploy/kubernetes/role.yaml"
 
 _RETRY_S: Final = 1.0
 _NOT_FOUND: Final = 404
@@ -70,25 +72,50 @@ async def check(api: KubeApi, namespace: str, settings: KubernetesSettings) -> V
                 raise Unavailable(f"cannot reach the Kubernetes API server {place}: {error}") from error
             log.warning("kubernetes.not_reachable", server=api.host, error=str(error))
             await asyncio.sleep(_RETRY_S)
-        except Refused as error:
+        except (Refused, PermissionDenied) as error:
             raise PermissionDenied(
-                f"the Kubernetes API server {place} refuses the launcher in namespace {namespace}: {error}. "
-                "What it needs is in deploy/kubernetes/role.yaml"
+                f"the Kubernetes API server {place} refuses the launcher in namespace {namespace}: {error}"
             ) from error
+
+
+async def find_namespace(api: KubeApi, name: str) -> Namespace:
+    """A namespace in which the launcher may list Jobs; without details where it may not look at the namespace itself.
+
+    Raises NotFound, PermissionDenied, InvalidRequest for what cannot be its name, Refused for credentials that do not
+    count any more, and Unavailable.
+    """
+    if not may_be_namespace(name):
+        raise InvalidRequest(f"error finding namespace {name}: no namespace can have this name")
+    paths = paths_in(name)
+    try:
+        try:
+            found = await api.get(paths.namespace, Namespace)
+        except Refused as error:
+            if error.code != _FORBIDDEN:  # whether it exists is not ours to know, as long as we may work in it
+                raise
+            found = Namespace()
+        await api.get(paths.jobs, ListOf[Named], {"limit": "1"})
+    except Refused as error:
+        if error.code == _FORBIDDEN:
+            raise PermissionDenied(f"error finding namespace {name}: {error}. {RIGHTS}") from error
+        if error.code == _NOT_FOUND:
+            raise not_found(f"error finding namespace {name}: {error}") from error
+        raise
+    return found
+
+
+def not_found(words: str) -> NotFound:
+    """In the words of somebody else."""
+    error = NotFound("namespace", "")
+    error.args = (words,)
+    return error
 
 
 async def _check_namespace(api: KubeApi, namespace: str) -> None:
-    paths = Paths(namespace)
     try:
-        await api.get(paths.namespace, Named)
-    except Refused as error:
-        if error.code == _NOT_FOUND:
-            raise FailedPrecondition(
-                f"error verifying default namespace existence: error finding namespace {namespace}: {error}"
-            ) from error
-        if error.code != _FORBIDDEN:  # whether it exists is not ours to know, as long as we may work in it
-            raise
-    await api.get(paths.jobs, ListOf[Named], {"limit": "1"})
+        await find_namespace(api, namespace)
+    except (NotFound, InvalidRequest) as error:
+        raise FailedPrecondition(f"error verifying default namespace existence: {error}") from error
 
 
 def _major_minor(git_version: str) -> Version:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -62,6 +62,7 @@ class Follow(Generic[O]):
 
     path   of the collection
     query  selectors of list and watch
+    refused  told each time the server will not show it, which is tried again all the same
     keeps  False for what is only passed on: then ``items`` stays empty, and lists tell what was told before
     """
 
@@ -75,12 +76,14 @@ class Follow(Generic[O]):
         listener: Listener[O],
         query: Mapping[str, str] | None = None,
         keeps: bool = True,
+        refused: Callable[[Refused], None] = lambda _error: None,
     ) -> None:
         self._api = api
         self.what = what
         self._path = path
         self._query = dict(query or {})
         self._keeps = keeps
+        self._refused = refused
         self._pause_s = FIRST_PAUSE_S
         self._listener = listener
         # The names of types are made at run time here, which a type checker cannot follow.
@@ -103,7 +106,8 @@ class Follow(Generic[O]):
                 if error.code == _GONE:
                     log.info("kubernetes.watch_outdated", what=self.what)
                 else:
-                    log.error("kubernetes.watch_refused", what=self.what, error=str(error))
+                    log.error("kubernetes.watch_refused", what=self.what, path=self._path, error=str(error))
+                    self._refused(error)
                 self._version = ""
                 await self._back_off()
             except Unavailable as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from libs.clock import Clock
@@ -53,11 +53,12 @@ class Holdings:
         self._assumed_slots = assumed_slots
         self._tracker = tracker
         self._clock = clock
-        self._quotas: dict[str, Quota] = {}
+        self._quotas: dict[str, dict[str, Quota]] = {}
+        """By namespace, and by name; those of namespaces that are watched."""
         self._others: dict[str, ForeignPod] = {}
         self._looked_at = 0.0
-        self.free_slots: int | None = None
-        """As of the last look."""
+        self._free_slots: int | None = None
+        self._free_of: dict[str, int] = {}
         self.nodes = _Nodes(tracker)
         self.quotas = _Listener(self._saw_quota, self._lost_quota)
         self.others = _Listener(self._saw_other, self._lost_other)
@@ -67,11 +68,11 @@ class Holdings:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(0.0, self._looked_at + PAUSE_S - loop.time()))
         self._looked_at = loop.time()
-        ours = self._ours()
-        quota = quota_slots(self._quotas.values(), ours=ours, kind=self._kind)
-        nodes = self._nodes_now(ours, quota)
-        free = sum(not device.container for node in nodes if node.enabled for device in node.devices)
-        self.free_slots = free if quota is None else min(free, max(0, quota - sum(pod.slots for pod in ours)))
+        ours = self._ours_by_namespace()
+        quotas = self._quotas_now(ours)
+        quota = quotas.get(self._namespace)
+        nodes = self._nodes_now([pod for pods in ours.values() for pod in pods if pod.node], quota)
+        self._free_slots = sum(not device.container for node in nodes if node.enabled for device in node.devices)
         return PoolCapacity(
             pool=self._pool,
             backend="kubernetes",
@@ -80,8 +81,33 @@ class Holdings:
             max_slots_per_pod=self._per_pod(nodes),
             max_aux_containers_per_node=self._max_aux_per_node,
             quota_slots=quota,
+            quota_slots_of={name: slots for name, slots in sorted(quotas.items()) if name != self._namespace},
             seen_at=self._clock.now().isoformat(),
         )
+
+    def free_slots_in(self, namespace: str) -> int | None:
+        """Slots that are free to a task in a namespace, as of the last look at the capacity."""
+        within_quota = self._free_of.get(namespace)
+        if self._free_slots is None or within_quota is None:
+            return self._free_slots
+        return min(self._free_slots, within_quota)
+
+    def forget_namespace(self, namespace: str) -> None:
+        """It is not watched any more."""
+        if self._quotas.pop(namespace, None):
+            self._tracker.hint(CAPACITY)
+
+    def _quotas_now(self, ours: Mapping[str, list[OurPod]]) -> dict[str, int]:
+        """Slots that each namespace with a quota on them leaves us; notes what is free of them."""
+        found: dict[str, int] = {}
+        self._free_of = {}
+        for namespace, quotas in self._quotas.items():
+            held = ours.get(namespace, [])
+            slots = quota_slots(quotas.values(), ours=held, kind=self._kind)
+            if slots is not None:
+                found[namespace] = slots
+                self._free_of[namespace] = max(0, slots - sum(pod.slots for pod in held))
+        return found
 
     def _nodes_now(self, ours: list[OurPod], quota: int | None) -> tuple[NodeCapacity, ...]:
         if self._tracker.nodes is not None:
@@ -97,29 +123,33 @@ class Holdings:
         per_node = self._max_slots_per_pod or slots
         return assumed_nodes(slots, per_node=per_node, ours=ours, kind=self._kind, name=self._namespace)
 
-    def _ours(self) -> list[OurPod]:
-        return [
-            OurPod(
-                allocation=run.allocation,
-                name=pod.metadata.name,
-                node=pod.spec.node_name,
-                slots=run.slots_per_pod,
-            )
-            for run in self._tracker.runs.values()
-            for pod in run.pods.values()
-            if pod.spec.node_name and not is_over(pod)
-        ]
+    def _ours_by_namespace(self) -> dict[str, list[OurPod]]:
+        """Our pods that have not ended: a quota counts those without a node too."""
+        found: dict[str, list[OurPod]] = {}
+        for run in self._tracker.runs.values():
+            held = found.setdefault(run.namespace, [])
+            held += [
+                OurPod(
+                    allocation=run.allocation,
+                    name=pod.metadata.name,
+                    node=pod.spec.node_name,
+                    slots=run.slots_per_pod,
+                )
+                for pod in run.pods.values()
+                if not is_over(pod)
+            ]
+        return found
 
     def _per_pod(self, nodes: tuple[NodeCapacity, ...]) -> int:
         largest = max((node.slots for node in nodes), default=0)
         return largest if self._max_slots_per_pod is None else self._max_slots_per_pod
 
     def _saw_quota(self, quota: Quota) -> None:
-        self._quotas[quota.metadata.name] = quota
+        self._quotas.setdefault(quota.metadata.namespace, {})[quota.metadata.name] = quota
         self._tracker.hint(CAPACITY)
 
     def _lost_quota(self, quota: Quota) -> None:
-        self._quotas.pop(quota.metadata.name, None)
+        self._quotas.get(quota.metadata.namespace, {}).pop(quota.metadata.name, None)
         self._tracker.hint(CAPACITY)
 
     def _saw_other(self, pod: SlimPod) -> None:

@@ -26,6 +26,8 @@ class Labels(_Object, frozen=True, kw_only=True):
     job: str = field(name="batch.kubernetes.io/job-name", default="")
     old_job: str = field(name="job-name", default="")
     """What Kubernetes before 1.27 calls ``batch.kubernetes.io/job-name``."""
+    preemption: str | None = field(name="determined-preemption", default=None)
+    """Whatever it says, the pod is wanted to leave."""
 
 
 class Annotations(_Object, frozen=True, kw_only=True):
@@ -33,6 +35,7 @@ class Annotations(_Object, frozen=True, kw_only=True):
     task: str = field(name="resolute/task", default="")
     slots_per_pod: str = field(name="resolute/slots-per-pod", default="")
     outcome: str = field(name="resolute/outcome", default="")
+    made_of: str = field(name="resolute/made-of", default="")
 
 
 class Meta(_Object, frozen=True, kw_only=True):
@@ -42,6 +45,8 @@ class Meta(_Object, frozen=True, kw_only=True):
     resource_version: str = ""
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    """When it may be gone: ``deletion_grace_period_seconds`` after somebody asked for that."""
+    deletion_grace_period_seconds: int | None = None
     labels: Labels = Labels()
     annotations: Annotations = Annotations()
 
@@ -206,6 +211,10 @@ class Node(_Object, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
 
+class QuotaSpec(_Object, frozen=True, kw_only=True):
+    hard: dict[str, str | int | float] = {}
+
+
 class QuotaStatus(_Object, frozen=True, kw_only=True):
     hard: dict[str, str | int | float] = {}
     used: dict[str, str | int | float] = {}
@@ -213,13 +222,38 @@ class QuotaStatus(_Object, frozen=True, kw_only=True):
 
 class Quota(_Object, frozen=True, kw_only=True):
     metadata: Meta
+    spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
+
+
+class NamespaceMeta(_Object, frozen=True, kw_only=True):
+    name: str = ""
+    uid: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+
+
+class Namespace(_Object, frozen=True, kw_only=True):
+    metadata: NamespaceMeta = NamespaceMeta()
 
 
 class Named(_Object, frozen=True, kw_only=True):
     """Any object of which only the name matters."""
 
     metadata: Meta
+
+
+class LeaseSpec(_Object, frozen=True, kw_only=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(_Object, frozen=True, kw_only=True):
+    metadata: Meta
+    spec: LeaseSpec = LeaseSpec()
 
 
 class ListMeta(_Object, frozen=True, kw_only=True):
@@ -256,8 +290,18 @@ class WatchFailure(_Object, frozen=True, kw_only=True):
     object: Status = Status()
 
 
+class VersionOnly(_Object, frozen=True, kw_only=True):
+    resource_version: str
+
+
+class Versioned(_Object, frozen=True, kw_only=True):
+    metadata: VersionOnly
+
+
 class Bookmark(_Object, frozen=True, kw_only=True):
-    object: Named
+    """Where a watch has come to. Everything else of its object may be null, whatever the kind of object allows."""
+
+    object: Versioned
 
 
 Json = dict[str, Any]

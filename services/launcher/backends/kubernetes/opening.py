@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -12,24 +12,28 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
 from services.launcher.backends.kubernetes.acting import Actor
+from services.launcher.backends.kubernetes.api import Refused
 from services.launcher.backends.kubernetes.backend import KubernetesBackend, Reactions
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.connecting import Version, check, connect
 from services.launcher.backends.kubernetes.creation import Creation
+from services.launcher.backends.kubernetes.gateway import TaskGateway
 from services.launcher.backends.kubernetes.holdings import Holdings
+from services.launcher.backends.kubernetes.lease import standing_in
 from services.launcher.backends.kubernetes.ledger import Ledger
 from services.launcher.backends.kubernetes.lines import Lines, Publish
+from services.launcher.backends.kubernetes.namespaces import Namespaces
 from services.launcher.backends.kubernetes.observe.capacity import SlotKind
 from services.launcher.backends.kubernetes.observe.reach import demands
-from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.places import ClusterPlaces
 from services.launcher.backends.kubernetes.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.reporting import Reporter
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.kubernetes.spec.names import launcher_id
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.backends.kubernetes.tracking import Tracker
-from services.launcher.backends.kubernetes.watches import Watches
-from services.launcher.backends.kubernetes.wheels import publish_wheels
+from services.launcher.backends.kubernetes.watches import ClusterWatch, NamespaceWatch
+from services.launcher.backends.kubernetes.wheels import Wheels
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
 
@@ -51,7 +55,9 @@ async def open_kubernetes_backend(
 ) -> AsyncIterator[KubernetesBackend]:
     """The backend of one pool for the duration of the block; tasks outlive it.
 
-    Everything that exists in the namespace is known when the block begins.
+    It does not begin while another launcher acts for the pool, and when it begins, everything that exists is known,
+    except in namespaces of which nothing is known yet. It is cancelled when the lease of the pool is lost, and ends
+    with LeaseLost then.
     Raises InvalidRequest for settings that cannot work, PermissionDenied when rights are missing, FailedPrecondition
     when the namespace is, and Unavailable when the API server does not answer.
     """
@@ -61,15 +67,15 @@ async def open_kubernetes_backend(
     if not settings.cluster_id:
         raise InvalidRequest("kubernetes.cluster_id is required: the id that `det master info` shows")
     namespace = settings.namespace or own.kubernetes_namespace or cluster.resource_manager.default_namespace
-    paths = Paths(namespace)
     kind = SlotKind(type=cluster.slot_type, cpu=cluster.resource_manager.slot_resource_requests.cpu or 1.0)
     launcher = launcher_id(settings.cluster_id, pool)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(connect(settings))
         version = await check(api, namespace, settings)
-        wheels = await publish_wheels(
-            api, paths=paths, directory=settings.wheels_dir, pool=pool, cluster_id=settings.cluster_id
+        await stack.enter_async_context(
+            standing_in(api, namespace=namespace, pool=pool, settings=settings, clock=clock)
         )
+        wheels = Wheels(api, directory=settings.wheels_dir, pool=pool, cluster_id=settings.cluster_id)
         traits = pool_traits(
             pool=own,
             cluster=cluster,
@@ -79,14 +85,13 @@ async def open_kubernetes_backend(
             tasks=tasks,
             master_cert=master_cert,
             version=version,
-            wheels=wheels,
+            wheels=wheels.name,
         )
         background = await stack.enter_async_context(Background())
         tracker = Tracker(pool=pool, clock=clock, stuck_grace_s=settings.stuck_grace_s)
         stack.callback(tracker.close)
         actor = Actor(
             api,
-            paths=paths,
             tracker=tracker,
             launcher=launcher,
             sidecar_grace_s=settings.shipper.grace_s if traits.ships == "fluent-bit" else 0,
@@ -109,40 +114,70 @@ async def open_kubernetes_backend(
             lines=lines, clock=clock, kind=kind, holdings=holdings, tracker=tracker, actor=actor, background=background
         )
         tracker.tell(react=Reactions(actor, tracker, background).react, reporter=reporter)
-        ledger = Ledger(api, paths=paths, pool=pool, cluster_id=settings.cluster_id)
+        ledger = Ledger(api, namespace=namespace, pool=pool, cluster_id=settings.cluster_id)
         classes = PriorityClasses(api, mode=settings.priority_classes)
         await classes.look()
-        watches = Watches(
+
+        def watch(of: str, refused: Callable[[Refused], None]) -> NamespaceWatch:
+            return NamespaceWatch(
+                api,
+                namespace=of,
+                launcher=launcher,
+                tracker=tracker,
+                holdings=holdings,
+                events=reporter,
+                background=background,
+                refused=refused,
+            )
+
+        namespaces = Namespaces(
             api,
-            paths=paths,
+            own=namespace,
             launcher=launcher,
+            make_watch=watch,
             tracker=tracker,
             holdings=holdings,
-            events=reporter,
+            ledger=ledger,
+            wheels=wheels,
             background=background,
+            idle_s=settings.namespace_idle_s,
         )
-        await watches.start(actor=actor, ledger=ledger)
+        await ClusterWatch(api, launcher=launcher, holdings=holdings, background=background).start()
+        await namespaces.start()
+        gateway = None
+        if (config := cluster.resource_manager.internal_task_gateway) is not None:
+            gateway = TaskGateway(
+                api, config=config, launcher=launcher, runs=tracker.runs, say=reporter.say, restored=tracker.look
+            )
+            if not await gateway.settle():
+                background.create_task(gateway.run(), name="gateway")
         creation = Creation(
             api,
-            paths=paths,
+            namespaces=namespaces,
             traits=traits,
             tracker=tracker,
             priority_class_of=classes.of,
-            created=lambda run: ledger.add([run.allocation]),
+            created=lambda run: ledger.add({run.allocation: run.namespace}),
+            background=background,
+            gateway=gateway,
         )
         for number in range(settings.creators):
             background.create_task(creation.work(), name=f"creator {number}")
         background.create_task(lines.run(), name="lines")
         background.create_task(ledger.run(), name="ledger")
+        background.create_task(namespaces.run(), name="namespaces")
         log.info("kubernetes.opened", server=api.host, namespace=namespace, version=version, launcher=launcher)
         yield KubernetesBackend(
             cluster_id=settings.cluster_id,
             tracker=tracker,
             creation=creation,
             actor=actor,
+            namespaces=namespaces,
             holdings=holdings,
             ledger=ledger,
+            places=ClusterPlaces(api, pool=pool, own=namespace, cluster_id=settings.cluster_id, kind=kind),
             clock=clock,
+            gateway=gateway,
         )
 
 
@@ -175,6 +210,7 @@ def pool_traits(
         has_native_sidecars=version >= NATIVE_SIDECARS,
         wheels=wheels,
         services=settings.services,
+        has_gateway=cluster.resource_manager.internal_task_gateway is not None,
         finished_job_ttl_s=settings.finished_job_ttl_s,
         scripts=load_scripts(),
         master_cert=master_cert,

@@ -56,12 +56,11 @@ class Reporter:
         self._background = background
 
     def saw(self, item: Event) -> None:
-        run = self._tracker.owner_of(item.involved_object.kind, item.involved_object.name)
+        run = self._tracker.owner_of(item.involved_object.kind, item.metadata.namespace, item.involved_object.name)
         if run is None:
             return
-        text = text_of(
-            item, slots_per_pod=run.slots_per_pod, slot_type=self._kind.type, free_slots=self._holdings.free_slots
-        )
+        free = self._holdings.free_slots_in(run.namespace)
+        text = text_of(item, slots_per_pod=run.slots_per_pod, slot_type=self._kind.type, free_slots=free)
         if text is not None:
             self._lines.say(batch_of(item, text, task=run.task, allocation=run.allocation))
         if item.reason == CREATE_FAILED and not run.pods and not run.ended and not run.is_asked_to_end:
@@ -77,10 +76,17 @@ class Reporter:
                 words = self._tell_last_words(run, pod, name, finished_at)
                 self._background.create_task(words, name=f"last words {pod.metadata.name}")
 
+    def out_of_sight(self, run: Run) -> None:
+        self.say(run, run.unseen)
+
     def partly_ready(self, run: Run) -> None:
+        self.say(run, DEADLOCK)
+
+    def say(self, run: Run, text: str) -> None:
+        """A line of our own about a run, as of now."""
         now_s = self._clock.now().timestamp()
-        number = line_number(now_s, f"{run.allocation}/deadlock")
-        self._lines.say(line_batch(DEADLOCK, task=run.task, allocation=run.allocation, at_s=now_s, number=number))
+        number = line_number(now_s, f"{run.allocation}/{text}")
+        self._lines.say(line_batch(text, task=run.task, allocation=run.allocation, at_s=now_s, number=number))
 
     def _notice_refused_pod(self, run: Run, event: Event) -> None:
         if is_about_quota(event):

@@ -25,6 +25,21 @@ class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     not delete what it has sent), or the task waits (``builtin``)."""
 
 
+class StandbySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of several launchers of a pool one acts, the holder of a Lease in the pool's namespace; the others stand by."""
+
+    lease_s: Annotated[int, Meta(ge=1)] = 15
+    """How long a Lease must not have been renewed before another launcher takes over."""
+    renew_deadline_s: Annotated[float, Meta(gt=0)] = 10.0
+    """After how long without success in renewing it a launcher ends: before others take over, so that never two act."""
+    retry_s: Annotated[float, Meta(gt=0)] = 2.0
+    """Between two attempts to get or renew it."""
+
+    def __post_init__(self) -> None:
+        if not 1.5 * self.retry_s <= self.renew_deadline_s < self.lease_s:
+            raise ValueError("must be so that 1.5 * retry_s <= renew_deadline_s < lease_s")
+
+
 class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kubeconfig: str | None = None
     """Path of a kubeconfig file; None uses the service account of the pod that the launcher runs in."""
@@ -37,6 +52,7 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Where the pool's tasks run; empty takes ``kubernetes_namespace`` of the pool, else ``default_namespace`` of the
     resource manager."""
     shipper: ShipperSettings = ShipperSettings()
+    standby: StandbySettings = StandbySettings()
     wheels_dir: str | None = None
     """Directory of this machine with the wheels that tasks see in ``/opt/determined/wheels``; None when the images have
     the ``determined`` package already."""
@@ -59,6 +75,8 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_requests: Annotated[int, Meta(ge=2)] = 16
     """Requests to the API server that are under way at once."""
     request_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
+    namespace_idle_s: Annotated[float, Meta(gt=0)] = 600.0
+    """How long the namespace of a workspace is watched after its last task has gone."""
     connect_patience_s: Annotated[float, Meta(ge=0)] = 30.0
     """How long to wait at the start for an API server that does not answer."""
     assumed_slots: Annotated[int, Meta(ge=0)] | None = None

@@ -49,13 +49,17 @@ class Told(Protocol):
         """A pod has ended badly by itself."""
         ...
 
+    def out_of_sight(self, run: Run) -> None:
+        """Nobody can see what becomes of it."""
+        ...
+
     def partly_ready(self, run: Run) -> None:
         """Only some pods of a gang have found a place, for a long time."""
         ...
 
 
 class Tracker:
-    """Runs by allocation and by the name of their Job."""
+    """Runs in all namespaces, by allocation and by namespace and name of their Job."""
 
     def __init__(self, *, pool: str, clock: Clock, stuck_grace_s: float) -> None:
         self.pool = pool
@@ -64,12 +68,15 @@ class Tracker:
         self._react: Callable[[Run, Reaction], None] = lambda _run, _what: None
         self._reporter: Told | None = None
         self.runs: dict[str, Run] = {}
-        self._by_job: dict[str, Run] = {}
-        self._by_pod: dict[str, Run] = {}
+        self._by_job: dict[tuple[str, str], Run] = {}
+        self._by_pod: dict[tuple[str, str], Run] = {}
         self._existence: dict[str, Existence] = {}
         self.existing: Mapping[str, Existence] = MappingProxyType(self._existence)
         self.nodes: dict[str, Node] | None = None
         """By name; None where they may not be seen."""
+        self.known_namespaces: set[str] = set()
+        """Of which everything was read. A Job of ours that is found there later, and that nobody here has made, was
+        asked for by a launcher before us just before its end: nobody but us is to finish it."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._partly_since: dict[str, float] = {}
         self._hints: dict[str, None] = {}
@@ -88,39 +95,69 @@ class Tracker:
 
     def add(self, run: Run) -> bool:
         """Take in a new run; False when the name of its Job is another's still."""
-        known = self._by_job.get(run.job_name)
+        known = self._by_job.get(run.key)
         if known is not None and known is not run:
             return False
         self.runs[run.allocation] = run
-        self._by_job[run.job_name] = run
+        self._by_job[run.key] = run
         self.look(run)
         return True
 
     def forget(self, run: Run) -> None:
         self.runs.pop(run.allocation, None)
-        if self._by_job.get(run.job_name) is run:
-            del self._by_job[run.job_name]
-        for name in (*run.pods, *run.ended):
-            self._by_pod.pop(name, None)
+        self._drop_names(run)
         self._existence.pop(run.allocation, None)
         self._partly_since.pop(run.allocation, None)
         if timer := self._timers.pop(run.allocation, None):
             timer.cancel()
         self.hint(run.allocation)
 
-    def owner_of(self, kind: str, name: str) -> Run | None:
-        """The run that a Job or a pod belongs to, or belonged to."""
+    def owner_of(self, kind: str, namespace: str, name: str) -> Run | None:
+        """The run that a Job or a pod belongs to, or belonged to; None for anything else."""
+        if kind not in ("Job", "Pod"):
+            return None
         if kind == "Job":
-            return self._by_job.get(name)
+            return self._by_job.get((namespace, name))
         # A pod may be spoken of before it is seen.
-        return self._by_pod.get(name) or self._by_job.get(name.rpartition("-")[0])
+        return self._by_pod.get((namespace, name)) or self._by_job.get((namespace, name.rpartition("-")[0]))
+
+    def runs_in(self, namespace: str) -> list[Run]:
+        return [run for run in self.runs.values() if run.namespace == namespace]
+
+    def used_namespaces(self) -> set[str]:
+        """Where there are runs, or will be."""
+        return {run.namespace for run in self.runs.values()}
+
+    def lose_sight(self, namespace: str, words: str) -> None:
+        """Nobody can see any more what is in a namespace, and ``words`` say why: what lived there lives on for us."""
+        for run in self.runs_in(namespace):
+            if self._existence.get(run.allocation) is not Existence.ENDED and run.stage in ("left", "created"):
+                is_new = not run.unseen
+                run.unseen = words
+                self.look(run)
+                if is_new and self._reporter is not None:
+                    self._reporter.out_of_sight(run)
+
+    def regain_sight(self, namespace: str) -> None:
+        """Everything in a namespace was told. What had only been written down, and is not there, was deleted."""
+        for run in self.runs_in(namespace):
+            if run.unseen:
+                run.unseen = ""
+                self.look(run)
+
+    def lose_all(self, namespace: str, words: str) -> None:
+        """A namespace is gone, and everything in it; ``words`` say so."""
+        view = self.view()
+        for run in self.runs_in(namespace):
+            run.vanish(words, now=view.now, lost=view.lost)
+            self.look(run)
 
     def look(self, run: Run) -> None:
         """Work out what follows from the present state of a run, and tell."""
         with LOOKS.time():
             view = self.view()
             judge(run, view)
-            if run.is_fragment and run.job is None and not run.pods:
+            if run.is_fragment and run.job_vanished and not run.pods:
                 log.info("kubernetes.fragment_gone", allocation=run.allocation)
                 self.forget(run)
                 return
@@ -166,32 +203,39 @@ class Tracker:
             timer.cancel()
 
     def saw_job(self, job: Job) -> None:
-        run = self._by_job.get(job.metadata.name)
+        run = self._by_job.get((job.metadata.namespace, job.metadata.name))
         if run is None:
             run = self._adopt(job.metadata.name, job=job)
-        elif run.stage == "creating" and run.job is None and _allocation_of(job) != run.allocation:
-            return  # another's, in the way
+            if run is None:
+                return
+        elif run.stage != "created" and run.job is None:
+            if _allocation_of(job) != run.allocation:
+                return  # another's, in the way
+            self._restore(run, job)
         run.saw_job(job)
-        self._after_adoption(run)
+        self.look(run)
 
     def lost_job(self, job: Job) -> None:
-        run = self._by_job.get(job.metadata.name)
+        run = self._by_job.get((job.metadata.namespace, job.metadata.name))
         if run is not None and run.job is not None and run.job.metadata.uid == job.metadata.uid:
             run.lost_job()
             self.look(run)
 
     def saw_pod(self, pod: Pod) -> None:
-        run = self._by_job.get(pod.job) or self._adopt(pod.job or pod.metadata.name, pod=pod)
+        namespace, name = pod.metadata.namespace, pod.job or pod.metadata.name
+        run = self._by_job.get((namespace, name)) or self._adopt(name, pod=pod)
+        if run is None:
+            return
         view = self.view()
         before = run.pods.get(pod.metadata.name)
-        self._by_pod[pod.metadata.name] = run
+        self._by_pod[namespace, pod.metadata.name] = run
         run.saw_pod(pod, now=view.now, lost=view.lost)
-        self._after_adoption(run)
+        self.look(run)
         self._notice_failure(run, before, pod)
         self._notice_deadlock(run, view.now)
 
     def lost_pod(self, pod: Pod) -> None:
-        run = self._by_job.get(pod.job or pod.metadata.name)
+        run = self._by_job.get((pod.metadata.namespace, pod.job or pod.metadata.name))
         if run is not None and pod.metadata.name in run.pods:
             view = self.view()
             self._notice_failure(run, run.pods[pod.metadata.name], pod)
@@ -205,36 +249,56 @@ class Tracker:
             for run in [run for run in self.runs.values() if _is_on(run, name)]:
                 self.look(run)
 
-    def _adopt(self, job_name: str, *, job: Job | None = None, pod: Pod | None = None) -> Run:
-        """A run of a launcher before us."""
+    def _adopt(self, job_name: str, *, job: Job | None = None, pod: Pod | None = None) -> Run | None:
+        """A run of a launcher before us; None for what calls itself an allocation that is known otherwise."""
         found = job or pod
         assert found is not None
+        allocation = _allocation_of(found)
+        known = self.runs.get(allocation)
+        if known is not None and not (known.is_remembered and (known.unseen or known.is_fragment)):
+            metadata = found.metadata
+            log.warning(
+                "kubernetes.double", allocation=allocation, namespace=metadata.namespace, name=metadata.name
+            )  # made by hand; whoever made it has to remove it
+            return None
         notes = found.metadata.annotations
         run = Run(
-            allocation=_allocation_of(found),
+            allocation=allocation,
             task=notes.task,
             pool=self.pool,
             job_name=job_name,
             num_pods=(job.spec.completions if job is not None else None) or 1,
             slots_per_pod=int(notes.slots_per_pod) if notes.slots_per_pod.isdigit() else 0,
+            namespace=found.metadata.namespace,
         )
-        if job is not None and notes.outcome:
-            self._restore(run, notes.outcome)
-        self._by_job[job_name] = run
+        if job is not None and job.metadata.deletion_timestamp is None and not job.status.conditions:
+            run.stage = "left" if run.namespace in self.known_namespaces else "created"
+        if known is not None:
+            run.stop = known.stop
+            self._drop_names(known)
+        if job is not None:
+            self._restore(run, job)
+        self._by_job[run.key] = run
+        self.runs[allocation] = run
+        log.info("kubernetes.adopted", allocation=allocation, namespace=run.namespace, job=job_name)
         return run
 
-    def _restore(self, run: Run, text: str) -> None:
+    def _drop_names(self, run: Run) -> None:
+        if self._by_job.get(run.key) is run:
+            del self._by_job[run.key]
+        for name in (*run.pods, *run.ended):
+            self._by_pod.pop((run.namespace, name), None)
+
+    def _restore(self, run: Run, job: Job) -> None:
+        """Take in what a launcher before us wrote down about how it ended."""
+        text = job.metadata.annotations.outcome
+        if not text:
+            return
         try:
             restore(run, msgspec.json.decode(text, type=Outcome))
         except msgspec.DecodeError as error:
             # Somebody edited it. Without it the failure is told in fewer words.
             log.error("kubernetes.outcome_unreadable", allocation=run.allocation, error=str(error))
-
-    def _after_adoption(self, run: Run) -> None:
-        if run.allocation not in self.runs:
-            self.runs[run.allocation] = run
-            log.info("kubernetes.adopted", allocation=run.allocation, job=run.job_name)
-        self.look(run)
 
     def _set_timer(self, run: Run, view: View) -> None:
         if timer := self._timers.pop(run.allocation, None):

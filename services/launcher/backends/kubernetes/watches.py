@@ -1,25 +1,26 @@
-"""Everything that a launcher watches, read once before anybody asks, and followed from there.
+"""What a launcher watches: the nodes of the cluster and the pods of others, and in each namespace what is its own.
 
-What it may not see, it does without: nodes (capacity comes from the quota or the settings then), the pods of others,
-quotas, events. Jobs and pods of its namespace it needs.
+What it may not see, it does without: nodes (capacity comes from quotas or the settings then), the pods of others,
+quotas, events. Jobs and pods of a namespace in which it is to work it needs.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
 
-from services.launcher.backends.kubernetes.acting import Actor
+from libs.together import end
 from services.launcher.backends.kubernetes.api import ONLY_METADATA, KubeApi, Refused
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.follow import Follow, Listener
 from services.launcher.backends.kubernetes.holdings import Holdings
-from services.launcher.backends.kubernetes.ledger import Ledger
 from services.launcher.backends.kubernetes.objects import Event, Job, ListOf, Named, Node, Pod, Quota, SlimPod
 from services.launcher.backends.kubernetes.observe.pods import phase_of
 from services.launcher.backends.kubernetes.observe.run import Run
-from services.launcher.backends.kubernetes.paths import ALL_PODS, NODES, Paths
+from services.launcher.backends.kubernetes.paths import ALL_PODS, NODES, paths_in
 from services.launcher.backends.kubernetes.spec.names import ALLOCATION_LABEL, LAUNCHER_LABEL
 from services.launcher.backends.kubernetes.tracking import Tracker
 
@@ -29,46 +30,19 @@ _FORBIDDEN: Final = 403
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-class Watches:
-    def __init__(
-        self,
-        api: KubeApi,
-        *,
-        paths: Paths,
-        launcher: str,
-        tracker: Tracker,
-        holdings: Holdings,
-        events: Listener[Event],
-        background: Background,
-    ) -> None:
-        self._api = api
-        self._paths = paths
-        self._launcher = launcher
-        self._tracker = tracker
+class Watching:
+    """Reads and follows what may be seen, until it is closed."""
+
+    def __init__(self, background: Background) -> None:
         self._background = background
-        mine = {"labelSelector": f"{LAUNCHER_LABEL}={launcher}"}
-        foreign = {"labelSelector": f"{LAUNCHER_LABEL}!={launcher}", "fieldSelector": _UNFINISHED}
-        self._jobs = Follow(api, what="jobs", path=paths.jobs, kind=Job, listener=_Jobs(tracker), query=mine)
-        self._pods = Follow(api, what="pods", path=paths.pods, kind=Pod, listener=_Pods(tracker), query=mine)
-        self._optional: tuple[Follow[Any], ...] = (
-            Follow(api, what="resource quotas", path=paths.quotas, kind=Quota, listener=holdings.quotas),
-            Follow(api, what="pods of others", path=ALL_PODS, kind=SlimPod, listener=holdings.others, query=foreign),
-            Follow(api, what="events", path=paths.events, kind=Event, listener=events, keeps=False),
-        )
-        self._nodes = Follow(api, what="nodes", path=NODES, kind=Node, listener=holdings.nodes)
+        self._tasks: list[asyncio.Task[None]] = []
 
-    async def start(self, *, actor: Actor, ledger: Ledger) -> None:
-        """Read everything there is, and follow it. Raises Refused and Unavailable."""
-        await self._follow_if_allowed(self._nodes)
-        # Jobs before pods: what is known of a Job decides what the end of a pod means.
-        for needed in (self._jobs, self._pods):
-            await needed.read_list()
-            self._background.create_task(needed.run(), name=f"watch {needed.what}")
-        await self._take_stock(actor, ledger)
-        for optional in self._optional:
-            await self._follow_if_allowed(optional)
+    def follow(self, follow: Follow[Any]) -> None:
+        task = self._background.create_task(follow.run(), name=f"watch {follow.what}")
+        if task is not None:
+            self._tasks.append(task)
 
-    async def _follow_if_allowed(self, follow: Follow[Any]) -> None:
+    async def follow_if_allowed(self, follow: Follow[Any]) -> None:
         try:
             await follow.read_list()
         except Refused as error:
@@ -76,31 +50,116 @@ class Watches:
                 raise
             log.warning("kubernetes.may_not_see", what=follow.what, reason=str(error))
             return
-        self._background.create_task(follow.run(), name=f"watch {follow.what}")
+        self.follow(follow)
 
-    async def _take_stock(self, actor: Actor, ledger: Ledger) -> None:
-        """Tell apart what the launcher before us had made, what it had only begun, and what was deleted since."""
+    async def close(self) -> None:
+        await end(*self._tasks)
+        self._tasks.clear()
+
+
+class ClusterWatch:
+    """Nodes, and the pods of others on them."""
+
+    def __init__(self, api: KubeApi, *, launcher: str, holdings: Holdings, background: Background) -> None:
+        foreign = {"labelSelector": f"{LAUNCHER_LABEL}!={launcher}", "fieldSelector": _UNFINISHED}
+        self._watching = Watching(background)
+        self._nodes = Follow(api, what="nodes", path=NODES, kind=Node, listener=holdings.nodes)
+        self._others = Follow(
+            api, what="pods of others", path=ALL_PODS, kind=SlimPod, listener=holdings.others, query=foreign
+        )
+
+    async def start(self) -> None:
+        """To be called before any of our pods is seen, because nodes say which of them are lost."""
+        for optional in (self._nodes, self._others):
+            await self._watching.follow_if_allowed(optional)
+
+
+class NamespaceWatch:
+    """Our Jobs and pods in one namespace, its quotas and events.
+
+    refused  told when the server will not show what is needed any more; it is asked again until the watch is closed
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        *,
+        namespace: str,
+        launcher: str,
+        tracker: Tracker,
+        holdings: Holdings,
+        events: Listener[Event],
+        background: Background,
+        refused: Callable[[Refused], None],
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._launcher = launcher
+        self._tracker = tracker
+        self._watching = Watching(background)
+        mine = {"labelSelector": f"{LAUNCHER_LABEL}={launcher}"}
+        paths = self._paths = paths_in(namespace)
+        jobs, pods = _Jobs(tracker), _Pods(tracker)
+        self._jobs = Follow(api, what="jobs", path=paths.jobs, kind=Job, listener=jobs, query=mine, refused=refused)
+        self._pods = Follow(api, what="pods", path=paths.pods, kind=Pod, listener=pods, query=mine, refused=refused)
+        self._optional: tuple[Follow[Any], ...] = (
+            Follow(api, what="resource quotas", path=paths.quotas, kind=Quota, listener=holdings.quotas),
+            Follow(api, what="events", path=paths.events, kind=Event, listener=events, keeps=False),
+        )
+
+    async def open(self) -> None:
+        """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
+        known = [(run.job, tuple(run.pods.values())) for run in self._tracker.runs_in(self._namespace)]
+        self._tracker.known_namespaces.discard(self._namespace)
+        # Jobs before pods: what is known of a Job decides what the end of a pod means.
+        await self._jobs.read_list()
+        await self._pods.read_list()
+        self._drop_deleted(known)
+        try:
+            await self._tell_apart()
+            self._tracker.known_namespaces.add(self._namespace)
+            for needed in (self._jobs, self._pods):
+                self._watching.follow(needed)
+            for optional in self._optional:
+                await self._watching.follow_if_allowed(optional)
+        except BaseException:
+            await self.close()
+            raise
+        self._tracker.regain_sight(self._namespace)
+
+    async def close(self) -> None:
+        await self._watching.close()
+
+    def _drop_deleted(self, known: list[tuple[Job | None, tuple[Pod, ...]]]) -> None:
+        """What was ``known`` before everything was read, and is not there, was deleted while nobody looked."""
+        for job, pods in known:
+            if job is not None and (self._namespace, job.metadata.name) not in self._jobs.items:
+                self._tracker.lost_job(job)
+            for pod in pods:
+                if (self._namespace, pod.metadata.name) not in self._pods.items:
+                    self._tracker.lost_pod(pod)
+
+    async def _tell_apart(self) -> None:
+        """What the launcher before us had made, and what it had only begun."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{ALLOCATION_LABEL}"}
         made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
         complete = {item.metadata.name for item in made.items or ()}
-        runs = self._tracker.runs
-        for run in list(runs.values()):
+        for run in self._tracker.runs_in(self._namespace):
             if run.job_name not in complete and _may_be_fragment(run):
                 log.warning("kubernetes.fragment", allocation=run.allocation, job=run.job_name)
-                run.is_fragment = True
-                await actor.delete_fragment(run)
-        for allocation in await ledger.read() - runs.keys():
-            # It was there, and somebody deleted it: it must not begin anew.
-            self._tracker.add(
-                Run(allocation=allocation, task="", pool=self._tracker.pool, job_name=f"of {allocation}", num_pods=1)
-            )
-        ledger.add(run.allocation for run in runs.values() if not run.is_fragment)
+                run.stage = "left"
+                self._tracker.look(run)
+            elif run.job_name in complete and run.stage in ("queued", "creating") and run.job is not None:
+                run.stage = "created"  # before its order came to us
 
 
 def _may_be_fragment(run: Run) -> bool:
-    """Whether nothing of a run has begun, which it cannot before everything was made."""
+    """Whether nothing of a run has begun, which it cannot before everything was made; and nobody makes it now."""
     begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in run.pods.values()) or bool(run.ended)
-    return run.job is not None and not begun and not run.job.status.conditions and run.outcome is None
+    job = run.job
+    if job is None or job.metadata.deletion_timestamp is not None or job.status.conditions:
+        return False
+    return run.stage == "created" and not begun and run.outcome is None
 
 
 class _Jobs:

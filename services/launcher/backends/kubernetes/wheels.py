@@ -14,7 +14,7 @@ from typing import Any, Final
 from libs.errors import InvalidRequest
 from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.objects import Named
-from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.paths import paths_in
 from services.launcher.backends.kubernetes.spec.archives import MAX_OBJECT_BYTES
 from services.launcher.backends.kubernetes.spec.label_values import label_value
 from services.launcher.backends.kubernetes.spec.names import (
@@ -42,29 +42,38 @@ def read_wheels(directory: str) -> dict[str, bytes]:
     return wheels
 
 
-async def publish_wheels(
-    api: KubeApi, *, paths: Paths, directory: str | None, pool: str, cluster_id: str
-) -> str | None:
-    """Name of the ConfigMap with the wheels, made if need be; None when there are none. Raises InvalidRequest."""
-    wheels = read_wheels(directory) if directory is not None else {}
-    if not wheels:
-        return None
-    digest = hashlib.sha256(b"".join(name.encode() + data for name, data in wheels.items())).hexdigest()[:12]
-    name = system_name(cluster_id, pool, f"wheels-{digest}")
-    labels = {
-        PURPOSE_LABEL: "wheels",
-        CLUSTER_LABEL: label_value(cluster_id),
-        LAUNCHER_LABEL: launcher_id(cluster_id, pool),
-    }
-    body: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "labels": labels},
-        "binaryData": {name: base64.b64encode(data).decode() for name, data in wheels.items()},
-    }
-    try:
-        await api.create(paths.config_maps, body, Named)
-    except Refused as error:
-        if error.code != _EXISTS:
-            raise InvalidRequest(f"the ConfigMap of the wheels cannot be made: {error}") from error
-    return name
+class Wheels:
+    """The same for all namespaces of a pool. Raises InvalidRequest for a directory that cannot be used."""
+
+    def __init__(self, api: KubeApi, *, directory: str | None, pool: str, cluster_id: str) -> None:
+        self._api = api
+        wheels = read_wheels(directory) if directory is not None else {}
+        digest = hashlib.sha256(b"".join(name.encode() + data for name, data in wheels.items())).hexdigest()[:12]
+        self.name = system_name(cluster_id, pool, f"wheels-{digest}") if wheels else None
+        """Of the ConfigMap; None when there are none."""
+        labels = {
+            PURPOSE_LABEL: "wheels",
+            CLUSTER_LABEL: label_value(cluster_id),
+            LAUNCHER_LABEL: launcher_id(cluster_id, pool),
+        }
+        self._body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "labels": labels},
+            "binaryData": {name: base64.b64encode(data).decode() for name, data in wheels.items()},
+        }
+
+    async def publish(self, namespace: str) -> None:
+        """See to it that pods of a namespace find them. Raises InvalidRequest."""
+        if self.name is None:
+            return
+        try:
+            await self._api.create(paths_in(namespace).config_maps, self._body, Named)
+        except Refused as error:
+            if error.code != _EXISTS:
+                raise InvalidRequest(f"the ConfigMap of the wheels cannot be made: {error}") from error
+
+    async def withdraw(self, namespace: str) -> None:
+        """Leave nothing in a namespace without pods. Raises Refused and Unavailable."""
+        if self.name is not None:
+            await self._api.delete(paths_in(namespace).config_map(self.name))

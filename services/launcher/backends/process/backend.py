@@ -41,6 +41,7 @@ from services.launcher.backends.process.spawning import spawn_supervisor
 from services.launcher.backends.process.trees import kill_pod, send
 from services.launcher.backends.process.view import pod_name
 from services.launcher.backends.process.watching import HintPipe, ProcessWatch
+from services.launcher.places import NoPlaces
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
@@ -83,6 +84,7 @@ class ProcessBackend:
         self._wake = asyncio.Event()
         self._shippers = Shippers(machine.tasks, on_end=self._look_at)
         self._hints = HintPipe(state.changes, self._hinted)
+        self.places = NoPlaces(pool)
 
     async def adopt(self) -> None:
         """Take over what is in the state directory. To be called once, before anything else."""
@@ -113,6 +115,9 @@ class ProcessBackend:
 
     async def existing(self) -> Mapping[str, Existence]:
         return {allocation: run.existence() for allocation, run in self._runs.items()}
+
+    async def seek(self, order: Order) -> bool:
+        return order.allocation in self._runs
 
     async def start(self, order: Order) -> None:
         if order.allocation in self._runs:

@@ -43,6 +43,10 @@ class SlotKind(Struct, frozen=True, kw_only=True):
         """Slots of which nothing is left when this amount is taken."""
         return max(0, math.ceil(amount / self._unit))
 
+    def exact(self, amount: Decimal) -> Decimal:
+        """Slots, and parts of one, that an amount stands for."""
+        return amount / self._unit
+
     @property
     def _unit(self) -> Decimal:
         return Decimal(str(self.cpu)) if self.type == "cpu" else Decimal(1)
@@ -143,6 +147,12 @@ def quota_slots(quotas: Iterable[Quota], *, ours: Sequence[OurPod], kind: SlotKi
     return min(allowed, default=None)
 
 
+def requested_slots(hard: Mapping[str, str | int | float], kind: SlotKind) -> Decimal | None:
+    """Slots that pods may ask for under a quota; None when it does not limit them."""
+    name = f"requests.{kind.resource}"
+    return kind.exact(quantity(hard[name])) if name in hard else None
+
+
 def _is_reached(node: Node, demands: Demands) -> bool:
     has_gpus = any(amount_in(node.status.allocatable, name) for name in _GPUS)
     return reaches(demands.gpu if has_gpus else demands.cpu, node)
@@ -155,14 +165,14 @@ def _node(
     slots = kind.whole(amount_in(node.status.allocatable, kind.resource) - reserved)
     held = [(pod.allocation, pod.name) for pod in ours for _ in range(pod.slots)]
     held_by_others = _held_by_others([pod for pod in others if not pod.is_system], kind)
-    state = node.metadata.labels.get(node_label(cluster_id), "")
+    state = node.metadata.labels.get(node_label(cluster_id))
     return NodeCapacity(
         name=node.metadata.name,
         addresses=tuple(address.address for address in node.status.addresses),
         registered_at=node.metadata.creation_timestamp,
         slot_type=kind.type,
         devices=_devices([*held, *held_by_others], slots),
-        enabled=_is_ready(node) and not node.spec.unschedulable and not state,
+        enabled=_is_ready(node) and not node.spec.unschedulable and state is None,
         draining=state == "no-schedule",
         aux_containers=tuple(sorted({pod.allocation for pod in ours if not pod.slots})),
     )

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from libs.events.logs import LogBatch, LogLine
+from libs.loglines.batches import launcher_stream
 from services.launcher.backends.kubernetes.objects import Event
 from services.launcher.backends.kubernetes.observe.times import unix_s
 
@@ -73,7 +74,9 @@ def line_batch(text: str, *, task: str, allocation: str, at_s: float, number: in
         allocation_id=allocation,
         source="master",
     )
-    return LogBatch(task=task, stream=f"k8s/{allocation}", lines=(line,), allocation=allocation, contiguous=False)
+    return LogBatch(
+        task=task, stream=launcher_stream(allocation), lines=(line,), allocation=allocation, contiguous=False
+    )
 
 
 def line_number(at_s: float, identity: str) -> int:

@@ -14,12 +14,16 @@ from msgspec import Struct
 
 from libs.events.observations import FailureKind, PodSeen, PodState
 from services.launcher.backends.kubernetes.objects import ContainerStatus, Pod, Terminated, Waiting
+from services.launcher.backends.kubernetes.observe.times import unix_s
 from services.launcher.backends.kubernetes.spec.names import FLUENT, MAIN
 
 PULL_FAILED: Final = "job was stuck due to unrecoverable image pull errors"
 DELETED: Final = "unable to get exit code or exit message from deleted pod"
 
+_BY_SIGNAL: Final = (137, 143)
+_OOM: Final = "OOMKilled"
 _STUCK_IMAGE: Final = ("ImagePullBackOff",)
+_PULLING_FAILED: Final = ("ErrImagePull", "RegistryUnavailable")
 _HOPELESS: Final = ("InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull")
 """What a container may wait for in vain; it gets some time, for Secrets and images may still appear."""
 _NODE_WENT: Final = ("NodeLost", "Shutdown", "NodeShutdown", "Terminated")
@@ -93,6 +97,17 @@ def end_of(pod: Pod) -> Cause | None:
     return _end_of_whole(pod)
 
 
+def is_ended_by_deletion(pod: Pod) -> bool:
+    """Whether somebody deleted the pod before its task was ended by a signal. Known to the second only."""
+    main = _main(pod)
+    ended = main.state.terminated if main is not None else None
+    gone_by = unix_s(pod.metadata.deletion_timestamp)
+    if ended is None or gone_by is None or ended.exit_code not in _BY_SIGNAL or ended.reason == _OOM:
+        return False
+    finished = unix_s(ended.finished_at)
+    return finished is not None and finished >= gone_by - (pod.metadata.deletion_grace_period_seconds or 0)
+
+
 def trouble_of(pod: Pod) -> tuple[Trouble, str] | None:
     """What keeps the pod from starting, with words about it; None when nothing does."""
     for name, waiting in _waiting(pod):
@@ -102,6 +117,14 @@ def trouble_of(pod: Pod) -> tuple[Trouble, str] | None:
         if waiting.reason in _HOPELESS:
             return Trouble.STUCK, f"the pod cannot start: {words}"
     return None
+
+
+def pull_error_of(pod: Pod) -> str:
+    """Why an image could not be pulled, as the node says right after it has tried; later it says only that it waits."""
+    for _, waiting in _waiting(pod):
+        if waiting.reason in _PULLING_FAILED and waiting.message:
+            return waiting.message.strip().removeprefix("rpc error: ").removeprefix("code = Unknown desc = ")
+    return ""
 
 
 def waits_for(pod: Pod) -> str:
@@ -129,6 +152,7 @@ def seen(pod: Pod, cause: Cause | None) -> PodSeen:
         state="TERMINATED" if cause is not None else state,
         node=pod.spec.node_name,
         addresses=addresses_of(pod),
+        has_to_leave=pod.metadata.labels.preemption is not None,
         exit_code=cause.exit_code if cause is not None else None,
         failure=cause.failure if cause is not None else "",
         message=cause.message if cause is not None else ("" if state == "RUNNING" else waits_for(pod)),
@@ -174,7 +198,7 @@ def _exit_of(ended: Terminated, pod: Pod) -> Cause:
     if pod.status.reason in _NODE_WENT:
         return Cause(exit_code=ended.exit_code, failure="NODE_LOST", message=_reason_and_message(pod))
     words = [ended.message.strip()] if ended.message.strip() else []
-    if ended.reason == "OOMKilled":
+    if ended.reason == _OOM:
         words.append("OOMKilled: the container used more memory than its limit allows")
     elif ended.reason not in ("", "Error", "Completed") and not words:
         words.append(ended.reason)

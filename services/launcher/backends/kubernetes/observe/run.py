@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from libs.events.observations import FailureKind, PodSeen
+from libs.events.observations import Address, FailureKind, PodSeen
 from services.launcher.backends.kubernetes.objects import Job, Pod
 from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
 from services.launcher.backends.kubernetes.observe.pods import (
@@ -18,7 +18,9 @@ from services.launcher.backends.kubernetes.observe.pods import (
     Cause,
     disruption_of,
     end_of,
+    is_ended_by_deletion,
     phase_of,
+    pull_error_of,
     seen,
     trouble_of,
 )
@@ -26,6 +28,7 @@ from services.launcher.backends.kubernetes.observe.times import unix_s
 
 OVERDUE_S = 30.0
 """How long after its time a pod that is being deleted may still be there, before its node is taken for dead."""
+SIBLING_FAILED = "ended because another pod of the allocation failed"
 _TRANSIENT = ("PreemptionByScheduler", "EvictionByEvictionAPI", "DeletionByTaintManager", "DeletionByPodGC")
 
 
@@ -59,7 +62,15 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 class Run:
     def __init__(
-        self, *, allocation: str, task: str, pool: str, job_name: str, num_pods: int, slots_per_pod: int = 0
+        self,
+        *,
+        allocation: str,
+        task: str,
+        pool: str,
+        job_name: str,
+        num_pods: int,
+        slots_per_pod: int = 0,
+        namespace: str = "",
     ) -> None:
         self.allocation = allocation
         self.task = task
@@ -67,7 +78,15 @@ class Run:
         self.job_name = job_name
         self.num_pods = num_pods
         self.slots_per_pod = slots_per_pod
-        self.stage: Literal["queued", "creating", "created"] = "created"
+        self.namespace = namespace
+        self.unseen = ""
+        """Why nobody can see at present what is in its namespace; empty while that is possible."""
+        self.is_remembered = False
+        """A launcher before us wrote down that it had existed; nothing of it was seen since."""
+        self.gone_because = ""
+        """Why nothing is left of it, where more is known than that somebody deleted it."""
+        self.stage: Literal["left", "queued", "creating", "created"] = "created"
+        """``left`` is what a launcher before us was killed over: its order tells what is to become of it."""
         self.refusal: Refusal | None = None
         self.job: Job | None = None
         self.job_vanished = False
@@ -79,22 +98,31 @@ class Run:
         """Pods that are gone."""
         self.marked: dict[str, Cause] = {}
         """Pods of which it is known why they end, before they do."""
+        self.swept: set[str] = set()
+        """Pods that somebody had deleted, and that had ended of it, when they were seen first."""
         self.asked: dict[str, str] = {}
         """Pods that had not ended when the end was asked of them, and why it was."""
         self.outcome: Outcome | None = None
         self.outcome_saved = False
         self.called: set[str] = set()
         """Pods that we have asked to end one by one."""
-        self.is_fragment = False
-        """A launcher before us was killed while it made the objects: what there is goes, to be made anew."""
         self.stop: StopAsked | None = None
         self.stop_sent = False
         """The cluster was asked to delete everything, with the present deadline."""
         self.quota_blocked = False
         self.create_failure: tuple[str, float] | None = None
         """What the Job controller said last when it could not make a pod, and since when it has said that."""
+        self.proxied: tuple[Address, ...] = ()
+        """Where its ports are reached through the gateway."""
         self.troubles: dict[str, float] = {}
         """Pods that cannot start, and since when."""
+        self.pull_errors: dict[str, str] = {}
+        """What pods said last about an image that they could not get."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of its Job."""
+        return self.namespace, self.job_name
 
     @property
     def end_reason(self) -> str:
@@ -102,6 +130,10 @@ class Run:
         if self.stop is not None:
             return "stopped by order" if self.stop.ordered else "order withdrawn"
         return self.outcome.reason if self.outcome is not None else ""
+
+    @property
+    def is_fragment(self) -> bool:
+        return self.stage == "left"
 
     @property
     def is_asked_to_end(self) -> bool:
@@ -132,6 +164,8 @@ class Run:
             if pod.metadata.deletion_timestamp is not None and (before is None or not _is_deleted(before)):
                 self._notice_deletion(pod, lost)
             self._notice_trouble(pod, now)
+        elif before is None and is_ended_by_deletion(pod):
+            self.swept.add(name)
         if trouble_of(pod) is None:
             self.troubles.pop(name, None)
 
@@ -143,6 +177,16 @@ class Run:
         del self.pods[name]
         self.troubles.pop(name, None)
         self.ended[name] = seen(pod, cause)
+
+    def vanish(self, words: str, *, now: float, lost: LostNodes) -> None:
+        """Take everything there was of it for deleted; ``words`` say why."""
+        self.unseen = ""
+        self.gone_because = words
+        for name, pod in list(self.pods.items()):
+            if end_of(pod) is None and not self.is_asked_to_end:
+                self.marked.setdefault(name, Cause(failure="DELETED", message=words))
+            self.lost_pod(pod, now=now, lost=lost)
+        self.lost_job()
 
     def ask_to_end(self) -> None:
         """Remember who has not ended by itself. To be called when ``stop`` or ``outcome`` was set."""
@@ -163,6 +207,9 @@ class Run:
             return Cause(failure="NODE_LOST", message=words)
         if name in self.asked and end.exit_code:
             return Cause(exit_code=end.exit_code, failure="DELETED", message=self.asked[name])
+        if name in self.swept:
+            words = self.end_reason or (SIBLING_FAILED if self._has_failed_pod() else DELETED)
+            return Cause(exit_code=end.exit_code, failure="DELETED", message=words)
         return end
 
     def is_beyond_reach(self, pod: Pod, *, now: float, lost: LostNodes) -> bool:
@@ -193,17 +240,19 @@ class Run:
         elif self.job is None or self.job.metadata.deletion_timestamp is not None:
             self.marked[name] = Cause(failure="DELETED", message="job was deleted")
         elif self._has_failed_pod():
-            self.asked.setdefault(name, "ended because another pod of the allocation failed")
+            self.asked.setdefault(name, SIBLING_FAILED)
         else:
             self.marked[name] = _deleted_by_somebody(pod, lost)
 
     def _has_failed_pod(self) -> bool:
-        ends = (end_of(pod) for pod in self.pods.values())
+        ends = (end_of(pod) for name, pod in self.pods.items() if name not in self.swept)
         return any(pod.failure for pod in self.ended.values()) or any(end and end.failure for end in ends)
 
     def _notice_trouble(self, pod: Pod, now: float) -> None:
         if trouble_of(pod) is not None:
             self.troubles.setdefault(pod.metadata.name, now)
+        if error := pull_error_of(pod):
+            self.pull_errors[pod.metadata.name] = error
 
     def _cause_of_vanished(self, pod: Pod, lost: LostNodes) -> Cause:
         name = pod.metadata.name

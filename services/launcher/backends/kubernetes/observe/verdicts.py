@@ -5,18 +5,29 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from libs.events.observations import AllocationObserved, FailureKind, PodSeen
 from services.launcher.backends.kubernetes.objects import Condition, Pod
 from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
-from services.launcher.backends.kubernetes.observe.pods import Cause, Trouble, is_over, is_scheduled, seen, trouble_of
+from services.launcher.backends.kubernetes.observe.pods import (
+    Cause,
+    Trouble,
+    end_of,
+    is_over,
+    is_scheduled,
+    seen,
+    trouble_of,
+)
 from services.launcher.backends.kubernetes.observe.run import OVERDUE_S, Outcome, Run
 from services.launcher.backends.kubernetes.observe.times import unix_s
 from services.launcher.reconcile import Existence
 
 JOB_DELETED: Final = "job was deleted"
 NO_DETAIL: Final = "job exited with a failure but we don't have pod-level detail"
+UNSEEN_S: Final = 30.0
+"""How long after its time a task that nobody can see may be stopping, before it is taken for gone."""
 MAX_SAVED_PODS: Final = 20
 """Failed pods whose ends are written down; one explains all."""
 
@@ -50,7 +61,9 @@ def finished(run: Run) -> Condition | None:
 def existence(run: Run, view: View) -> Existence:
     if run.refusal is not None:
         return Existence.ENDED
-    if run.stage != "created" or _live(run, view):
+    if run.is_fragment and not run.unseen:
+        return Existence.LEFT
+    if run.unseen or run.stage != "created" or _live(run, view):
         return Existence.LIVE
     if run.stop is not None:
         return Existence.LIVE if run.job is not None else Existence.ENDED
@@ -69,6 +82,7 @@ def observation(run: Run, view: View) -> AllocationObserved:
         now = [seen(pod, run.cause_of(pod, now=view.now, lost=view.lost)) for pod in run.pods.values()]
         pods = tuple(sorted((*run.ended.values(), *now), key=lambda pod: pod.name))
         pods += _presumed(run, len(pods)) if is_gone else ()
+        pods = tuple(msgspec.structs.replace(pod, proxied=run.proxied) for pod in pods) if run.proxied else pods
     return AllocationObserved(
         allocation=run.allocation,
         pool=run.pool,
@@ -85,20 +99,24 @@ def observation(run: Run, view: View) -> AllocationObserved:
 
 def judge(run: Run, view: View) -> None:
     """Take what has lasted too long for a failure. Time alone can bring this about."""
+    if run.unseen and run.stop is not None and view.now >= run.stop.deadline + UNSEEN_S:
+        run.vanish(run.unseen, now=view.now, lost=view.lost)
     for name, since in run.troubles.items():
         trouble = trouble_of(run.pods[name])
         if trouble is None or name in run.marked or run.is_asked_to_end:
             continue
         kind, words = trouble
         if kind is Trouble.IMAGE:
-            run.marked[name] = Cause(failure="IMAGE_PULL", message=words)
+            error = run.pull_errors.get(name, "")
+            # New versions of Kubernetes say both at once.
+            run.marked[name] = Cause(failure="IMAGE_PULL", message=words if error in words else f"{words}: {error}")
         elif view.now >= since + view.stuck_grace_s:
             run.marked[name] = Cause(failure="LAUNCH_ERROR", message=words)
 
 
 def reaction(run: Run, view: View) -> Reaction | None:
     """What to do about it now, which nobody has ordered."""
-    if run.stage != "created" or run.refusal is not None or run.is_fragment:
+    if run.stage != "created" or run.refusal is not None or run.unseen:
         return None
     if run.stop is not None:
         return None if run.stop_sent else Reaction.STOP
@@ -167,6 +185,8 @@ def next_look(run: Run, view: View) -> float | None:
     times = [since + view.stuck_grace_s for name, since in run.troubles.items() if name not in run.marked]
     if run.create_failure is not None and not run.quota_blocked:
         times.append(run.create_failure[1] + view.stuck_grace_s)
+    if run.unseen and run.stop is not None:
+        times.append(run.stop.deadline + UNSEEN_S)
     for pod in run.pods.values():
         deadline = unix_s(pod.metadata.deletion_timestamp)
         if deadline is not None:
@@ -218,11 +238,22 @@ def _failure(run: Run, *, is_gone: bool) -> tuple[FailureKind, str]:
     if run.stop is not None or not is_gone:
         return "", ""
     if run.job is None:
-        return ("", "") if _has_enough_pods(run) else ("DELETED", JOB_DELETED)
+        return ("", "") if _has_enough_pods(run) else ("DELETED", run.gone_because or JOB_DELETED)
     condition = finished(run)
-    if condition is not None and condition.type == "Failed" and not _has_enough_pods(run):
+    if condition is not None and condition.type == "Failed" and not _knows_a_failure(run):
         return "FAILED", f"{NO_DETAIL}: {condition.message}"
     return "", ""
+
+
+def _knows_a_failure(run: Run) -> bool:
+    """Whether some pod explains why all have ended; others may have been deleted before anybody here saw them."""
+    known = any(pod.failure for pod in run.ended.values()) or any(map(_failed, run.pods.values()))
+    return known or _has_enough_pods(run)
+
+
+def _failed(pod: Pod) -> bool:
+    end = end_of(pod)
+    return end is not None and bool(end.failure)
 
 
 def _presumed(run: Run, known: int) -> tuple[PodSeen, ...]:

@@ -6,8 +6,10 @@ launcher that is killed between two steps leaves nothing that nobody would find.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from libs.errors import InvalidRequest
@@ -17,8 +19,10 @@ from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_config
 from services.launcher.backends.kubernetes.spec.names import (
     ALLOCATION_LABEL,
     LAUNCHER_LABEL,
+    MADE_OF,
     job_name,
     minor_labels,
+    port_name,
 )
 from services.launcher.backends.kubernetes.spec.pod import pod_template, registry_secret
 from services.launcher.backends.kubernetes.spec.registry import KEY, TYPE, docker_config
@@ -40,9 +44,14 @@ class Manifests(Struct, frozen=True, kw_only=True):
         name: str = self.job["metadata"]["name"]
         return name
 
+    @property
+    def made_of(self) -> str:
+        fingerprint: str = self.job["metadata"]["annotations"][MADE_OF]
+        return fingerprint
+
 
 def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = None) -> Manifests:
-    """The objects of an order, without owner references.
+    """The objects of an order, without owner references: in its namespace, or else in that of the pool.
 
     priority_class  of pods whose own spec names none
     Raises InvalidRequest for what Kubernetes would refuse in words that help nobody.
@@ -50,6 +59,7 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
     spec = order.spec
     if spec is None:
         raise InvalidRequest("the order says run, but not what")
+    traits = msgspec.structs.replace(traits, namespace=order.namespace or traits.namespace)
     name = job_name(spec, order.allocation, traits.cluster_id)
     files = contents(spec, traits)
     template = pod_template(spec, traits, files, allocation=order.allocation, name=name, priority_class=priority_class)
@@ -68,7 +78,7 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
         job=_job(spec, traits, template.pod, name),
         secrets=tuple(secrets),
         config_map=_object("ConfigMap", name, traits, minor, binaryData=public),
-        services=_services(spec, traits, name, minor) if traits.services else (),
+        services=_services(spec, traits, name, minor) if _needs_services(spec, traits) else (),
     )
 
 
@@ -79,8 +89,8 @@ def owned(manifest: Json, *, job: str, uid: str) -> Json:
 
 
 def _job(spec: TaskSpec, traits: PoolTraits, pod: Json, name: str) -> Json:
-    metadata = pod["metadata"]
-    return {
+    metadata: Json = pod["metadata"]
+    job: Json = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": traits.namespace, **metadata},
@@ -92,6 +102,13 @@ def _job(spec: TaskSpec, traits: PoolTraits, pod: Json, name: str) -> Json:
             "template": {"metadata": metadata, "spec": pod["spec"]},
         },
     }
+    fingerprint = hashlib.sha256(msgspec.json.encode(job)).hexdigest()[:16]
+    return {**job, "metadata": {**job["metadata"], "annotations": {**metadata["annotations"], MADE_OF: fingerprint}}}
+
+
+def _needs_services(spec: TaskSpec, traits: PoolTraits) -> bool:
+    # A task of several pods cannot be reached through the gateway: its Services would lead to any of them.
+    return traits.services or (traits.has_gateway and spec.num_pods == 1)
 
 
 def _services(spec: TaskSpec, traits: PoolTraits, name: str, minor: dict[str, str]) -> tuple[Json, ...]:
@@ -100,7 +117,7 @@ def _services(spec: TaskSpec, traits: PoolTraits, name: str, minor: dict[str, st
     for index, proxy in enumerate(spec.proxy_ports):
         service = _object(
             "Service",
-            f"{name[:60]}-{index}",
+            port_name(name, index),
             traits,
             minor,
             spec={

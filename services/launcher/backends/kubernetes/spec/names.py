@@ -24,10 +24,15 @@ CLUSTER_LABEL: Final = "resolute/cluster-id"
 PURPOSE_LABEL: Final = "resolute/purpose"
 """On objects that belong to a launcher rather than to an allocation."""
 
+JOB_NAME_LABEL: Final = "batch.kubernetes.io/job-name"
+"""What Kubernetes itself puts on pods since 1.27, and documents; with it from us, commands that use it work before."""
+
 ALLOCATION: Final = "resolute/allocation"
 """Annotation with the exact allocation id, which as a label may be cut."""
 TASK: Final = "resolute/task"
 SLOTS_PER_POD: Final = "resolute/slots-per-pod"
+MADE_OF: Final = "resolute/made-of"
+"""Annotation of a Job with a fingerprint of it: whether what was begun by another launcher is what we would make."""
 OUTCOME: Final = "resolute/outcome"
 """Annotation of a Job with how its pods ended, as far as that would be lost with them."""
 
@@ -54,6 +59,11 @@ def job_name(spec: TaskSpec, allocation: str, cluster_id: str) -> str:
 def system_name(cluster_id: str, pool: str, what: str) -> str:
     """Name of an object that belongs to the launcher of a pool."""
     return _dns_label(_prefixed(cluster_id, f"pool-{pool}"), f"-{_hashed(pool, _HASH_LENGTH)}-{what}")
+
+
+def port_name(job: str, index: int) -> str:
+    """Name of the Service, and of the route, of the proxied port ``index`` of a Job."""
+    return f"{job[:60]}-{index}"
 
 
 def labels(spec: TaskSpec, allocation: str, *, pool: str, cluster_id: str) -> dict[str, str]:

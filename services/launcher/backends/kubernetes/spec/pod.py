@@ -15,7 +15,14 @@ from services.launcher.backends.kubernetes.spec.archives import Contents
 from services.launcher.backends.kubernetes.spec.coscheduling import gang_labels
 from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_container
 from services.launcher.backends.kubernetes.spec.main_container import init_container, main_container
-from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN, labels, notes
+from services.launcher.backends.kubernetes.spec.names import (
+    FLUENT,
+    INIT,
+    JOB_NAME_LABEL,
+    MAIN,
+    labels,
+    notes,
+)
 from services.launcher.backends.kubernetes.spec.placement import placed
 from services.launcher.backends.kubernetes.spec.pod_fields import object_at, objects_at, texts_at
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits, user_pod
@@ -87,7 +94,7 @@ def pod_template(
         pull = objects_at(wanted, "imagePullSecrets", "spec")
         pod_spec["imagePullSecrets"] = [*pull, {"name": registry_secret(name)}]
     metadata = object_at(user, "metadata")
-    ours = labels(spec, allocation, pool=traits.pool, cluster_id=traits.cluster_id)
+    ours = {**labels(spec, allocation, pool=traits.pool, cluster_id=traits.cluster_id), JOB_NAME_LABEL: name}
     gang = gang_labels(spec, traits, scheduler=str(pod_spec.get("schedulerName", "")), job=name)
     pod = {
         "metadata": {

@@ -37,6 +37,8 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     wheels: str | None = None
     """Name of the ConfigMap that holds the wheels."""
     services: bool = False
+    has_gateway: bool = False
+    """Whether tasks are reached through a Gateway rather than at the addresses of their pods."""
     finished_job_ttl_s: int = 86_400
     scripts: Mapping[str, bytes] = {}
     master_cert: bytes | None = None

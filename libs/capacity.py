@@ -1,4 +1,4 @@
-"""What the pools have, as their launchers last said; the newest value per pool, from the bucket ``CAPACITY``."""
+"""The capacity of every pool as its launcher last said: a copy of the bucket ``CAPACITY``, kept fresh by a watch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ log = structlog.get_logger()
 
 
 class CapacityView:
-    """``changed`` is called with the name of a pool whose capacity is another than before."""
+    """Pool name -> what it could run. A pool whose launcher was never seen is absent.
 
-    def __init__(self, *, bus: Bus, changed: Callable[[str], None]) -> None:
-        self._bus = bus
+    changed  called with the name of a pool of which something was said, or nothing is known any more
+    """
+
+    def __init__(self, *, changed: Callable[[str], None] = lambda _pool: None) -> None:
         self._changed = changed
         self._by_key: dict[str, PoolCapacity] = {}
 
@@ -27,9 +29,13 @@ class CapacityView:
         """None while the launcher of the pool has not said anything."""
         return self._by_key.get(subjects.capacity_key(pool))
 
-    async def run(self) -> None:
-        """Follow the bucket until cancelled."""
-        async with aclosing(self._bus.bucket(subjects.CAPACITY_BUCKET).watch()) as changes:
+    def all(self) -> list[PoolCapacity]:
+        """Every pool that has one, by name."""
+        return sorted(self._by_key.values(), key=lambda capacity: capacity.pool)
+
+    async def follow(self, bus: Bus) -> None:
+        """Keep the copy until cancelled."""
+        async with aclosing(bus.bucket(subjects.CAPACITY_BUCKET).watch()) as changes:
             async for change in changes:
                 if isinstance(change, SnapshotEnd):
                     for key in self._by_key.keys() - change.keys:
@@ -43,7 +49,11 @@ class CapacityView:
         try:
             capacity = msgspec.json.decode(value, type=PoolCapacity)
         except msgspec.DecodeError as error:
+            # One launcher that speaks another language must not hide all the others.
             log.error("capacity.unreadable", key=key, error=str(error))
+            return
+        if subjects.capacity_key(capacity.pool) != key:
+            log.error("capacity.not_its_own", key=key, pool=capacity.pool)
             return
         self._by_key[key] = capacity
         self._changed(capacity.pool)

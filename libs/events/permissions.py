@@ -1,0 +1,91 @@
+"""What each user of the bus may publish and subscribe to, for the ``permissions`` of its NATS account.
+
+The services of the control plane are trusted and need no entry here. A launcher is not (DESIGN.md 3, rule 6): it reads
+the orders of its own pool and speaks for its own pool. Whoever only listens reads events. Replies and streamed messages
+arrive on inboxes, which everybody who may subscribe to them can read, so each user has a prefix of its own.
+Source: https://docs.nats.io/running-a-nats-service/configuration/securing_nats/authorization; NATS ADR-13, ADR-17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from libs.events import subjects
+
+SERVICES_INBOX: Final = "_INBOX_services"
+"""Prefix for the services of the control plane, whose replies carry tokens: nobody else may subscribe to it."""
+SUBSCRIBERS_INBOX: Final = "_INBOX"
+"""What clients use unless told otherwise."""
+
+_API: Final = "$JS.API"
+_ORDERS: Final = subjects.bucket_stream(subjects.ORDERS_BUCKET)
+_EVENTS: Final = subjects.EVENTS_STREAM
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permissions:
+    """Subjects with NATS wildcards; what is not listed is refused."""
+
+    publish: tuple[str, ...]
+    not_publish: tuple[str, ...] = ()
+    """Refused although ``publish`` allows it."""
+    subscribe: tuple[str, ...]
+    answers: bool = False
+    """Whether it may answer, once, on the reply subject of whatever it receives (``allow_responses``)."""
+
+
+def launcher_inbox(pool: str) -> str:
+    """Inbox prefix of the launcher of a pool, for ``BusSettings.inbox_prefix``."""
+    return f"_INBOX_launcher_{subjects.token(pool)}"
+
+
+def launcher_permissions(pool: str) -> Permissions:
+    """What the launcher of a pool needs: orders, capacity, observations, log lines, questions; all of its pool only.
+
+    It makes a consumer for each watch, with a random name, and could read those of others only by guessing theirs.
+    """
+    orders = subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.orders_of(pool))
+    return Permissions(
+        publish=(
+            f"{_API}.CONSUMER.CREATE.{_ORDERS}.*.{orders}",
+            f"{_API}.CONSUMER.MSG.NEXT.{_ORDERS}.*",
+            subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key(pool)),
+            subjects.observed_by(pool),
+            subjects.logs_by_launcher(pool),
+        ),
+        subscribe=(f"{launcher_inbox(pool)}.>", subjects.launcher_rpcs(pool)),
+        answers=True,
+    )
+
+
+def subscriber_permissions() -> Permissions:
+    """What outside subscribers need: events as they happen, and those that are kept, with consumers of any kind.
+
+    The consumer of the scheduler is not theirs to read or change. Of the old way to make a consumer without a name,
+    which ``nats-py`` uses, the server sees no name in the subject; so this user is for programs that mean well.
+    """
+    observer = f"{_EVENTS}.{subjects.OBSERVER}"
+    return Permissions(
+        publish=(
+            f"{_API}.INFO",
+            f"{_API}.STREAM.NAMES",
+            f"{_API}.STREAM.INFO.{_EVENTS}",
+            f"{_API}.CONSUMER.CREATE.{_EVENTS}",
+            f"{_API}.CONSUMER.CREATE.{_EVENTS}.>",
+            f"{_API}.CONSUMER.DURABLE.CREATE.{_EVENTS}.*",
+            f"{_API}.CONSUMER.INFO.{_EVENTS}.*",
+            f"{_API}.CONSUMER.DELETE.{_EVENTS}.*",
+            f"{_API}.CONSUMER.MSG.NEXT.{_EVENTS}.*",
+            f"$JS.ACK.{_EVENTS}.>",
+            f"$JS.FC.{_EVENTS}.>",
+        ),
+        not_publish=(
+            f"{_API}.CONSUMER.*.{observer}",
+            f"{_API}.CONSUMER.*.*.{observer}",
+            f"{_API}.CONSUMER.CREATE.{observer}.>",
+            f"$JS.ACK.{observer}.>",
+            f"$JS.FC.{observer}.>",
+        ),
+        subscribe=(subjects.ALL_EVENTS, f"{SUBSCRIBERS_INBOX}.>"),
+    )

@@ -1,0 +1,128 @@
+"""What a request says about namespaces and quotas, read and checked as far as the words alone allow. Pure.
+
+Clients name clusters, and there is one; "" means it too. Source: spec/kubernetes.md 8.2, spec/platform.md 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from libs.cluster.config import ResourceManagerConfig
+from libs.errors import FailedPrecondition, InvalidRequest
+from services.api.places.names import is_namespace_name
+from services.api.wire.namespaces import NamespaceMeta
+
+NO_OWN_NAMESPACE: Final = "cannot set quota on a workspace that is not bound to an auto-created namespace"
+_ALL_MEANS_ALL: Final = "cannot specify a cluster name when you request to auto-create a namespace for all clusters"
+_EITHER_OR: Final = (
+    "must either specify a namespace or indicate that you would like an auto-created namespace, "
+    "but cannot request both."
+)
+
+
+class NamespaceWish(Struct, frozen=True, kw_only=True):
+    """The namespace that the tasks of a workspace shall have in a cluster."""
+
+    cluster_name: str
+    namespace: str | None
+    """None is one that is made for the workspace."""
+    quota: int | None = None
+    """Slots that its tasks may hold there together."""
+
+
+def cluster_named(manager: ResourceManagerConfig, name: str) -> str:
+    """The name of the cluster that a client calls ``name``. Raises InvalidRequest when there is none."""
+    if name not in ("", manager.cluster_name):
+        raise InvalidRequest(f"no resource manager with cluster name {name}")
+    return manager.cluster_name
+
+
+def require_cluster(manager: ResourceManagerConfig) -> None:
+    """Raises FailedPrecondition where tasks have no namespaces."""
+    if manager.type != "kubernetes":
+        raise FailedPrecondition(
+            "namespaces and resource quotas need resource pools on Kubernetes; tasks of this cluster run as processes"
+        )
+
+
+def read_wishes(
+    meta: Mapping[str, NamespaceMeta],
+    quotas: Mapping[str, int] | None = None,
+    *,
+    manager: ResourceManagerConfig,
+    all_clusters: bool = False,
+) -> tuple[NamespaceWish, ...]:
+    """At most one wish per cluster; none when the request has nothing to say.
+
+    meta, quotas  by the name of the cluster
+    all_clusters  the request as a whole asks for an auto-created namespace everywhere
+    Raises InvalidRequest, or FailedPrecondition for a cluster without namespaces.
+    """
+    asked = dict(meta)
+    if all_clusters:
+        asked.setdefault("", NamespaceMeta(auto_create_namespace_all_clusters=True))
+    limits = read_quotas(quotas or {}, manager=manager)
+    if asked or limits:
+        require_cluster(manager)
+    wishes: dict[str, NamespaceWish] = {}
+    for name, one in asked.items():
+        wish = _read(name, one, manager)
+        if wish.cluster_name in wishes:
+            raise InvalidRequest(f"clusterNamespaceMeta: cluster {wish.cluster_name} is named more than once")
+        wishes[wish.cluster_name] = _limited(wish, limits.pop(wish.cluster_name, None))
+    if limits or any(wish.quota is not None and wish.namespace is not None for wish in wishes.values()):
+        raise FailedPrecondition(NO_OWN_NAMESPACE)
+    return tuple(wishes.values())
+
+
+def read_quotas(quotas: Mapping[str, int], *, manager: ResourceManagerConfig) -> dict[str, int]:
+    """Slots by the true name of the cluster. Raises InvalidRequest."""
+    limits: dict[str, int] = {}
+    for name, slots in quotas.items():
+        cluster = cluster_named(manager, name)
+        if cluster in limits:
+            raise InvalidRequest(f"clusterQuotaPairs: cluster {cluster} is named more than once")
+        limits[cluster] = _checked_quota(slots)
+    return limits
+
+
+def _read(name: str, meta: NamespaceMeta, manager: ResourceManagerConfig) -> NamespaceWish:
+    if name and meta.cluster_name and meta.cluster_name != name:
+        raise InvalidRequest(f"clusterNamespaceMeta: the entry of cluster {name} is about {meta.cluster_name}")
+    named = name or meta.cluster_name
+    if meta.auto_create_namespace_all_clusters and named:
+        raise InvalidRequest(_ALL_MEANS_ALL)
+    cluster = cluster_named(manager, named)
+    is_made = meta.auto_create_namespace or meta.auto_create_namespace_all_clusters
+    if is_made == bool(meta.namespace):
+        raise InvalidRequest(_EITHER_OR)
+    if meta.namespace and not is_namespace_name(meta.namespace):
+        raise InvalidRequest(f"{not_found(meta.namespace)}: it is no name of a namespace")
+    quota = _checked_quota(meta.resource_quota) if isinstance(meta.resource_quota, int) else None
+    return NamespaceWish(cluster_name=cluster, namespace=None if is_made else meta.namespace, quota=quota)
+
+
+def not_found(namespace: str) -> str:
+    """How a refusal of a namespace begins; clients look for these words."""
+    return (
+        "error verifying Kubernetes namespace: error verifying namespace existence "
+        f"{namespace}: error finding namespace {namespace}"
+    )
+
+
+def _limited(wish: NamespaceWish, quota: int | None) -> NamespaceWish:
+    """Clients name the quota in one place, in the other, or in both."""
+    if quota is None or wish.quota == quota:
+        return wish
+    if wish.quota is not None:
+        raise InvalidRequest(f"two resource quotas for cluster {wish.cluster_name}: {wish.quota} and {quota}")
+    return NamespaceWish(cluster_name=wish.cluster_name, namespace=wish.namespace, quota=quota)
+
+
+def _checked_quota(slots: int) -> int:
+    if slots < 0:
+        raise InvalidRequest(f"a resource quota must be a number of slots, not {slots}")
+    return slots

@@ -1,0 +1,55 @@
+"""What launchers say in the logs of tasks: taken from the launcher of the task's pool only, and as its own words only.
+
+A launcher may publish on ``logs.*.*.<its pool>`` and nowhere else, so the subject is proof of the pool that speaks.
+That the task is in that pool, the database knows. Everything else on the stream comes from services that are trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Final
+
+import structlog
+from sqlalchemy import select
+
+from libs.db.engine import Database
+from libs.db.tables.tasks import allocations
+from libs.events import subjects
+from libs.events.logs import LogBatch
+from libs.loglines.batches import launcher_stream
+
+log = structlog.get_logger()
+
+Said = tuple[str, LogBatch]
+"""Subject and batch."""
+
+_TOKENS: Final = 4
+"""Of the subjects on which launchers speak; others have fewer."""
+
+
+async def without_false_words(db: Database, said: Sequence[Said]) -> list[LogBatch]:
+    """The batches, in order, without those in which a launcher speaks about what is not its own."""
+    speaking = {batch.allocation for subject, batch in said if _is_launchers(subject)}
+    rightful = await _rightful(db, speaking - {None}) if speaking else set()
+    taken = []
+    for subject, batch in said:
+        if _is_launchers(subject) and (subject, batch.task, batch.stream) not in rightful:
+            log.warning("logs.not_its_own", subject=subject, task=batch.task, stream=batch.stream)
+        else:
+            taken.append(batch)
+    return taken
+
+
+async def _rightful(db: Database, speaking: Set[str | None]) -> set[tuple[str, str, str]]:
+    """Subject, task and stream of what launchers may say about these allocations."""
+    query = select(allocations.c.allocation_id, allocations.c.task_id, allocations.c.pool)
+    async with db.read() as connection:
+        rows = await connection.execute(query.where(allocations.c.allocation_id.in_(speaking)))
+        return {
+            (subjects.logs_of_launcher(row.pool, row.task_id), row.task_id, launcher_stream(row.allocation_id))
+            for row in rows
+        }
+
+
+def _is_launchers(subject: str) -> bool:
+    return subject.count(".") + 1 >= _TOKENS

@@ -1,0 +1,37 @@
+"""A launcher of processes is asked what only a cluster has."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from libs.bus import Bus
+from libs.errors import FailedPrecondition, InvalidRequest, Unimplemented
+from libs.events import places
+from libs.events.places import NamespaceAsked, NodeMarkAsked, QuotaAsked
+from libs.events.subjects import launcher_rpc
+from services.launcher.places import NoPlaces, serve_places
+
+QUESTIONS = [
+    (places.FIND_NAMESPACE, NamespaceAsked(namespace="n")),
+    (places.CREATE_NAMESPACE, NamespaceAsked(namespace="n")),
+    (places.DELETE_NAMESPACE, NamespaceAsked(namespace="n")),
+    (places.GET_QUOTA, NamespaceAsked(namespace="n")),
+    (places.SET_QUOTA, QuotaAsked(namespace="n", slots=1)),
+    (places.MARK_NODE, NodeMarkAsked(node="n", mark="no-execute")),
+]
+
+
+async def test_it_says_that_it_has_no_cluster(bus: Bus) -> None:
+    async with serve_places(bus, pool="a pool", places=NoPlaces("a pool")):
+        for verb, asked in QUESTIONS:
+            with pytest.raises(FailedPrecondition, match=r"^resource pool a pool does not run on Kubernetes$"):
+                await bus.request(launcher_rpc("a pool", verb), msgspec.json.encode(asked))
+
+
+async def test_what_nobody_understands_is_refused(bus: Bus) -> None:
+    async with serve_places(bus, pool="p", places=NoPlaces("p")):
+        with pytest.raises(InvalidRequest, match="mark-node: "):
+            await bus.request(launcher_rpc("p", places.MARK_NODE), b'{"node": "n", "mark": "other"}')
+        with pytest.raises(Unimplemented):
+            await bus.request(launcher_rpc("p", "dance"), b"{}")

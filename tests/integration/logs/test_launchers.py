@@ -1,0 +1,62 @@
+"""A launcher speaks in the logs of its own pool's tasks, in its own stream, and nowhere else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from libs.bus import Bus, Message
+from libs.db.engine import Database
+from libs.events import subjects
+from libs.events.logs import LogBatch, LogLine
+from libs.loglines.batches import launcher_stream
+from services.logs.settings import WriterSettings
+from services.logs.writer import LogWriter
+from tests.integration.logs.conftest import Task, new_task, texts_of
+
+
+def said(task: Task, pool: str, text: str, *, stream: str = "", about: Task | None = None) -> Message:
+    """``task`` names the allocation, ``about`` the task in whose log the line is meant to be."""
+    about = about or task
+    line = LogLine(1, 1, text.encode(), allocation_id=task.allocation)
+    batch = LogBatch(
+        task=about.task,
+        stream=stream or launcher_stream(task.allocation),
+        lines=(line,),
+        allocation=task.allocation,
+        contiguous=False,
+    )
+    data = msgspec.msgpack.encode(batch)
+    subject = subjects.logs_of_launcher(pool, about.task)
+    return Message(subject=subject, data=data, headers={}, sequence=1, delivered=1)
+
+
+@pytest.fixture
+def writer(db: Database, bus: Bus) -> LogWriter:
+    return LogWriter(db=db, bus=bus, settings=WriterSettings(), name="test")
+
+
+async def test_only_the_launcher_of_its_pool_speaks_in_the_log_of_a_task(
+    db: Database, writer: LogWriter, task: Task
+) -> None:
+    await writer.write(0, [said(task, "default", "ours"), said(task, "others", "not theirs")])
+    assert await texts_of(db, task) == [b"ours"]
+
+
+async def test_a_launcher_cannot_put_words_into_the_mouth_of_a_pod(db: Database, writer: LogWriter, task: Task) -> None:
+    await writer.write(0, [said(task, "default", "I am a pod", stream=f"{task.allocation}/pod-0/0/stdout")])
+    assert await texts_of(db, task) == []
+
+
+async def test_an_allocation_of_its_own_opens_no_other_log(db: Database, writer: LogWriter, task: Task) -> None:
+    other = await new_task(db)
+    unknown = msgspec.structs.replace(task, allocation="nobody.1")
+    await writer.write(0, [said(task, "default", "elsewhere", about=other), said(unknown, "default", "nowhere")])
+    assert (await texts_of(db, task), await texts_of(db, other)) == ([], [])
+
+
+async def test_refused_words_hold_up_nobody(db: Database, writer: LogWriter, task: Task) -> None:
+    own = LogBatch(task=task.task, stream=f"{task.allocation}/pod-0/0/stdout", lines=(LogLine(0, 1, b"pod\n"),))
+    message = Message(subjects.logs(task.task), msgspec.msgpack.encode(own), {}, 2, 1)
+    await writer.write(0, [said(task, "others", "no"), message, said(task, "default", "yes")])
+    assert sorted(await texts_of(db, task)) == [b"pod\n", b"yes"]
