@@ -12,11 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from deploy.local import plan, processes, system, tasks
+from deploy.local import bus_users, plan, processes, system, tasks
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
+from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
 NOT_RUNNING = 3
 
@@ -73,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     reset.set_defaults(run=_reset)
 
     events = commands.add_parser("events", parents=[shared], help="print public events as they happen")
-    events.add_argument("subject", nargs="?", default="resolute.v1.>", help="only these (default: resolute.v1.>)")
+    events.add_argument("subject", nargs="?", default=ALL_EVENTS, help=f"only these (default: {ALL_EVENTS})")
     events.set_defaults(run=_events)
     return parser
 
@@ -122,7 +124,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     if arguments.json:
         report = {
             "master": options.master_url,
-            "nats": f"nats://127.0.0.1:{options.nats_port}",
+            "nats": bus_users.subscriber_url(options),
             "state": str(layout.root),
             "services": {
                 name: {"pid": process.pid, "restarts": process.restarts} if process else None
@@ -138,7 +140,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
 def _print_status(layout: Layout, options: Options) -> None:
     where = {
         "api": options.master_url,
-        "nats": f"nats://127.0.0.1:{options.nats_port}",
+        "nats": bus_users.subscriber_url(options),
         "postgres": f"127.0.0.1:{options.postgres_port}",
         "logs": f"http://127.0.0.1:{options.logs_port}",
         "launcher": f"pods in {options.kubernetes.namespace}"
@@ -178,6 +180,7 @@ def _reset(layout: Layout, arguments: argparse.Namespace) -> int:
             return 1
     system.stop(layout)
     tasks.end(layout)
+    tasks.forget_namespaces(layout)
     system.forget(layout)
     print(f"deleted {layout.root}")
     return 0
@@ -187,11 +190,13 @@ def _events(layout: Layout, arguments: argparse.Namespace) -> int:
     options = Options.load(layout)
     if options is None or processes.find(layout, "nats") is None:
         raise CannotStart(f"nothing runs in {layout.root}; start it with: resolute up")
-    asyncio.run(_print_events(f"nats://127.0.0.1:{options.nats_port}", arguments.subject))
+    if not arguments.subject.startswith(f"{EVENT_PREFIX}."):
+        raise CannotStart(f"{arguments.subject} is not a subject of events: those begin with {EVENT_PREFIX}.")
+    asyncio.run(_print_events(bus_users.subscriber_bus(options, "resolute-events"), arguments.subject))
     return 0
 
 
-async def _print_events(url: str, subject: str) -> None:
+async def _print_events(bus_settings: dict[str, Any], subject: str) -> None:
     from libs.bus import BusSettings, CoreMessage, connect_bus  # noqa: PLC0415  # costs time that the others need not pay
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -200,8 +205,7 @@ async def _print_events(url: str, subject: str) -> None:
         line = f"{message.subject} {message.data.decode(errors='replace')}"
         print(line[:width] if width else line, flush=True)
 
-    settings = BusSettings(url=url, name="resolute-events", manage_streams=False)
-    async with connect_bus(settings) as bus, bus.subscribe(subject, show):
+    async with connect_bus(BusSettings(**bus_settings)) as bus, bus.subscribe(subject, show):
         await asyncio.Event().wait()
 
 

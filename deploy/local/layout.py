@@ -58,6 +58,11 @@ class Layout:
         return self.root / "nats"
 
     @property
+    def bus_users(self) -> Path:
+        """Passwords of the users of the bus."""
+        return self.nats / "users.json"
+
+    @property
     def launcher(self) -> Path:
         return self.root / "launcher"
 
@@ -74,7 +79,7 @@ class Layout:
         return self.run / f"{service}.json"
 
     def create(self) -> None:
-        for folder in (self.root, self.run, self.logs, self.config, self.launcher, self.checkpoints):
+        for folder in (self.root, self.run, self.logs, self.config, self.nats, self.launcher, self.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o755)
 
@@ -112,8 +117,7 @@ class Options:
         return Path(self.cluster_config) if self.cluster_config else layout.config / "cluster.yaml"
 
     def save(self, layout: Layout) -> None:
-        layout.options_file.touch(mode=0o600)
-        layout.options_file.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        write_private(layout.options_file, json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def load(cls, layout: Layout) -> Options | None:
@@ -125,6 +129,15 @@ class Options:
         if kept.get("kubernetes"):
             kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
         return cls(**kept)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    partial.replace(path)
 
 
 def free_port(host: str, preferred: int | None = None, *, avoid: Collection[int] = ()) -> int:

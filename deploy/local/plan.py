@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.local import bus_users
 from deploy.local.failure import CannotStart
-from deploy.local.layout import Layout, Options
+from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
 from libs.cluster.config import load_cluster_config
@@ -42,7 +43,9 @@ def postgres(layout: Layout, options: Options) -> PostgresServer:
 
 
 def nats(layout: Layout, options: Options) -> NatsServer:
-    return NatsServer(layout.nats, port=options.nats_port)
+    pools = launchers(layout, options).values()
+    users = bus_users.authorization(bus_users.passwords(layout, pools), pools)
+    return NatsServer(layout.nats, port=options.nats_port, extra_config=users)
 
 
 def process_names(layout: Layout) -> tuple[str, ...]:
@@ -68,6 +71,7 @@ def write_settings(layout: Layout, options: Options) -> None:
     cluster = options.cluster_file(layout)
     if not cluster.exists():
         cluster.write_text(yaml.safe_dump(_cluster(layout, options), sort_keys=False))
+    bus_users.passwords(layout, launchers(layout, options).values())
     for name, settings in _settings(layout, options, cluster).items():
         _write(layout, name, settings)
     write_launcher_settings(layout, options, cluster_id="")
@@ -75,10 +79,12 @@ def write_settings(layout: Layout, options: Options) -> None:
 
 def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str) -> None:
     """Settings of every launcher; those of a cluster need the id of the installation, which the api knows."""
-    for name, pool in launchers(layout, options).items():
+    pools = launchers(layout, options)
+    bus_users.passwords(layout, pools.values())
+    for name, pool in pools.items():
         settings: dict[str, Any] = {
             "pool": pool,
-            "bus": {"url": f"nats://127.0.0.1:{options.nats_port}", "name": f"launcher-{pool}"},
+            "bus": bus_users.launcher_bus(layout, options, pool),
             "tasks": {
                 "master_url": f"http://{options.task_host}:{options.api_port}",
                 "log_intake_url": f"http://{options.task_host}:{options.logs_port}",
@@ -100,9 +106,7 @@ def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str
 
 
 def _write(layout: Layout, name: str, settings: dict[str, Any]) -> None:
-    path = layout.config / f"{name}.yaml"
-    path.touch(mode=0o600)  # there may be a password in it
-    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+    write_private(layout.config / f"{name}.yaml", yaml.safe_dump(settings, sort_keys=False))
 
 
 def _cluster(layout: Layout, options: Options) -> dict[str, Any]:
@@ -118,23 +122,22 @@ def _cluster(layout: Layout, options: Options) -> dict[str, Any]:
 
 def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict[str, Any]]:
     database = {"url": postgres(layout, options).url().replace("+asyncpg", "")}
-    bus = {"url": f"nats://127.0.0.1:{options.nats_port}"}
     return {
         "api": {
             "http": {"host": options.host, "port": options.api_port},
             "database": database,
-            "bus": {**bus, "name": "api"},
+            "bus": bus_users.services_bus(layout, options, "api"),
             "cluster_config": str(cluster),
         },
         "scheduler": {
             "database": {**database, "pool_size": 8},
-            "bus": {**bus, "name": "scheduler"},
+            "bus": bus_users.services_bus(layout, options, "scheduler"),
             "cluster_config": str(cluster),
         },
         "logs": {
             "intake": {"host": options.host if options.kubernetes else "127.0.0.1", "port": options.logs_port},
             "database": {**database, "pool_size": 6},
-            "bus": {**bus, "name": "logs"},
+            "bus": bus_users.services_bus(layout, options, "logs"),
         },
     }
 

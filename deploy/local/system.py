@@ -16,7 +16,7 @@ from typing import Final
 
 from deploy.local import plan, processes
 from deploy.local.failure import CannotStart
-from deploy.local.layout import Layout, Options
+from deploy.local.layout import Layout, Options, write_private
 from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
 
@@ -54,8 +54,7 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
         entries = plan.build_plan(layout, options)
     except ProcessFailed as error:
         raise CannotStart(str(error)) from error
-    layout.plan_file.touch(mode=0o600)
-    layout.plan_file.write_text(json.dumps(entries))
+    write_private(layout.plan_file, json.dumps(entries))
     with (layout.logs / "supervisor.log").open("ab") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "deploy.local.supervisor", str(layout.root)],

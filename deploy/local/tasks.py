@@ -54,6 +54,15 @@ def end(layout: Layout) -> list[str]:
     return [assignment.order.allocation for _, assignment in live]
 
 
+def forget_namespaces(layout: Layout) -> None:
+    """Delete the namespaces of a cluster that were made for workspaces. Raises CannotStart as ``running`` does."""
+    kubernetes = _kubernetes(layout)
+    if kubernetes is not None:
+        from deploy.local import pods  # noqa: PLC0415
+
+        pods.forget_namespaces(layout, kubernetes)
+
+
 def _kubernetes(layout: Layout) -> KubernetesOptions | None:
     options = Options.load(layout)
     return options.kubernetes if options else None

@@ -1,8 +1,9 @@
-"""What the api, and the scheduler when a workspace is deleted, ask of a launcher: namespaces, their quotas, and marks on
-nodes, which only launchers may touch.
+"""What is asked of a launcher: namespaces, their quotas, and marks on nodes, which only launchers may touch.
 
-Request and reply on ``launcher_rpc(pool, verb)``, never needed for correctness: what was asked can be asked again. A
-launcher that refuses answers with an error of ``libs/errors.py``; a pool without a cluster with FailedPrecondition.
+The api asks, and the scheduler when a workspace is deleted. Request and reply on ``launcher_rpc(pool, verb)``, never
+needed for correctness: what was asked can be asked again. A launcher that refuses answers with an error of
+``libs/errors.py``; a pool without a cluster with FailedPrecondition. Questions are tagged, so that no other message that
+somebody makes the bus deliver there is taken for one.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ MARK_NODE: Final = "mark-node"
 """``NodeMarkAsked`` -> ``Done``; NotFound, or PermissionDenied when the launcher may not change nodes."""
 
 
-class NamespaceAsked(Struct, frozen=True, kw_only=True):
+class NamespaceAsked(Struct, frozen=True, kw_only=True, tag_field="type", tag="namespace.asked"):
     namespace: str
 
 
-class QuotaAsked(Struct, frozen=True, kw_only=True):
+class QuotaAsked(Struct, frozen=True, kw_only=True, tag_field="type", tag="quota.asked"):
     namespace: str
     slots: int
 
@@ -41,7 +42,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     slots: float | None = None
 
 
-class NodeMarkAsked(Struct, frozen=True, kw_only=True):
+class NodeMarkAsked(Struct, frozen=True, kw_only=True, tag_field="type", tag="node_mark.asked"):
     node: str
     mark: Literal["no-execute", "no-schedule", ""]
     """Value of the label ``determined.ai/cluster-id-<cluster id>``; empty takes it off."""

@@ -1,4 +1,4 @@
-"""``resolute reset`` leaves nothing in a cluster: tasks in namespaces of workspaces end too, and so do the namespaces."""
+"""``resolute reset`` leaves nothing in a cluster, in whatever namespaces workspaces had their tasks."""
 
 from __future__ import annotations
 

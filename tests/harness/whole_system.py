@@ -51,7 +51,7 @@ class WholeSystem:
     @property
     def nats_url(self) -> str:
         """For subscribers to events."""
-        return bus_users.subscriber_url(self.layout, self.options)
+        return bus_users.subscriber_url(self.options)
 
     def det(self, name: str = "client") -> Client:
         return Client(self.url, self.home / name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -74,7 +75,10 @@ class NatsServer:
         if self._port_is_ours:
             self.port = free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._config_path.write_text(self._config())
+        self._config_path.unlink(missing_ok=True)
+        # There may be passwords in it.
+        with open(os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(self._config())
 
     def start(self, *, timeout_s: float = 20.0) -> None:
         """Start and wait until JetStream answers. Raises ProcessFailed."""

@@ -76,6 +76,12 @@ async def test_a18_every_right_is_used_and_none_is_missing(idle: Place, tmp_path
         failing = await idle.run(task(notes={"run-seconds": "0.2", "exit-code": "3"}, priority=97))
         gang = await idle.run(task(slots=2, num_pods=2, proxy_ports=(ProxyPort(service_id="a", port=8000),)))
         await idle.until_running(gang, 2)
+
+        async def is_in_the_ledger() -> bool:
+            found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=ledger")
+            return any(gang in (ledger.get("data") or {}) for ledger in found)
+
+        await eventually(is_in_the_ledger, every_s=0.1)  # from now on it is patched
         victim = idle.told(gang)[-1].pods[0].name
         await idle.namespace.delete_pod(victim)
         stopped = await idle.run(task())
@@ -90,7 +96,10 @@ async def test_a18_every_right_is_used_and_none_is_missing(idle: Place, tmp_path
         def have_been_used() -> bool:
             return may <= used(proxy)
 
-        await eventually(have_been_used, every_s=0.1, what=f"use of {may - used(proxy)}")
+        try:
+            await eventually(have_been_used, every_s=0.1)
+        except AssertionError as error:
+            raise AssertionError(f"never used: {may - used(proxy)}") from error
         assert used(proxy) - granted("role.yaml", "cluster-role.yaml") == set()
         await idle.kill()
 
