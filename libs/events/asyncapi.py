@@ -21,6 +21,7 @@ from libs.events.changes import PublicEvent
 from libs.events.logs import LogBatch
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
+from libs.events.places import QUESTIONS
 
 VERSION: Final = "1"
 JSON: Final = "application/json"
@@ -88,7 +89,19 @@ def channels() -> dict[str, Channel]:
         description="There are new lines of a task in storage. Not kept, and without content.",
         parameters={"task": token},
     )
+    for verb, question in QUESTIONS.items():
+        found[_camel_case(verb)] = Channel(
+            address=subjects.launcher_rpc(pool, verb).replace(pool, "{pool}"),
+            description="A question to the launcher of a pool, answered on the reply subject; for the control plane.",
+            message=question,
+            parameters={"pool": token},
+        )
     return found
+
+
+def _camel_case(verb: str) -> str:
+    first, *rest = verb.split("-")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _entity(event: type[Struct]) -> str:

@@ -2,12 +2,13 @@
 
 The api asks, and the scheduler when a workspace is deleted. Request and reply on ``launcher_rpc(pool, verb)``, never
 needed for correctness: what was asked can be asked again. A launcher that refuses answers with an error of
-``libs/errors.py``; a pool without a cluster with FailedPrecondition. Questions are tagged, so that no other message that
-somebody makes the bus deliver there is taken for one.
+``libs/errors.py``; a pool without a cluster with FailedPrecondition. Questions are tagged, so that no other message
+that somebody makes the bus deliver there is taken for one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -50,3 +51,14 @@ class NodeMarkAsked(Struct, frozen=True, kw_only=True, tag_field="type", tag="no
 
 class Done(Struct, frozen=True):
     """It is as asked."""
+
+
+QUESTIONS: Final[Mapping[str, type[Struct]]] = {
+    FIND_NAMESPACE: NamespaceAsked,
+    CREATE_NAMESPACE: NamespaceAsked,
+    DELETE_NAMESPACE: NamespaceAsked,
+    GET_QUOTA: NamespaceAsked,
+    SET_QUOTA: QuotaAsked,
+    MARK_NODE: NodeMarkAsked,
+}
+"""What is sent with each verb."""
