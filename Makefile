@@ -6,7 +6,7 @@ CLIENT := .venv-client
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: setup demo test check up down bench test-chaos test-cluster lock clean
+.PHONY: setup demo test check up down bench bench-cluster test-chaos test-cluster test-kubelet lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -57,10 +57,19 @@ test-chaos: setup
 	@$(BIN)/python -m pytest -m chaos -q tests
 
 test-cluster: setup
-	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m cluster -q tests
+	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q tests
+
+# Nodes that run containers, and an image that they have, with determined==0.38.1 and numpy.
+test-kubelet: setup
+	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m kubelet -q tests
 
 bench: setup
 	@$(BIN)/python -m tests.bench.run --output bench.json
+
+# Best with 64 simulated nodes, which hold 5,000 pods.
+bench-cluster: setup
+	@test -n "$(KUBECONFIG)" || { echo "A cluster is needed, and nothing of it is harmed: make bench-cluster KUBECONFIG=FILE" >&2; exit 1; }
+	@$(BIN)/python -m tests.bench.run --kubeconfig $(KUBECONFIG) --output bench-cluster.json
 
 clean:
 	rm -rf $(VENV) $(CLIENT) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -26,9 +26,12 @@ def token(ident: object) -> str:
     The result never contains a dot, a wildcard or white space. A literal ``_`` is escaped too, so that two ids never
     share a token.
     """
+    text = str(ident)
+    if text.isascii() and text.replace("-", "").replace(".", "").isalnum():
+        return text.replace(".", "_")  # nearly all are, and a launcher asks for many
     return "".join(
         char if char.isascii() and (char.isalnum() or char == "-") else "_" if char == "." else _escaped(char)
-        for char in str(ident)
+        for char in text
     )
 
 

@@ -1,14 +1,22 @@
-"""Runs all benchmarks, prints a table, and writes ``bench.json``. A missed goal is reported, and fails nothing."""
+"""Runs all benchmarks, prints a table, and writes it as JSON too. A missed goal is reported, and fails nothing.
+
+Those against a cluster are a set of their own, which needs a kubeconfig and nothing of the rest.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 
+import structlog
 import uvloop
 
 from tests.bench import idle, logs, metrics, planner, submit
+from tests.bench.kubernetes import calls, launching, many_pods
+from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
@@ -20,19 +28,41 @@ BENCHMARKS = {
     "planner": planner.measure,
 }
 
+CLUSTER_BENCHMARKS = {
+    "launching": launching.measure,
+    "calls": calls.measure,
+    "many-pods": many_pods.measure,
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=f"which ones (default: all): {', '.join(BENCHMARKS)}")
+    known = f"{', '.join(BENCHMARKS)}; with --kubeconfig {', '.join(CLUSTER_BENCHMARKS)}"
+    parser.add_argument("names", nargs="*", help=f"which ones (default: all): {known}")
+    parser.add_argument("--kubeconfig", type=Path, help="run those against this cluster")
     parser.add_argument("--output", type=Path, help="write the results there as JSON")
     arguments = parser.parse_args()
-    results: list[Result] = []
-    with running_system() as system:
-        for name in arguments.names or BENCHMARKS:
-            results += uvloop.run(BENCHMARKS[name](system))
+    results = against_cluster(arguments.kubeconfig, arguments.names) if arguments.kubeconfig else here(arguments.names)
     print(table(results))
     if arguments.output:
         arguments.output.write_text(json.dumps([result.as_json() for result in results], indent=2) + "\n")
+
+
+def here(names: Sequence[str]) -> list[Result]:
+    results: list[Result] = []
+    with running_system() as system:
+        for name in names or BENCHMARKS:
+            results += uvloop.run(BENCHMARKS[name](system))
+    return results
+
+
+def against_cluster(kubeconfig: Path, names: Sequence[str]) -> list[Result]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    results: list[Result] = []
+    with cluster_under_test(kubeconfig) as cluster:
+        for name in names or CLUSTER_BENCHMARKS:
+            results += uvloop.run(CLUSTER_BENCHMARKS[name](cluster))
+    return results
 
 
 if __name__ == "__main__":

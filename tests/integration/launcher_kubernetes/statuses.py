@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from libs.together import end
+from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import Json, Namespace
 
 MAIN, INIT = "determined-container", "determined-init-container"
+OWN: Json = {"key": "test-own-node", "value": "true", "effect": "NoSchedule"}
 RUNNING: Json = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 
 
@@ -39,25 +44,62 @@ async def set_status(namespace: Namespace, pod: str, phase: str = "", **fields: 
     await namespace.api.patch(f"{namespace.paths.pod(pod)}/status", {"status": status})
 
 
+class OwnNode:
+    """A node that nobody simulates, where pods with ``pod_spec`` run, and no others."""
+
+    def __init__(self, namespace: Namespace, **allocatable: str) -> None:
+        self.name = f"node-{uuid4().hex[:8]}"
+        self.path = f"/api/v1/nodes/{self.name}"
+        self.pod_spec: Json = {
+            "nodeSelector": {"kubernetes.io/hostname": self.name},
+            "tolerations": [{"key": OWN["key"], "operator": "Exists"}],
+        }
+        self._namespace = namespace
+        self._allocatable = allocatable
+        self._beats = 0
+
+    async def resize(self, **allocatable: str) -> None:
+        self._allocatable = allocatable
+        await self.beat()
+
+    async def beat(self) -> None:
+        """Say that it is ready. Its size changes a little each time: a change is what makes schedulers look again."""
+        self._beats += 1
+        amounts = {"cpu": "64", "memory": f"{65536 + self._beats}Mi", "pods": "10", "ephemeral-storage": "1Ti"}
+        amounts |= {name.replace("gpus", "nvidia.com/gpu"): amount for name, amount in self._allocatable.items()}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
+        status = {"conditions": [ready], "allocatable": amounts, "capacity": amounts}
+        await self._namespace.api.patch(f"{self.path}/status", {"status": status})
+
+    async def live(self) -> None:
+        """Go on beating until cancelled: a node that does not for 40 s is taken for dead."""
+        while True:
+            await self.beat()
+            await asyncio.sleep(3)
+
+
 @asynccontextmanager
-async def own_node(namespace: Namespace, **allocatable: str) -> AsyncIterator[str]:
-    """A node that nobody simulates, to be named in a ``nodeSelector`` (kubernetes.io/hostname); gone afterwards."""
-    name = f"node-{uuid4().hex[:8]}"
-    path = f"/api/v1/nodes/{name}"
-    labels = {"kubernetes.io/hostname": name}
-    await namespace.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+async def own_node(namespace: Namespace, **allocatable: str) -> AsyncIterator[OwnNode]:
+    """A node for the duration of the block."""
+    node = OwnNode(namespace, **allocatable)
+    labels = {"kubernetes.io/hostname": node.name}
+    await namespace.create(
+        "/api/v1/nodes", {"metadata": {"name": node.name, "labels": labels}, "spec": {"taints": [OWN]}}
+    )
+    living = asyncio.create_task(node.live())
     try:
-        await resize(namespace, name, **allocatable)
-        # Nodes that were not ready when they came are tainted until a controller has seen that they are.
-        await namespace.api.patch(path, {"spec": {"taints": None}})
-        yield name
+
+        async def is_usable() -> bool:
+            found = await namespace.read(node.path)
+            if "allocatable" in found["status"] and found["spec"].get("taints") == [OWN]:
+                return True
+            # Nodes have other taints when they come, until a controller has seen that they are ready.
+            await namespace.api.patch(node.path, {"spec": {"taints": [OWN]}})
+            return False
+
+        await eventually(is_usable, every_s=0.2)
+        yield node
     finally:
-        await namespace.api.delete(path)
-
-
-async def resize(namespace: Namespace, node: str, **allocatable: str) -> None:
-    amounts = {"cpu": "64", "memory": "64Gi", "pods": "10", "ephemeral-storage": "1Ti"}
-    amounts |= {name.replace("gpus", "nvidia.com/gpu"): amount for name, amount in allocatable.items()}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    status = {"conditions": [ready], "allocatable": amounts, "capacity": amounts}
-    await namespace.api.patch(f"/api/v1/nodes/{node}/status", {"status": status})
+        await end(living)
+        await namespace.api.delete(node.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -288,13 +289,16 @@ async def test_a8_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Pla
 
 
 async def test_a19_the_users_priority_class_wins(place: Place) -> None:
-    name = "test-mine"
+    name, classes = f"test-{uuid4().hex[:8]}", "/apis/scheduling.k8s.io/v1/priorityclasses"
     body = {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"}
-    await place.namespace.create_cluster_wide("/apis/scheduling.k8s.io/v1/priorityclasses", body)
-    pod_spec = {"spec": {"priorityClassName": name}}
-    allocation = await place.run(task(priority=63, environment=Environment(image="i", pod_spec=pod_spec)))
-    pod = await until_a_pod_is_made(place, allocation)
-    assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == (name, 7)
+    await place.namespace.create(classes, body)
+    try:
+        pod_spec = {"spec": {"priorityClassName": name}}
+        allocation = await place.run(task(priority=63, environment=Environment(image="i", pod_spec=pod_spec)))
+        pod = await until_a_pod_is_made(place, allocation)
+        assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == (name, 7)
+    finally:
+        await place.namespace.api.delete(f"{classes}/{name}")
 
 
 async def test_a20_labels_for_the_coscheduler(idle: Place) -> None:

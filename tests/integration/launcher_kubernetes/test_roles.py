@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,10 +71,11 @@ def used(proxy: FaultyProxy) -> set[Right]:
 async def test_a18_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Path) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig), services=True)
-        # Made once in the life of a cluster; no other test has this priority.
-        await idle.namespace.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/determined-priority-97")
+        # Made once in the life of a cluster; no other test has such a priority.
+        priority = random.randint(70, 99)
+        await idle.namespace.api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/determined-priority-{priority}")
         await idle.start()
-        failing = await idle.run(task(notes={"run-seconds": "0.2", "exit-code": "3"}, priority=97))
+        failing = await idle.run(task(notes={"run-seconds": "0.2", "exit-code": "3"}, priority=priority))
         gang = await idle.run(task(slots=2, num_pods=2, proxy_ports=(ProxyPort(service_id="a", port=8000),)))
         await idle.until_running(gang, 2)
 

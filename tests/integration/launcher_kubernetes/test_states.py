@@ -12,20 +12,19 @@ from libs.events.orders import Environment
 from services.scheduler.engine.observing import state_seen
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import Place, task
-from tests.integration.launcher_kubernetes.statuses import INIT, RUNNING, exited, own_node, resize, set_status, waiting
+from tests.integration.launcher_kubernetes.statuses import INIT, RUNNING, OwnNode, exited, own_node, set_status, waiting
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-async def node(place: Place) -> AsyncIterator[str]:
-    async with own_node(place.namespace, gpus="4") as name:
-        yield name
+async def node(place: Place) -> AsyncIterator[OwnNode]:
+    async with own_node(place.namespace, gpus="4") as made:
+        yield made
 
 
-async def run_on(place: Place, node: str, *, num_pods: int = 1) -> str:
-    pod_spec = {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}
-    environment = Environment(image="local/python:3.11", pod_spec=pod_spec)
+async def run_on(place: Place, node: OwnNode, *, num_pods: int = 1) -> str:
+    environment = Environment(image="local/python:3.11", pod_spec={"spec": node.pod_spec})
     return await place.run(task(slots=4 * num_pods, num_pods=num_pods, environment=environment))
 
 
@@ -36,7 +35,7 @@ async def scheduled(place: Place, allocation: str, count: int = 1) -> list[PodSe
     return list(seen.pods)
 
 
-async def only_pod(place: Place, node: str) -> tuple[str, str]:
+async def only_pod(place: Place, node: OwnNode) -> tuple[str, str]:
     allocation = await run_on(place, node)
     (pod,) = await scheduled(place, allocation)
     return allocation, pod.name
@@ -52,11 +51,11 @@ def only(ended: AllocationObserved) -> tuple[int | None, str, str]:
     return pod.exit_code, pod.failure, pod.message
 
 
-async def test_a10_two_pods_climb_together(place: Place, node: str) -> None:
+async def test_a10_two_pods_climb_together(place: Place, node: OwnNode) -> None:
     allocation = await run_on(place, node, num_pods=2)
     await place.until(allocation, lambda seen: sorted(pod.state for pod in seen.pods) == ["ASSIGNED", "PULLING"])
     assert climbed(place, allocation, 2) == ["ASSIGNED"]  # which users read as QUEUED
-    await resize(place.namespace, node, gpus="8")
+    await node.resize(gpus="8")
     first, second = [pod.name for pod in await scheduled(place, allocation, 2)]
     for name in (first, second):
         await set_status(place.namespace, name, "Pending", init=RUNNING)
@@ -74,20 +73,20 @@ async def test_a10_two_pods_climb_together(place: Place, node: str) -> None:
     assert sum(seen.gone for seen in place.told(allocation)) == 1
 
 
-async def test_a11_an_init_container_that_fails(place: Place, node: str) -> None:
+async def test_a11_an_init_container_that_fails(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     init = exited(5, message="no such archive")
     await set_status(place.namespace, pod, "Failed", init=init, main=waiting("PodInitializing"))
     assert only(await place.until_ended(allocation)) == (5, "FAILED", f"container {INIT}: no such archive")
 
 
-async def test_a11_the_words_of_a_container_are_told(place: Place, node: str) -> None:
+async def test_a11_the_words_of_a_container_are_told(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Failed", main=exited(3, message="disk full"))
     assert only(await place.until_ended(allocation)) == (3, "FAILED", "disk full")
 
 
-async def test_a11_an_image_that_comes_after_all(place: Place, node: str) -> None:
+async def test_a11_an_image_that_comes_after_all(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Pending", main=waiting("ErrImagePull", "try again"))
     await place.until(allocation, lambda seen: "ErrImagePull" in seen.pods[0].message)
@@ -97,7 +96,7 @@ async def test_a11_an_image_that_comes_after_all(place: Place, node: str) -> Non
     assert only(await place.until_ended(allocation)) == (0, "", "")
 
 
-async def test_a11_a_pod_that_never_ran_is_never_said_to_run(place: Place, node: str) -> None:
+async def test_a11_a_pod_that_never_ran_is_never_said_to_run(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Pending", main=waiting("ImagePullBackOff", "no such image"))
 
@@ -112,7 +111,7 @@ async def test_a11_a_pod_that_never_ran_is_never_said_to_run(place: Place, node:
     assert [each.failure for each in ended.pods if each.name == pod] == ["IMAGE_PULL"]
 
 
-async def test_a11_a_sidecar_that_crashes_beside_success(place: Place, node: str) -> None:
+async def test_a11_a_sidecar_that_crashes_beside_success(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Running", main=RUNNING, others={"side": exited(1)})
     await place.until_running(allocation)
@@ -122,31 +121,35 @@ async def test_a11_a_sidecar_that_crashes_beside_success(place: Place, node: str
     await place.namespace.until_empty()
 
 
-async def test_a11_evicted_without_a_word_about_its_containers(place: Place, node: str) -> None:
+async def test_a11_evicted_without_a_word_about_its_containers(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     words = "The node was low on resource: memory."
     await set_status(place.namespace, pod, "Failed", reason="Evicted", message=words)
     assert only(await place.until_ended(allocation)) == (None, "DELETED", f"Evicted: {words}")
 
 
-async def test_a11_a_job_that_failed_and_nobody_knows_why(place: Place, node: str) -> None:
+async def test_a11_a_job_that_failed_and_nobody_knows_why(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await place.kill()
     (job,) = await place.namespace.jobs()
+    path = place.namespace.paths.job(job["metadata"]["name"])
+    await place.namespace.api.patch(path, {"spec": {"parallelism": 0}})  # or the Job controller makes another pod
+
+    async def has_no_pods() -> bool:
+        left = await place.namespace.pods()
+        for each in left:
+            if "deletionTimestamp" in each["metadata"]:
+                await place.namespace.delete_pod(pod, grace_s=0)
+        return not left
+
+    await eventually(has_no_pods, every_s=0.1)
     condition = {
         "type": "Failed",
         "status": "True",
         "reason": "BackoffLimitExceeded",
         "message": "Job has reached the specified backoff limit",
     }
-    path = f"{place.namespace.paths.job(job['metadata']['name'])}/status"
-    await place.namespace.api.patch(path, {"status": {"conditions": [condition]}})
-    await place.namespace.delete_pod(pod, grace_s=0)
-
-    async def has_no_pods() -> bool:
-        return not await place.namespace.pods()
-
-    await eventually(has_no_pods, every_s=0.1)
+    await place.namespace.api.patch(f"{path}/status", {"status": {"conditions": [condition]}})
     await place.start()
     ended = await place.until_ended(allocation)
     assert (ended.failure, ended.message) == (
