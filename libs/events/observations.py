@@ -38,6 +38,8 @@ class PodSeen(Struct, frozen=True, kw_only=True):
     failure: FailureKind = ""
     """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code, ABORTED never started."""
     message: str = ""
+    is_consequence: bool = False
+    """The launcher made it end, by an order or because another pod had failed; so it explains nothing itself."""
 
 
 class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", tag="allocation.observed"):

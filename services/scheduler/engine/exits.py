@@ -120,6 +120,8 @@ def _failure(seen: AllocationObserved, pods: Sequence[PodSeen]) -> Failure | Non
 
 def _as_cause(pod: PodSeen) -> int:
     """Smaller is more likely the cause; pods that are equally likely stay in rank order."""
+    if pod.is_consequence:
+        return 3
     if pod.failure == "NODE_LOST":
         return 0
     return 2 if pod.exit_code in _BY_SIGNAL or pod.exit_code is None else 1

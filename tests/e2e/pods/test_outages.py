@@ -1,4 +1,4 @@
-"""Tasks outlive the control plane: it is killed for a while, and pods of one and of several go on. Acceptance item B25."""
+"""Tasks outlive the control plane: it is killed for a while, and pods of one and of several go on. Item B25."""
 
 from __future__ import annotations
 

@@ -49,6 +49,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     failure: FailureKind = ""
     message: str = ""
+    is_consequence: bool = False
+    """Of an order, or of the end of another pod."""
 
 
 class Trouble(Enum):
@@ -156,6 +158,7 @@ def seen(pod: Pod, cause: Cause | None) -> PodSeen:
         exit_code=cause.exit_code if cause is not None else None,
         failure=cause.failure if cause is not None else "",
         message=cause.message if cause is not None else ("" if state == "RUNNING" else waits_for(pod)),
+        is_consequence=cause is not None and cause.is_consequence,
     )
 
 

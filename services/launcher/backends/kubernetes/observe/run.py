@@ -206,11 +206,8 @@ class Run:
             words = lost.words(pod.spec.node_name) or "its node does not confirm that the pod has ended"
             return Cause(failure="NODE_LOST", message=words)
         if name in self.asked and end.exit_code:
-            return Cause(exit_code=end.exit_code, failure="DELETED", message=self.asked[name])
-        if name in self.swept:
-            words = self.end_reason or (SIBLING_FAILED if self._has_failed_pod() else DELETED)
-            return Cause(exit_code=end.exit_code, failure="DELETED", message=words)
-        return end
+            return _ended_by_us(self.asked[name], end.exit_code)
+        return self._cause_of_swept(end) if name in self.swept else end
 
     def is_beyond_reach(self, pod: Pod, *, now: float, lost: LostNodes) -> bool:
         """Whether the pod is being deleted, and nobody will ever tell that it is over."""
@@ -254,15 +251,26 @@ class Run:
         if error := pull_error_of(pod):
             self.pull_errors[pod.metadata.name] = error
 
+    def _cause_of_swept(self, end: Cause) -> Cause:
+        words = self.end_reason or (SIBLING_FAILED if self._has_failed_pod() else "")
+        if words:
+            return _ended_by_us(words, end.exit_code)
+        return Cause(exit_code=end.exit_code, failure="DELETED", message=DELETED)
+
     def _cause_of_vanished(self, pod: Pod, lost: LostNodes) -> Cause:
         name = pod.metadata.name
         if name in self.marked:
             return self.marked[name]
         if name in self.asked or self.is_asked_to_end:
-            return Cause(failure="DELETED", message=self.asked.get(name, self.end_reason))
+            return _ended_by_us(self.asked.get(name, self.end_reason))
         if words := lost.words(pod.spec.node_name):
             return Cause(failure="NODE_LOST", message=words)
         return Cause(failure="DELETED", message=f"pod {name} deleted")
+
+
+def _ended_by_us(words: str, exit_code: int | None = None) -> Cause:
+    """By an order, or because another pod had failed."""
+    return Cause(exit_code=exit_code, failure="DELETED", message=words, is_consequence=True)
 
 
 def _is_deleted(pod: Pod) -> bool:

@@ -176,7 +176,9 @@ def restore(run: Run, outcome: Outcome) -> None:
     run.outcome = outcome
     run.outcome_saved = True
     for pod in outcome.pods:
-        run.marked[pod.name] = Cause(exit_code=pod.exit_code, failure=pod.failure, message=pod.message)
+        run.marked[pod.name] = Cause(
+            exit_code=pod.exit_code, failure=pod.failure, message=pod.message, is_consequence=pod.is_consequence
+        )
         run.ended[pod.name] = pod
 
 
