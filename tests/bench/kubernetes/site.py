@@ -152,8 +152,11 @@ class Site:
             if len(running) == number:
                 all_run.set()
 
-        async with self.observing(saw), asyncio.timeout(GIVE_UP_S):
-            yield all_run
+        try:
+            async with self.observing(saw), asyncio.timeout(GIVE_UP_S):
+                yield all_run
+        except TimeoutError as error:
+            raise RuntimeError(f"{len(running)} of {number} run: is the cluster too small for all of them?") from error
 
 
 def orders_of(specs: Sequence[TaskSpec]) -> list[Order]:

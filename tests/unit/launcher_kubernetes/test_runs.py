@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from services.launcher.backends.kubernetes.objects import Pod
 from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
+from services.launcher.backends.kubernetes.observe.pods import Cause
 from services.launcher.backends.kubernetes.observe.run import Refusal, Run, StopAsked
 from services.launcher.backends.kubernetes.observe.verdicts import (
     Reaction,
@@ -98,6 +99,15 @@ def test_a9_the_death_of_one_pod_ends_the_gang_and_is_told_as_the_cause() -> Non
     ]
     assert existence(found, view()) is ENDED
     assert reaction(found, view()) is None
+
+
+def test_a_pod_that_was_asked_to_end_and_never_says_that_it_has_explains_nothing() -> None:
+    found = run(exited(3, "a"), running("b"), num_pods=2)
+    found.outcome = outcome_of(found, view())
+    found.ask_to_end()
+    found.saw_pod(running("b", deleted_at=NOW), now=T0, lost=NOBODY)
+    cause = found.cause_of(found.pods["b"], now=T0 + 1000, lost=NOBODY)
+    assert cause == Cause(failure="DELETED", message="ended because pod a failed", is_consequence=True)
 
 
 def test_a13_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:

@@ -203,8 +203,7 @@ class Run:
         if name in self.marked:
             return self.marked[name]
         if end is None:
-            words = lost.words(pod.spec.node_name) or "its node does not confirm that the pod has ended"
-            return Cause(failure="NODE_LOST", message=words)
+            return self._cause_of_unconfirmed(pod, lost)
         if name in self.asked and end.exit_code:
             return _ended_by_us(self.asked[name], end.exit_code)
         return self._cause_of_swept(end) if name in self.swept else end
@@ -250,6 +249,13 @@ class Run:
             self.troubles.setdefault(pod.metadata.name, now)
         if error := pull_error_of(pod):
             self.pull_errors[pod.metadata.name] = error
+
+    def _cause_of_unconfirmed(self, pod: Pod, lost: LostNodes) -> Cause:
+        words = lost.words(pod.spec.node_name)
+        if not words and pod.metadata.name in self.asked:
+            # Such as what an old cluster put in the place of a pod that somebody deleted: the node is well.
+            return _ended_by_us(self.asked[pod.metadata.name])
+        return Cause(failure="NODE_LOST", message=words or "its node does not confirm that the pod has ended")
 
     def _cause_of_swept(self, end: Cause) -> Cause:
         words = self.end_reason or (SIBLING_FAILED if self._has_failed_pod() else "")
