@@ -122,6 +122,22 @@ async def test_a_list_comes_in_pages_and_the_watch_begins_where_it_ended() -> No
     assert (server.lists, server.asked[0]) == (3, "9")
 
 
+async def test_a_list_is_told_in_the_order_that_makes_sense() -> None:
+    server, notes = Server(), Notes()
+    server.items, server.page = [named("a", 1), named("b", 1), named("z", 1)], 2
+    async with api_of(server) as api:
+        follow = Follow(
+            api,
+            what="things",
+            path="/things",
+            kind=Named,
+            listener=notes,
+            order=lambda item: item.metadata.name != "z",
+        )
+        await follow.read_list()
+    assert notes.told == ["z@1", "a@1", "b@1"]
+
+
 BOOKMARK: Json = {  # as Kubernetes 1.20 sends it for Jobs
     "kind": "Job",
     "apiVersion": "batch/v1",

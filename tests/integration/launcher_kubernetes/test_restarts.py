@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from libs.bus import Bus
+from libs.events.orders import Environment
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import (
     CLUSTER_ID,
@@ -20,6 +21,7 @@ from tests.integration.launcher_kubernetes.place import (
     open_place,
     task,
 )
+from tests.integration.launcher_kubernetes.statuses import RUNNING, exited, own_node, set_status
 
 pytestmark = pytest.mark.cluster
 
@@ -59,6 +61,32 @@ async def test_a13_how_a_gang_ended_is_known_after_its_pods_are_gone(place: Plac
     assert {pod.name: pod.failure for pod in ended.pods}[seen.pods[0].name] == "DELETED"
     await place.withdraw(allocation)
     await place.namespace.until_empty()
+
+
+async def test_a13_who_failed_first_is_known_from_what_is_left(place: Place) -> None:
+    """Pods are listed by their names; the one that failed is the last here, and the one that ended of it the first."""
+    async with own_node(place.namespace, gpus="8") as node:
+        environment = Environment(image="local/python:3.11", pod_spec={"spec": node.pod_spec})
+        allocation = await place.run(task(slots=8, num_pods=2, environment=environment))
+        seen = await place.until(allocation, lambda seen: [pod.state for pod in seen.pods] == ["PULLING"] * 2)
+        first, last = sorted(pod.name for pod in seen.pods)
+        for name in (first, last):
+            await set_status(place.namespace, name, "Running", init=exited(0), main=RUNNING)
+        await place.until_running(allocation, 2)
+        await place.kill()
+        await set_status(place.namespace, last, "Failed", main=exited(7))
+
+        async def is_being_deleted() -> bool:
+            return "deletionTimestamp" in (await place.namespace.read(place.namespace.paths.pod(first)))["metadata"]
+
+        await eventually(is_being_deleted)
+        place.observations.clear()
+        await place.start()
+        await place.until(allocation, lambda seen: any(pod.state == "TERMINATED" for pod in seen.pods))
+        await place.namespace.delete_pod(first, grace_s=0)
+        ended = await place.until_ended(allocation)
+        told = {pod.name: (pod.exit_code, pod.failure, pod.is_consequence) for pod in ended.pods}
+        assert told == {first: (None, "DELETED", True), last: (7, "FAILED", False)}
 
 
 async def test_a13_jobs_without_an_order_are_removed(place: Place) -> None:

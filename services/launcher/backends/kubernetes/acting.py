@@ -13,7 +13,7 @@ import structlog
 from libs.errors import Unavailable
 from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.objects import ListOf, Pod
-from services.launcher.backends.kubernetes.observe.pods import end_of, is_over
+from services.launcher.backends.kubernetes.observe.pods import causes_first, end_of, is_over
 from services.launcher.backends.kubernetes.observe.run import Run
 from services.launcher.backends.kubernetes.observe.verdicts import outcome_of, uncalled
 from services.launcher.backends.kubernetes.paths import paths_in
@@ -89,7 +89,7 @@ class Actor:
         """Look at the pods of a Job that makes no more, for the watch may be behind."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
         found = await self._api.get(paths_in(run.namespace).pods, ListOf[Pod], query)
-        for pod in found.items or ():
+        for pod in sorted(found.items or (), key=causes_first):
             # The answer may be older than what the watch has told meanwhile.
             if pod.metadata.name not in run.ended and not _is_newer(run.pods.get(pod.metadata.name), pod):
                 self._tracker.saw_pod(pod)

@@ -63,6 +63,7 @@ class Follow(Generic[O]):
     path   of the collection
     query  selectors of list and watch
     refused  told each time the server will not show it, which is tried again all the same
+    order  key by which a list is told, where names are not the order that makes sense
     keeps  False for what is only passed on: then ``items`` stays empty, and lists tell what was told before
     """
 
@@ -77,6 +78,7 @@ class Follow(Generic[O]):
         query: Mapping[str, str] | None = None,
         keeps: bool = True,
         refused: Callable[[Refused], None] = lambda _error: None,
+        order: Callable[[O], Any] = lambda _item: 0,
     ) -> None:
         self._api = api
         self.what = what
@@ -84,6 +86,7 @@ class Follow(Generic[O]):
         self._query = dict(query or {})
         self._keeps = keeps
         self._refused = refused
+        self._order = order
         self._pause_s = FIRST_PAUSE_S
         self._listener = listener
         # The names of types are made at run time here, which a type checker cannot follow.
@@ -117,18 +120,18 @@ class Follow(Generic[O]):
     async def read_list(self) -> None:
         """Read everything, page by page, and tell of what has changed since then. Raises Refused and Unavailable."""
         RELISTS.labels(self.what).inc()
-        version, found = "", set[tuple[str, str]]()
+        version, found = "", list[O]()
         query = {**self._query, "limit": str(PAGE)}
         while True:
             page = self._list.decode(await self._api.request("GET", self._path, query=query))
-            for item in page.items or ():
-                found.add(self._key(item))
-                self._take_in(item)
+            found += page.items or ()
             version = page.metadata.resource_version
             if not page.metadata.continue_:
                 break
             query["continue"] = page.metadata.continue_
-        for name in self.items.keys() - found:
+        for item in sorted(found, key=self._order):
+            self._take_in(item)
+        for name in self.items.keys() - {self._key(item) for item in found}:
             self._let_go(self.items[name])
         self._version = version
         self.synced.set()

@@ -18,7 +18,7 @@ from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.follow import Follow, Listener
 from services.launcher.backends.kubernetes.holdings import Holdings
 from services.launcher.backends.kubernetes.objects import Event, Job, ListOf, Named, Node, Pod, Quota, SlimPod
-from services.launcher.backends.kubernetes.observe.pods import phase_of
+from services.launcher.backends.kubernetes.observe.pods import causes_first, phase_of
 from services.launcher.backends.kubernetes.observe.run import Run
 from services.launcher.backends.kubernetes.paths import ALL_PODS, NODES, paths_in
 from services.launcher.backends.kubernetes.spec.names import ALLOCATION_LABEL, LAUNCHER_LABEL
@@ -101,7 +101,16 @@ class NamespaceWatch:
         paths = self._paths = paths_in(namespace)
         jobs, pods = _Jobs(tracker), _Pods(tracker)
         self._jobs = Follow(api, what="jobs", path=paths.jobs, kind=Job, listener=jobs, query=mine, refused=refused)
-        self._pods = Follow(api, what="pods", path=paths.pods, kind=Pod, listener=pods, query=mine, refused=refused)
+        self._pods = Follow(
+            api,
+            what="pods",
+            path=paths.pods,
+            kind=Pod,
+            listener=pods,
+            query=mine,
+            refused=refused,
+            order=causes_first,
+        )
         self._optional: tuple[Follow[Any], ...] = (
             Follow(api, what="resource quotas", path=paths.quotas, kind=Quota, listener=holdings.quotas),
             Follow(api, what="events", path=paths.events, kind=Event, listener=events, keeps=False),

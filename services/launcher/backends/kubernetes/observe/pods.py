@@ -99,6 +99,12 @@ def end_of(pod: Pod) -> Cause | None:
     return _end_of_whole(pod)
 
 
+def causes_first(pod: Pod) -> bool:
+    """Key to sort pods by that are learnt of at once: those that ended by themselves before those that may have been
+    ended because of them."""
+    return end_of(pod) is None or is_ended_by_deletion(pod)
+
+
 def is_ended_by_deletion(pod: Pod) -> bool:
     """Whether somebody deleted the pod before its task was ended by a signal. Known to the second only."""
     main = _main(pod)
