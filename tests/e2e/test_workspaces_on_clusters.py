@@ -1,6 +1,7 @@
-"""Workspaces with namespaces of their own, and nodes out of service, on a cluster. Its pods need not run anything.
+"""Workspaces with namespaces of their own, nodes out of service and new priorities, on a cluster. Its pods need not run
+anything.
 
-Acceptance items A14 and A15 of spec/kubernetes.md 20, as far as they take a whole system.
+Acceptance items A14, A15 and A19 of spec/kubernetes.md 20, as far as they take a whole system.
 """
 
 from __future__ import annotations
@@ -185,6 +186,26 @@ def test_a15_a_disabled_node_is_marked_and_cleared_once(on_cluster: OnCluster) -
         assert on_cluster.runs(experiment) == [{"run_id": 2, "restarts": 0}], "cleared once"
     finally:
         on_cluster.cluster("label", "node", node, f"{label}-")
+    on_cluster.end(experiment)
+
+
+def test_a19_a_new_priority_makes_new_pods(on_cluster: OnCluster) -> None:
+    det, look = on_cluster.admin, on_cluster.look
+    experiment = submit(det, "sleep 1000", resources={"slots_per_trial": 1, "priority": 60}, max_restarts=0)
+
+    def priorities() -> list[int]:
+        pods = on_cluster.pool.items("pods", f"determined.ai/experiment_id={experiment}")
+        return [pod["spec"]["priority"] for pod in pods if not _is_leaving(pod)]
+
+    wait_until(lambda: on_cluster.node_of(experiment), timeout_s=PATIENCE_S, what="it runs")
+    assert priorities() == [60]
+    det("experiment", "set", "priority", str(experiment), "70")
+    wait_until(lambda: priorities() == [70], timeout_s=PATIENCE_S, what="it has a pod of the new priority")
+    wait_until(lambda: on_cluster.node_of(experiment), timeout_s=PATIENCE_S, what="it runs again")
+    assert on_cluster.runs(experiment) == [{"run_id": 2, "restarts": 0}]
+    [job] = [job for job in json.loads(det("job", "list", "--json"))["jobs"] if job["entityId"] == str(experiment)]
+    assert job["priority"] == 70
+    assert look.state(experiment) == "STATE_RUNNING"
     on_cluster.end(experiment)
 
 

@@ -87,6 +87,8 @@ allocations = Table(
     document("blocked_nodes", default="[]"),
     # Where its workspace was bound to when it got its slots; '' is the namespace of the pool. Never changes afterwards.
     Column("namespace", Text, nullable=False, server_default=""),
+    # With which it was ordered to run; in a cluster its pods keep it.
+    Column("priority", Integer),
     # Graceful: the task is asked to leave, and killed at the deadline.
     moment("preempted_at"),
     moment("preempt_deadline"),

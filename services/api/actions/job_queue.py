@@ -1,7 +1,7 @@
 """Changing what decides a job's place in the queue: priority, weight, pool (spec/scheduling.md 6.1 and 6.3).
 
-An experiment keeps them in its configuration too, where the engine reads the pool: trials that hold slots of another
-pool are asked to leave, and come back in the new one.
+An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool,
+or pods of another priority in a cluster, are asked to leave, and come back as they should be.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import jobs, tasks
+from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
@@ -78,6 +78,8 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
                 connection, wanted.resource_pool, job=job, experiment=experiment, cluster=cluster, capacity=capacity
             )
         else:
+            if isinstance(wanted.priority, int) and experiment is None:
+                await _check_is_mutable(connection, job, cluster)
             new = _new_standing(wanted)
         await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
         if experiment is not None:
@@ -116,6 +118,14 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
     if not lives:
         raise JobNotFound(job_id)
     return job
+
+
+async def _check_is_mutable(connection: AsyncConnection, job: Any, cluster: ClusterConfig) -> None:
+    """In a cluster a new priority takes new pods, which only tasks survive that resume (spec/kubernetes.md 3.10)."""
+    if cluster.resource_manager.type == "kubernetes":
+        named = select(allocations.c.name).where(allocations.c.job_id == job.job_id).limit(1)
+        name = await connection.scalar(named) or f"job {job.job_id}"
+        raise InvalidRequest(f"priority is immutable for {name} in k8s because it may be destructive")
 
 
 def _new_standing(wanted: QueueControl) -> _Change:

@@ -168,6 +168,7 @@ class PoolQueue:
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
             row.wait_reason = ""
+            row.priority = material.priority(row)
             row.namespace = namespaces.get(row.allocation_id, "")
             row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
             row.ports = ports.reserve() if ports is not None and material.is_trial(row) else {}

@@ -23,6 +23,7 @@ _EXPERIMENTS: Final = text("""
     UNION
     SELECT t.experiment_id FROM trials t
     JOIN experiments e ON e.id = t.experiment_id AND e.end_time IS NULL AND NOT e.unmanaged
+    JOIN jobs j ON j.job_id = e.job_id
     LEFT JOIN LATERAL (
         SELECT a.* FROM trial_tasks k JOIN allocations a ON a.task_id = k.task_id AND NOT a.settled
         WHERE k.trial_id = t.id LIMIT 1
@@ -31,8 +32,9 @@ _EXPERIMENTS: Final = text("""
         (t.state IN ('ACTIVE', 'PAUSED') AND t.state <> e.state)
         OR (t.state = 'ACTIVE' AND a.allocation_id IS NULL AND (t.not_before IS NULL OR t.not_before <= :now))
         OR (t.state <> 'ACTIVE' AND t.state <> 'PAUSED' AND a.allocation_id IS NULL)
-        OR (t.state <> 'ACTIVE' AND a.preempted_at IS NULL AND a.killed_at IS NULL AND a.released_at IS NULL
-            AND a.allocation_id IS NOT NULL)
+        OR (a.allocation_id IS NOT NULL
+            AND a.preempted_at IS NULL AND a.killed_at IS NULL AND a.released_at IS NULL
+            AND (t.state <> 'ACTIVE' OR a.pool <> j.pool OR a.priority <> j.priority))
         OR (t.state IN ('STOPPING_KILLED', 'STOPPING_ERROR') AND a.killed_at IS NULL AND a.released_at IS NULL)
         OR a.preempt_deadline <= :now AND a.killed_at IS NULL
         OR t.early_exit_deadline <= :now

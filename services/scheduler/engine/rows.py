@@ -94,6 +94,7 @@ class AllocationRow(Struct, kw_only=True):
     ports: dict[str, int] = {}
     blocked_nodes: list[str] = []
     namespace: str = ""
+    priority: int | None = None
     preempted_at: datetime | None = None
     preempt_deadline: datetime | None = None
     preempt_reason: str | None = None

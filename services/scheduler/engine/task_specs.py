@@ -72,6 +72,10 @@ class TaskMaterial:
     def owner_id(self, row: AllocationRow) -> int:
         return int(self._tasks[row.task_id]["owner_id"])
 
+    def priority(self, row: AllocationRow) -> int | None:
+        """Of its job, at present."""
+        return self._tasks[row.task_id]["priority"]  # type: ignore[no-any-return]
+
     def is_trial(self, row: AllocationRow) -> bool:
         return row.task_id in self._trials
 
@@ -108,7 +112,7 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=shm_size if shm_size is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
-            priority=task["priority"],
+            priority=row.priority,
         )
 
     def _trial(self, trial: Row, experiment: Row) -> TrialTask:
@@ -156,7 +160,7 @@ class TaskMaterial:
             network_mode=defaults.network_mode,
             shm_size_bytes=stored.shm_size_bytes if stored.shm_size_bytes is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
-            priority=task["priority"],
+            priority=row.priority,
         )
 
     def _blocked_nodes(self, row: AllocationRow) -> tuple[str, ...]:

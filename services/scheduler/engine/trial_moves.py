@@ -132,6 +132,12 @@ def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
         terminate(row, reason=_LEAVING[state], now=run.now, out=run.out)
     elif row.pool != _wanted_pool(run):
         terminate(row, reason="allocation resource pool changed", now=run.now, out=run.out)
+    elif row.priority is not None and row.priority != (priority := run.experiment.config["resources"].get("priority")):
+        if run.cluster.resource_manager.type == "kubernetes":
+            # Its pods keep theirs for life (spec/kubernetes.md 3.10).
+            terminate(row, reason="priority changed", now=run.now, out=run.out)
+        else:
+            row.priority = priority
 
 
 def _wanted_pool(run: Run) -> str:

@@ -23,7 +23,7 @@ from tests.harness.places import FakePlaces, PlacesThread
 from tests.harness.streams import wipe
 from tests.harness.waiting import wait_until
 from tests.integration.api_platform.conftest import run_async
-from tests.integration.api_platform.world import World
+from tests.integration.api_platform.world import Rows, World
 
 CLUSTER = """
 resource_manager:
@@ -389,3 +389,14 @@ def test_the_answer_shows_a_node_as_it_is_now(
 def _agent(admin: httpx.Client) -> dict[str, Any]:
     found: dict[str, Any] = admin.get("/api/v1/agents/n1").json()["agent"]
     return found
+
+
+def test_a19_only_what_resumes_can_get_a_new_priority(det: Det, rows: Rows) -> None:
+    task, notebook = rows.task(priority=10)
+    rows.allocation(job_id=notebook, task_id=task, name="Notebook (calm-cat)")
+    refusal = "priority is immutable for Notebook (calm-cat) in k8s because it may be destructive"
+    says(det.fails("job", "update", notebook, "--priority", "20"), refusal)
+    _, job = rows.experiment(priority=10)
+    det("job", "update", job, "--priority", "20")
+    assert rows.priority_of(notebook) == 10
+    assert rows.priority_of(job) == 20

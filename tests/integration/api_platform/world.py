@@ -177,6 +177,13 @@ class Rows:
         found: tuple[str, str] = self._world.in_database(work)
         return found
 
+    def priority_of(self, job_id: str) -> int:
+        async def work(connection: Connection) -> int:
+            return (await connection.execute(select(jobs.c.priority).where(jobs.c.job_id == job_id))).scalar_one()  # type: ignore[no-any-return]
+
+        found: int = self._world.in_database(work)
+        return found
+
     def allocation(
         self,
         *,

@@ -78,7 +78,14 @@ class Api:
         job = new_uuid()
         async with self.db.transaction() as connection:
             await connection.execute(
-                insert(jobs).values(job_id=job, job_type="EXPERIMENT", owner_id=2, pool=pool, submitted_at=now)
+                insert(jobs).values(
+                    job_id=job,
+                    job_type="EXPERIMENT",
+                    owner_id=2,
+                    pool=pool,
+                    priority=stored["resources"]["priority"],
+                    submitted_at=now,
+                )
             )
             row = insert(experiments).values(
                 state="ACTIVE" if activate else "PAUSED",
@@ -106,6 +113,20 @@ class Api:
             values: dict[str, Any] = {"state": state}
             await connection.execute(update(experiments).where(experiments.c.id == experiment).values(values))
             await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state=state))
+
+    async def set_priority(self, experiment: int, priority: int, *, hint: bool = True) -> None:
+        async with self.db.transaction() as connection:
+            query = select(experiments.c.config, experiments.c.job_id).where(experiments.c.id == experiment)
+            found = (await connection.execute(query.with_for_update())).one()
+            config = {**found.config, "resources": {**found.config["resources"], "priority": priority}}
+            await connection.execute(update(experiments).where(experiments.c.id == experiment).values(config=config))
+            await connection.execute(update(jobs).where(jobs.c.job_id == found.job_id).values(priority=priority))
+            if hint:
+                await announce(
+                    connection,
+                    ExperimentChanged(experiment_id=experiment, what="edited"),
+                    JobChanged(job_id=found.job_id, what="changed", pool="default", priority=priority),
+                )
 
     async def kill_trial(self, trial: int) -> None:
         async with self.db.transaction() as connection:

@@ -389,6 +389,7 @@ def _create_tables() -> None:  # noqa: PLR0915
             nullable=False,
         ),
         sa.Column("namespace", sa.Text(), server_default="", nullable=False),
+        sa.Column("priority", sa.Integer(), nullable=True),
         sa.Column("preempted_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("preempt_deadline", sa.DateTime(timezone=True), nullable=True),
         sa.Column("preempt_reason", sa.Text(), nullable=True),
