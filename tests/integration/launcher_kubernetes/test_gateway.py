@@ -130,7 +130,7 @@ async def test_a16_ports_run_out_with_words_and_come_back(idle: Place, gateway: 
     ended = await idle.until_ended(second)
     assert (ended.failure, ended.message) == (
         "LAUNCH_ERROR",
-        f"adding 2 listeners to gateway: updating gateway with name 'tasks': "
+        f"job crashed: adding 2 listeners to gateway: updating gateway with name 'tasks': "
         f"not enough free ports in range {FIRST}-{FIRST + 2}",
     )
     await idle.withdraw(second)

@@ -280,7 +280,7 @@ async def test_a14_forbidden_and_missing_namespaces_refuse_their_orders_only(hom
     assert "deploy/kubernetes/role.yaml" in ended.message
     strange = await home.run(task(), namespace="../../nodes")
     ended = await home.until_ended(strange)
-    assert ended.message == "error finding namespace ../../nodes: no namespace can have this name"
+    assert ended.message == "job crashed: error finding namespace ../../nodes: no namespace can have this name"
     after = await home.run(task())
     await home.until_running(after)
     await grant(bound, account_of(home))
@@ -293,7 +293,7 @@ async def test_a14_a_missing_namespace_for_somebody_who_may_know(mighty: Place) 
     allocation = await mighty.run(task(), namespace="not-there")
     ended = await mighty.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message == 'error finding namespace not-there: namespaces "not-there" not found'
+    assert ended.message == 'job crashed: error finding namespace not-there: namespaces "not-there" not found'
 
 
 async def test_a14_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namespace, tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ async def test_a4_two_files_of_root_with_one_name_fail_the_launch_and_leave_noth
     allocation = await place.run(task())
     ended = await place.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message == f"multiple rooted files have same file name {RUN_DIR}/b/hosts"
+    assert ended.message == f"job crashed: multiple rooted files have same file name {RUN_DIR}/b/hosts"
     assert await place.namespace.remains() == []
 
 

@@ -25,6 +25,8 @@ from services.launcher.backends.kubernetes.observe.times import unix_s
 from services.launcher.reconcile import Existence
 
 JOB_DELETED: Final = "job was deleted"
+CRASHED: Final = "job crashed"
+"""What the reference says of whatever could not be made; here the reason follows."""
 NO_DETAIL: Final = "job exited with a failure but we don't have pod-level detail"
 UNSEEN_S: Final = 30.0
 """How long after its time a task that nobody can see may be stopping, before it is taken for gone."""
@@ -234,7 +236,7 @@ def _refused_pods(run: Run, view: View) -> bool:
 def _failure(run: Run, *, is_gone: bool) -> tuple[FailureKind, str]:
     """Of the allocation as a whole, beyond what its pods say."""
     if run.refusal is not None:
-        return ("", "") if run.refusal.withdrawn else ("LAUNCH_ERROR", run.refusal.message)
+        return ("", "") if run.refusal.withdrawn else ("LAUNCH_ERROR", f"{CRASHED}: {run.refusal.message}")
     if run.outcome is not None and run.outcome.failure:
         return run.outcome.failure, run.outcome.message
     if run.stop is not None or not is_gone:
