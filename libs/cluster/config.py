@@ -44,6 +44,11 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fitting_policy: Literal["best", "worst"] = "best"
     allow_heterogeneous_fits: bool = False
 
+    @property
+    def preempts(self) -> bool:
+        """May a job that can be preempted lose its slots to another one? (spec/scheduling.md 2.3)"""
+        return self.type == "fair_share" or self.preemption
+
 
 class KubernetesDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None

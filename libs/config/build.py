@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from libs import podspec
-from libs.config.complete import check_complete, check_entrypoint
+from libs.config.complete import check_complete, check_entrypoint, check_search
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.config.merge import merge
@@ -77,6 +77,7 @@ def build_config(
     config = with_defaults(apply_invariants(config, invariants), seed=seed, name=name)
     check_complete(config)
     check_current_searcher(config)
+    check_search(config)
     return config
 
 

@@ -10,6 +10,8 @@ from libs.config import searcher, storage
 from libs.config.experiment import read_experiment_config
 from libs.config.problems import ROOT, InvalidConfig, Problem, listing, missing
 from libs.config.shape import Object
+from libs.searchers.errors import InvalidSearcher, InvalidSpace
+from libs.searchers.size import check_size
 
 _EVENTUALLY_REQUIRED = ("hyperparameters", "name", "searcher")
 
@@ -25,6 +27,14 @@ def check_entrypoint(config: Object) -> None:
     """Raise InvalidConfig when there is nothing to run; unmanaged experiments need no entrypoint."""
     if config.get("entrypoint") is None:
         raise InvalidConfig("managed experiments require entrypoint")
+
+
+def check_search(config: Object) -> None:
+    """Raise InvalidConfig for a search that cannot begin, or would begin with more trials than can be laid out."""
+    try:
+        check_size(config["searcher"], config["hyperparameters"])
+    except (InvalidSearcher, InvalidSpace) as error:
+        raise InvalidConfig(str(error)) from error
 
 
 def _missing(config: Object) -> list[Problem]:

@@ -16,6 +16,7 @@ from libs.config.problems import ROOT, InvalidConfig, Problem, listing
 from libs.config.resources import experiment_resources
 from libs.config.searcher import searcher
 from libs.config.shape import (
+    MOST_COUNTED,
     Object,
     Read,
     anything,
@@ -114,7 +115,7 @@ _experiment: Final = record(
         "optimizations": _optimizations,
         "pbs": _pbs,
         "perform_initial_validation": flag,
-        "preemption_timeout": whole(0),
+        "preemption_timeout": whole(0, MOST_COUNTED),
         "profiling": _profiling,
         "project": text,
         "records_per_epoch": whole(0),

@@ -9,10 +9,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import re2
+
 from libs.config.shape import Object, by_type, checked, converted, list_of, one_of, record, text
 
 _BAD_ACTION: Final = 'must be one of "cancel_retries" or "exclude_node"'
 _ACTION: Final = one_of("cancel_retries", "exclude_node", message=_BAD_ACTION)
+
+_QUIETLY: Final = re2.Options()
+_QUIETLY.log_errors = False
 
 BUILT_IN: Final[tuple[Mapping[str, str], ...]] = (
     {"name": "CUDA OOM", "pattern": ".*CUDA out of memory.*"},
@@ -27,6 +32,15 @@ def _named_or_legacy(policy: Object) -> str | None:
     return '"name" must be set, and "pattern" is also required unless you intend to disable an existing policy'
 
 
+def _is_regular_expression(pattern: str) -> str | None:
+    try:
+        re2.compile(pattern, _QUIETLY)
+    except re2.error as error:
+        words = error.args[0] if error.args else ""
+        return f"invalid regular expression: {words.decode() if isinstance(words, bytes) else words}"
+    return None
+
+
 def _names_differ(policies: list[Object]) -> str | None:
     names = Counter(policy["name"] for policy in policies if "name" in policy)
     repeated = sorted(name for name, times in names.items() if times > 1)
@@ -38,7 +52,7 @@ log_policy: Final = checked(
     record(
         {
             "name": text,
-            "pattern": text,
+            "pattern": checked(text, _is_regular_expression),
             "action": by_type(
                 string=_ACTION,
                 object=converted(record({"type": _ACTION}, required=("type",)), lambda action: action["type"]),

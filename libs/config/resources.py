@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from libs.config.mounts import devices
-from libs.config.shape import Fields, flag, number, record, text, whole
+from libs.config.shape import MOST_COUNTED, Fields, flag, number, record, text, whole
 from libs.config.sizes import memory_size
 
 COMMON_FIELDS: Final[Fields] = {
-    "max_slots": whole(0),
+    "max_slots": whole(0, MOST_COUNTED),
     "weight": number(above=0),
     "priority": whole(1, 99),
     "resource_pool": text,
@@ -23,4 +23,6 @@ COMMON_FIELDS: Final[Fields] = {
 }
 """Fields that every kind of task has; an experiment counts its slots per trial, other tasks have ``slots``."""
 
-experiment_resources: Final = record({"slots_per_trial": whole(0), **COMMON_FIELDS}, ignored=("agent_label",))
+experiment_resources: Final = record(
+    {"slots_per_trial": whole(0, MOST_COUNTED), **COMMON_FIELDS}, ignored=("agent_label",)
+)

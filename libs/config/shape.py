@@ -62,6 +62,10 @@ def flag(value: Any, path: str) -> Read:
     return Read(value) if isinstance(value, bool) else expected("boolean", value, path)
 
 
+MOST_COUNTED: Final = 2**31 - 1
+"""Largest number of slots, seconds or days: what the columns hold that the scheduler copies them to."""
+
+
 def whole(least: int | None = None, most: int | None = None) -> Shape:
     """An integer; 2.0 counts as one."""
 

@@ -37,7 +37,10 @@ _WORDS: Final[Mapping[str, bool | None]] = {
 _DECIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*")
 _PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_DOUBLE_BITS: Final = 1024
+"""Integers of more bits are beyond any double, and with that beyond JSON as most programs read it."""
 _JSON_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null")}
 _TEXT_TAGS: Final = {"!", "tag:yaml.org,2002:str"}
 
@@ -58,6 +61,13 @@ def parse_text(text: str) -> Any:
 
     Empty text is None. Raises InvalidText.
     """
+    value = _parse(text)
+    if "\\" in text:  # the parsers accept NUL and lone surrogates from escapes only
+        _check_text(value, ())
+    return value
+
+
+def _parse(text: str) -> Any:
     if text.lstrip()[:1] in ("{", "["):
         try:
             return _parse_json(text)
@@ -73,7 +83,13 @@ def parse_text(text: str) -> Any:
 
 def _parse_json(text: str) -> Any:
     """JSON is read by the JSON parser, as YAML differs on tabs and on escaped surrogate pairs."""
-    value = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant, parse_float=_finite)
+    value = json.loads(
+        text,
+        object_pairs_hook=_unique_pairs,
+        parse_constant=_refuse_constant,
+        parse_float=_finite,
+        parse_int=_integer,
+    )
     level, depth = [value], 0
     while level:
         level, depth = [child for parent in level for child in _children(parent)], depth + 1
@@ -103,6 +119,28 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(text)
     return value
+
+
+def _integer(text: str, base: int = 10) -> int:
+    value = int(text, base)
+    if value.bit_length() > _DOUBLE_BITS:
+        raise ValueError(text)
+    return value
+
+
+def _check_text(value: Any, path: tuple[str, ...]) -> None:
+    """Refuse text, keys included, that neither PostgreSQL nor UTF-8 can hold; it would fail wherever it is stored."""
+    if isinstance(value, str):
+        if _UNSTORABLE.search(value):
+            where = ".".join(path) or "the document"
+            raise InvalidText(f"invalid YAML: {where}: text must have no NUL characters and no lone surrogates")
+    elif isinstance(value, dict):
+        for key, child in value.items():
+            _check_text(key, path)
+            _check_text(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            _check_text(child, (*path, str(index)))
 
 
 class _Builder:
@@ -221,9 +259,9 @@ def _plain(text: str, event: yaml.ScalarEvent) -> Any:
         return _WORDS[text]
     try:
         if _DECIMAL.fullmatch(text):
-            return int(text.replace("_", ""))
+            return _integer(text.replace("_", ""))
         if _PREFIXED.fullmatch(text):
-            return int(text, 0)
+            return _integer(text, 0)
         if _FLOAT.fullmatch(text):
             return _finite(text.replace("_", ""))
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -39,6 +40,17 @@ def posted_lines(records: Sequence[Record], *, first_seq: int, now_ns: int) -> t
             )
         lines.extend(_lines(record, first_seq + len(lines), _time(record, now_ns, strict=True)))
     return task, tuple(lines)
+
+
+def legacy_records(body: bytes) -> object:
+    """What a body of ``POST /task-logs`` says, as well as it can be read; None when it cannot.
+
+    Python encodes text with lone surrogates (file names that are no text) as JSON that strict readers refuse.
+    """
+    try:
+        return json.loads(body.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def legacy_lines(records: object, *, first_seq: int, now_ns: int) -> dict[str, tuple[LogLine, ...]]:
@@ -104,8 +116,13 @@ def _time(record: Record, now_ns: int, *, strict: bool) -> int:
     if value is None:
         return now_ns
     try:
-        return nanoseconds_of(datetime.fromisoformat(value))
+        written_ns = nanoseconds_of(datetime.fromisoformat(value))
     except (TypeError, ValueError, OverflowError) as error:
         if strict:
             raise InvalidRequest(f"timestamp {value!r} of a log must be RFC 3339") from error
         return now_ns
+    if not -(2**63) <= written_ns < 2**63:  # what a line carries to its writer
+        if strict:
+            raise InvalidRequest(f"timestamp {value!r} of a log must be between the years 1678 and 2261")
+        return now_ns
+    return written_ns

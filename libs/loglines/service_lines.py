@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import service_stream
 
@@ -22,12 +24,15 @@ def service_line(text: str, *, seq: int, at: datetime, level: str = "INFO") -> L
 
 
 def service_batch(lines: Iterable[LogLine], *, task: str, allocation: str, is_end: bool = False) -> LogBatch:
-    """Lines with growing numbers; with ``is_end`` nothing more follows in the stream of the allocation."""
+    """Lines with growing numbers; with ``is_end`` nothing more follows in the stream of the allocation.
+
+    The lines name the allocation, unlike the reference's, so that a filter by allocation finds them.
+    """
     return LogBatch(
         task=task,
         stream=service_stream(allocation),
         allocation=allocation,
-        lines=tuple(lines),
+        lines=tuple(msgspec.structs.replace(line, allocation_id=allocation) for line in lines),
         end_of_stream=is_end,
         contiguous=False,
     )

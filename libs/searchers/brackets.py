@@ -7,11 +7,15 @@ depend on it.
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from libs.searchers.config import AdaptiveAshaConfig, AsyncHalvingConfig, Mode
 from libs.searchers.errors import InvalidSearcher
+
+MAX_RUNGS: Final = 1000
+"""Far beyond any use; a divisor close to 1 would otherwise allow as many as fill the memory."""
 
 
 class Bracket(Struct, frozen=True):
@@ -26,6 +30,8 @@ class Bracket(Struct, frozen=True):
 def plan_brackets(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> tuple[Bracket, ...]:
     """The brackets of a search, deepest first; async_halving has one. Raises InvalidSearcher on absurd depths."""
     try:
+        if _most_rungs(config) > MAX_RUNGS:
+            raise InvalidSearcher("invalid searcher configuration: too many rungs")
         return _plan(config)
     except OverflowError as error:
         raise InvalidSearcher("invalid searcher configuration: too many rungs") from error
@@ -42,6 +48,12 @@ def _plan(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> tuple[Bracket, ...
         Bracket(rung_units(depth, config.max_time, config.divisor), config.divisor, bracket_trials, concurrent)
         for depth, bracket_trials, concurrent in zip(depths, trials, concurrency, strict=True)
     )
+
+
+def _most_rungs(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> int:
+    if isinstance(config, AsyncHalvingConfig):
+        return config.num_rungs
+    return max(config.bracket_rungs, default=0) or deepest(config)
 
 
 def deepest(config: AdaptiveAshaConfig) -> int:

@@ -19,10 +19,24 @@ def grid_points(space: Space) -> list[dict[str, Any]]:
 
 
 def count_points(space: Space) -> int:
-    """How many points ``grid_points`` would give, without laying them out."""
-    return math.prod(
-        count_points(node) if isinstance(node, Space) else len(grid_axis(node, key)) for key, node in space.items
-    )
+    """How many points ``grid_points`` would give, without laying any of them out: it may be more than memory holds."""
+    return math.prod(_axis_length(node, key) for key, node in space.items)
+
+
+def _axis_length(node: Node, key: str) -> int:
+    match node:
+        case Space():
+            return count_points(node)
+        case Const():
+            return 1
+        case Categorical(vals=vals):
+            return len(vals)
+        case Int():
+            return min(_count(node, key), node.maxval - node.minval + 1)
+        case Double() | Log():
+            return _count(node, key)
+        case _:
+            assert_never(node)
 
 
 def grid_axis(node: Node, key: str = "") -> list[Any]:

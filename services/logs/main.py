@@ -50,9 +50,8 @@ async def main(
             db=db, clock=clock, cache_s=settings.intake.token_cache_s, grace_s=settings.intake.token_grace_s
         )
         app = intake_app(bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
-        await stack.enter_async_context(
-            bus.serve(subjects.rpc("logs", "cleanup"), retention.serve_cleanup, queue="logs")
-        )
+        for verb, answer in (("cleanup", retention.serve_cleanup), ("retention", retention.serve_default)):
+            await stack.enter_async_context(bus.serve(subjects.rpc("logs", verb), answer, queue="logs"))
         await together(
             http=_serve(app, settings.intake, stop, listening), writer=writer.run(), retention=retention.run()
         )

@@ -53,6 +53,7 @@ class LogRetention:
         self._db = db
         self._clock = clock
         self._settings = settings
+        self._default_days = -1 if settings.default_days is None else settings.default_days
 
     async def run(self) -> None:
         """Do both now and once per interval, until cancelled; without the database, as soon as it is back."""
@@ -73,6 +74,10 @@ class LogRetention:
     async def serve_cleanup(self, message: CoreMessage) -> bytes:
         """Answer ``POST /cleanup_logs``, which the api passes on: ``{"removed": <lines>}``."""
         return msgspec.json.encode({"removed": await self.remove_expired()})
+
+    async def serve_default(self, message: CoreMessage) -> bytes:
+        """Answer how long lines are kept that nobody has spoken about: ``{"days": <-1 is for ever>}``."""
+        return msgspec.json.encode({"days": self._default_days})
 
     async def make_partitions(self) -> None:
         """Partitions for today and the days ahead, wherever lines have not already gone to the default partition."""
@@ -106,10 +111,9 @@ class LogRetention:
 
     async def _expired(self) -> list[str]:
         now = self._clock.now()
-        days = self._settings.default_days
         async with self._db.read() as connection:
             rows = await connection.execute(
-                _EXPIRED, {"now": now, "orphaned": now - ORPHANED_AFTER, "days": -1 if days is None else days}
+                _EXPIRED, {"now": now, "orphaned": now - ORPHANED_AFTER, "days": self._default_days}
             )
             return [row.task_id for row in rows]
 

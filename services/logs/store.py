@@ -16,10 +16,11 @@ from sqlalchemy import text
 
 from libs.db.engine import Database, driver_connection
 from libs.db.tables.logs import SHARD_LOCK
-from libs.events.logs import LogBatch
+from libs.events.logs import LogBatch, LogLine
 from services.logs.lines.arrival import Arrival, Position, arrive, extent
 from services.logs.lines.copying import COLUMNS, SIGNATURE, TRAILER, rows_of
 from services.logs.lines.rows import in_order_of_time
+from services.logs.policies import LogPolicies
 
 _DECODER = msgspec.msgpack.Decoder(LogBatch)
 
@@ -35,10 +36,13 @@ class Stored(Struct, frozen=True, kw_only=True):
     """Gaps that were not waited for any longer."""
 
 
-async def store(db: Database, shard: int, batches: Sequence[LogBatch], *, park_s: float) -> Stored:
+async def store(
+    db: Database, shard: int, batches: Sequence[LogBatch], *, park_s: float, policies: LogPolicies | None = None
+) -> Stored:
     """Store batches of tasks of one shard, in the order of delivery; repeating any of it changes nothing.
 
     park_s  how long a batch waits for lines before it
+    policies  told of every line that is new
 
     Without batches, only what has waited long enough is stored.
     """
@@ -49,7 +53,10 @@ async def store(db: Database, shard: int, batches: Sequence[LogBatch], *, park_s
         driver = await driver_connection(connection)
         # Read after the lock was granted: the spans of streams grow with it.
         now: datetime = await driver.fetchval("SELECT clock_timestamp()")
-        return await _store(driver, shard, batches, now=now, overdue_before=now - timedelta(seconds=park_s))
+        stored, new = await _store(driver, shard, batches, now=now, overdue_before=now - timedelta(seconds=park_s))
+        if policies is not None:
+            await policies.apply(connection, new, now=now)
+        return stored
 
 
 async def has_overdue(db: Database, shard: int, *, park_s: float) -> bool:
@@ -67,7 +74,7 @@ async def has_overdue(db: Database, shard: int, *, park_s: float) -> bool:
 
 async def _store(
     driver: Any, shard: int, batches: Sequence[LogBatch], *, now: datetime, overdue_before: datetime
-) -> Stored:
+) -> tuple[Stored, dict[str, list[LogLine]]]:
     arriving: dict[str, list[LogBatch]] = {}
     for batch in batches:
         arriving.setdefault(batch.stream, []).append(batch)
@@ -88,11 +95,16 @@ async def _store(
     }
     await _save_positions(driver, moved, owners, now)
     await _save_parked(driver, shard, arrivals, parked, now)
-    return Stored(
+    stored = Stored(
         lines_by_task=lines_by_task,
         parked=sum(len(arrival.parked) for arrival in arrivals.values()),
         given_up=sum(key in overdue for key in keys),
     )
+    new: dict[str, list[LogLine]] = {}
+    for key, arrival in arrivals.items():
+        if arrival.lines:
+            new.setdefault(owners[key].task, []).extend(arrival.lines)
+    return stored, new
 
 
 async def _positions(driver: Any, keys: Sequence[str]) -> dict[str, Position]:

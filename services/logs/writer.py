@@ -20,6 +20,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.telemetry import counter
 from services.logs.launchers import without_false_words
+from services.logs.policies import LogPolicies
 from services.logs.settings import WriterSettings
 from services.logs.sharing import ShardSharing
 from services.logs.store import Stored, has_overdue, store
@@ -42,6 +43,7 @@ class LogWriter:
         self._db = db
         self._bus = bus
         self._settings = settings
+        self._policies = LogPolicies()
         self._sharing = ShardSharing(db=db, writer=name, heartbeat_s=settings.heartbeat_s)
 
     async def run(self) -> None:
@@ -72,7 +74,7 @@ class LogWriter:
 
     async def _store(self, shard: int, batches: Sequence[LogBatch]) -> None:
         try:
-            stored = await store(self._db, shard, batches, park_s=self._settings.park_s)
+            stored = await self._keep(shard, batches)
         except _BAD_VALUE as error:
             # Coming again would not help, and would hold up the shard for ever: find the one that it is.
             if len(batches) > 1:
@@ -83,6 +85,9 @@ class LogWriter:
             REFUSED.inc()
             return
         await self._announce(stored)
+
+    async def _keep(self, shard: int, batches: Sequence[LogBatch]) -> Stored:
+        return await store(self._db, shard, batches, park_s=self._settings.park_s, policies=self._policies)
 
     async def _announce(self, stored: Stored) -> None:
         LINES.inc(sum(stored.lines_by_task.values()))
@@ -103,7 +108,7 @@ class LogWriter:
 
     async def _store_overdue(self, shard: int) -> None:
         if await has_overdue(self._db, shard, park_s=self._settings.park_s):
-            await self._announce(await store(self._db, shard, (), park_s=self._settings.park_s))
+            await self._announce(await self._keep(shard, ()))
 
 
 def _decode(message: Message) -> LogBatch | None:

@@ -91,8 +91,8 @@ def _steps_completed(metadata: Mapping[str, Any]) -> int | None:
     return int(steps) if steps is not None and abs(steps) < _MAX_STEPS else None
 
 
-async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping[str, int]]) -> None:
-    """Record what is left of checkpoints: uuid -> path -> bytes; nothing left is DELETED.
+async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping[str, int] | None]) -> None:
+    """Record what is left of checkpoints: uuid -> path -> bytes; nothing left is DELETED, None says nothing of it.
 
     Repeating it changes nothing. Raises NotFound, naming all that are unknown.
     """
@@ -108,7 +108,8 @@ async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping
         select(checkpoints).where(columns.uuid.in_(files)).order_by(columns.uuid).with_for_update()
     )
     for row in rows.all():
-        await _refresh(connection, row, files[row.uuid])
+        if (left := files[row.uuid]) is not None:
+            await _refresh(connection, row, left)
     await recount(connection, experiment_ids, trial_ids)
 
 

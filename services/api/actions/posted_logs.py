@@ -22,7 +22,7 @@ from libs.errors import NotFound, Unavailable
 from libs.events import subjects
 from libs.events.logs import LogLine
 from libs.loglines.batches import message_id, split_batches
-from libs.loglines.posted import legacy_lines, posted_lines
+from libs.loglines.posted import legacy_lines, legacy_records, posted_lines
 
 _LEGACY_TRIES: Final = 3
 _LEGACY_WAIT_S: Final = 1.0
@@ -42,13 +42,13 @@ async def post_lines(db: Database, bus: Bus, poster: str, records: Sequence[Mapp
     await _publish(bus, poster, task, lines)
 
 
-async def post_legacy_lines(db: Database, bus: Bus, poster: str, records: object) -> None:
-    """Hand over lines of any tasks; those of unknown tasks are dropped.
+async def post_legacy_lines(db: Database, bus: Bus, poster: str, body: bytes) -> None:
+    """Hand over lines of any tasks, from a JSON array of records; those of unknown tasks are dropped.
 
     Never refuses anything for what it is: its client would block the training process for good. For the same reason
     lines are given up after some tries.
     """
-    by_task = legacy_lines(records, first_seq=time.monotonic_ns(), now_ns=time.time_ns())
+    by_task = legacy_lines(legacy_records(body), first_seq=time.monotonic_ns(), now_ns=time.time_ns())
     known = await _known(db, by_task)
     for task, lines in by_task.items():
         if task not in known:

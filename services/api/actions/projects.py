@@ -69,7 +69,7 @@ async def patch_project(db: Database, project_id: int, patch: PatchProject) -> R
         if isinstance(patch.description, str):
             values["description"] = patch.description
         if isinstance(patch.key, str) and patch.key.upper() != before["key"]:
-            values["key"] = await _new_key(connection, before["name"], patch.key)
+            values["key"] = await _free_key(connection, patch.key)
         if values:
             await connection.execute(update(projects).where(projects.c.id == project_id).values(**values))
             await _announce(connection, before["workspace_id"], project_id, before["name"])
@@ -175,11 +175,7 @@ async def _check_name_free(connection: AsyncConnection, workspace_id: int, name:
 async def _new_key(connection: AsyncConnection, name: str, wanted: str | UnsetType) -> str:
     """The wanted key, or one made of the name. Keys are unique over all projects, and upper case."""
     if isinstance(wanted, str) and wanted:
-        if not KEY_PATTERN.fullmatch(wanted):
-            raise InvalidRequest("key: must be 1 to 5 letters and digits")
-        if await _is_taken(connection, wanted.upper()):
-            raise AlreadyExists(f"project key {wanted.upper()} is already in use")
-        return wanted.upper()
+        return await _free_key(connection, wanted)
     stem = "".join(char for char in name.upper() if char in _LETTERS)[:KEY_STEM]
     for _ in range(_TRIES):
         # A clash is harmless and found below, so no better randomness is needed.
@@ -187,6 +183,14 @@ async def _new_key(connection: AsyncConnection, name: str, wanted: str | UnsetTy
         if not await _is_taken(connection, key):
             return key
     raise AlreadyExists("no free project key was found; give one with the project")
+
+
+async def _free_key(connection: AsyncConnection, wanted: str) -> str:
+    if not KEY_PATTERN.fullmatch(wanted):
+        raise InvalidRequest("key: must be 1 to 5 letters and digits")
+    if await _is_taken(connection, wanted.upper()):
+        raise AlreadyExists(f"project key {wanted.upper()} is already in use")
+    return wanted.upper()
 
 
 async def _is_taken(connection: AsyncConnection, key: str) -> bool:

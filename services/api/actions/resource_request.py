@@ -14,6 +14,7 @@ from libs.events.capacity import PoolCapacity
 from services.api.wire.experiments import LaunchWarning
 
 EXCEEDS: Final = "slots requested exceeds cluster capacity"
+UNFULFILLABLE: Final = "request unfulfillable, please try requesting less slots"
 
 
 def check_resources(
@@ -29,6 +30,8 @@ def check_resources(
     split = split_slots(slots, cluster.max_slots_per_pod(pool), single_pod=single_pod)
     if capacity is None or capacity.backend == "kubernetes" or _could_fit(split, capacity):
         return []
+    if single_pod:
+        raise InvalidRequest(UNFULFILLABLE)  # more nodes of the same size would not help
     if cluster.launch_error:
         raise InvalidRequest(EXCEEDS)
     return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]

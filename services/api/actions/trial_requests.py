@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.outbox import announce
 from libs.db.tables.trials import trials
-from libs.errors import FailedPrecondition, NotFound
+from libs.errors import NotFound
 from libs.events.changes import TrialChanged
 from libs.states.trial import TERMINAL, TrialState, asked_for
 from services.api.actions.edit_experiment import check_days
@@ -37,11 +37,9 @@ async def kill_trial(connection: AsyncConnection, trial_id: int) -> None:
 
 
 async def retain_trial_logs(connection: AsyncConnection, trial_id: int, num_days: int) -> None:
-    """How long its logs are kept, in days. Raises NotFound, and FailedPrecondition unless it has ended."""
+    """How long its logs are kept after its end, in days. Raises NotFound."""
     check_days(num_days)
-    row = await _lock_trial(connection, trial_id)
-    if row.state not in TERMINAL:
-        raise FailedPrecondition(f"trial in non terminal state '{row.state}', try again later")
+    await _lock_trial(connection, trial_id)
     await connection.execute(update(trials).where(trials.c.id == trial_id).values(log_retention_days=num_days))
 
 

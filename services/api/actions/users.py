@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
@@ -20,6 +21,8 @@ from services.api.wire.users import AgentUserGroup, NewUser, PatchUser
 
 SHORTEST_NAME: Final = 2
 RESERVED: Final = "determined"
+RESERVED_FOR: Final = 2
+"""The id of the built-in user of that name, who may go by another one and come back."""
 
 
 async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: bool, now: datetime) -> Row:
@@ -27,10 +30,10 @@ async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: b
     username = new.username.strip()
     _check_username(username)
     display_name = new.display_name.strip()
-    _check_reserved(username, admin=new.admin, own_name="")
+    _check_reserved(username, admin=new.admin, user_id=None)
     if display_name:
         _check_printable(display_name)
-        _check_reserved(display_name, admin=new.admin, own_name="")
+        _check_reserved(display_name, admin=new.admin, user_id=None)
     if new.remote and password:
         raise InvalidRequest("cannot set password for remote user")
     secret = passwords.NO_PASSWORD if new.remote else await _kept(password, is_hashed=is_hashed)
@@ -50,9 +53,12 @@ async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: b
                 modified_at=now,
                 **_link(new.agent_user_group),
             )
+            .on_conflict_do_nothing()
             .returning(users.c.id)
         )
-        user_id = inserted.scalar_one()
+        user_id = inserted.scalar_one_or_none()
+        if user_id is None:
+            raise AlreadyExists("user already exists")  # made by somebody whose transaction was not yet to be seen
         await announce(connection, UserChanged(user_id=user_id, what="created", username=username))
         return await user_by_id(connection, user_id)
 
@@ -66,7 +72,7 @@ async def patch_user(db: Database, user_id: int, patch: PatchUser, *, now: datet
         before = await user_by_id(connection, user_id, lock=True)
         values = await _changes(connection, before, patch)
         if not isinstance(secret, UnsetType):
-            if before["remote"] and values.get("remote", True):
+            if values.get("remote", before["remote"]):
                 raise InvalidRequest("cannot set password for remote user")
             values["password_hash"] = secret
         if values:
@@ -91,7 +97,7 @@ async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -
         if before["remote"]:
             raise InvalidRequest("cannot change username of a remote user")
         _check_username(username)
-        _check_reserved(username, admin=admin, own_name=before["username"])
+        _check_reserved(username, admin=admin, user_id=before["id"])
         if await user_by_name(connection, username) is not None:
             raise AlreadyExists("user already exists")
         values["username"] = username
@@ -99,7 +105,7 @@ async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -
         display_name = patch.display_name.strip()
         if display_name:
             _check_printable(display_name)
-            _check_reserved(display_name, admin=admin, own_name=before["username"])
+            _check_reserved(display_name, admin=admin, user_id=before["id"])
             await _check_display_name(connection, display_name, user_id=before["id"])
         values["display_name"] = display_name
     if isinstance(patch.agent_user_group, AgentUserGroup):
@@ -135,10 +141,10 @@ def _check_printable(name: str) -> None:
         raise InvalidRequest("Display name and username cannot contain non-ASCII characters.")
 
 
-def _check_reserved(name: str, *, admin: bool, own_name: str) -> None:
+def _check_reserved(name: str, *, admin: bool, user_id: int | None) -> None:
     if name.lower() == "admin" and not admin:
         raise InvalidRequest("Non-admin user cannot be renamed 'admin'")
-    if name.lower() == RESERVED and own_name != RESERVED:
+    if name.lower() == RESERVED and user_id != RESERVED_FOR:
         raise InvalidRequest("User cannot be renamed 'determined'")
 
 

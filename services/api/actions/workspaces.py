@@ -51,7 +51,9 @@ async def create_workspace(
     async with app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         values |= {"id": workspace_id, "name": name, "owner_id": user_id, "created_at": app.clock.now()}
-        await connection.execute(insert(workspaces).values(**values))
+        new = upsert(workspaces).values(**values).on_conflict_do_nothing().returning(workspaces.c.id)
+        if (await connection.execute(new)).scalar_one_or_none() is None:
+            raise _taken()  # by somebody whose transaction was not yet to be seen
         await connection.execute(insert(workspace_pins).values(workspace_id=workspace_id, user_id=user_id))
         await write_bindings(app, connection, workspace_id, plans)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="created", name=name))
@@ -180,7 +182,11 @@ def _checked_name(name: str) -> str:
 async def _check_free(connection: AsyncConnection, name: str, *, own_id: int) -> None:
     taken = select(workspaces.c.id).where(func.lower(workspaces.c.name) == name.lower(), workspaces.c.id != own_id)
     if (await connection.execute(taken)).first() is not None:
-        raise AlreadyExists("avoid names equal to other workspaces (case-insensitive)")
+        raise _taken()
+
+
+def _taken() -> AlreadyExists:
+    return AlreadyExists("avoid names equal to other workspaces (case-insensitive)")
 
 
 def _check_mutable(workspace: Row) -> None:

@@ -124,13 +124,21 @@ class _Dispatcher:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method: str = scope["method"]
-        found = self._table.find(method, scope.get("raw_path") or scope["path"].encode())
+        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
         if found is None:
             await self._beside(scope, receive, send)
             return
         path, endpoint = found
         exchange = _Exchange(scope, receive, send)
         await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+
+    def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], _Endpoint] | None:
+        """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
+        found = self._table.find("GET", raw_path)
+        if found is None or found[1].route.auth is not Auth.NONE or raw_path.startswith(API_PREFIX.encode()):
+            return None
+        return found
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that nobody serves."""

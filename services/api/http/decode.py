@@ -78,11 +78,21 @@ class BodyDecoder(Generic[Value]):
                 return self._decode(self._when_empty)
             return convert(self._normalise(tree, ""), self._kind)
         except msgspec.ValidationError as error:  # only numbers that do not fit; the rest comes out of convert()
-            raise InvalidRequest(f"the request body is not valid: {str(error).partition(' - at ')[0]}") from None
+            raise InvalidRequest(self._named(body, error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidRequest(f"the request body is not JSON: {error}") from None
         except RecursionError:
             raise InvalidRequest(f"the request body is nested deeper than {MAX_DEPTH} levels") from None
+
+    def _named(self, body: bytes, error: msgspec.ValidationError) -> str:
+        """The complaint about a number that no double can hold, with its field if it is one that is known."""
+        try:
+            self._decode(body)
+        except msgspec.ValidationError as typed:
+            return explain(str(typed))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+        return f"the request body is not valid: {str(error).partition(' - at ')[0]}"
 
 
 def convert(tree: Any, kind: type[Value]) -> Value:

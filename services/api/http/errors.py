@@ -95,7 +95,8 @@ def classify(error: Exception, *, request_id: str) -> Failure:
     for ancestor in type(known).__mro__:
         if ancestor in STATUS:
             status, code, reason = STATUS[ancestor]
-            return Failure(status, code, reason, str(known))
+            # Texts quote what clients sent, and escapes in JSON or YAML make surrogates that no answer can carry.
+            return Failure(status, code, reason, str(known).encode("utf-8", "replace").decode())
     raise AssertionError("ResoluteError itself is in the table")
 
 

@@ -67,9 +67,25 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
         text = query.decode("ascii")
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS)
     except UnicodeDecodeError:
-        raise InvalidRequest("the query string is not UTF-8") from None
+        raise InvalidRequest(f"{_not_utf8(query)} is not UTF-8") from None
     except ValueError:
         raise InvalidRequest(f"the query string has more than {_MAX_PARAMETERS} parameters") from None
+
+
+def _not_utf8(query: bytes) -> str:
+    """The parameter that does not decode, or the query string when it is not one with a readable name."""
+    for key, value in parse_qsl(query.decode("latin-1"), encoding="latin-1"):
+        if key.isascii() and key.isprintable() and not _is_utf8(value):
+            return f"{key}: the text"
+    return "the query string"
+
+
+def _is_utf8(latin: str) -> bool:
+    try:
+        latin.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fields_by_spelling(kind: mi.StructType) -> dict[str, mi.Field]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from libs.db.tables.tasks import allocations
 from libs.events.capacity import Device as DeviceSeen
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.api.wire.agents import Agent, Container, ContainerState, Device, DeviceStats, DeviceType, Slot, SlotStats
+from services.api.wire.base import timestamp
 
 DEVICE_TYPES: Final = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "rocm": DeviceType.ROCM}
 
@@ -129,7 +131,7 @@ def _agent(
         slots[ident] = Slot(id=ident, device=device, enabled=enabled, draining=is_draining, container=container)
     return Agent(
         id=node.name,
-        registered_time=node.registered_at or None,
+        registered_time=timestamp(datetime.fromisoformat(node.registered_at)) if node.registered_at else None,
         slots=slots,
         containers=containers,
         addresses=list(node.addresses),

@@ -90,11 +90,16 @@ async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: 
             requested_slots=row.requested_slots,
             allocated_slots=row.allocated_slots,
             scheduled=row.scheduled,
-            preemptible=row.preemptible,
+            preemptible=row.preemptible and _preempts(cluster, row.queued_in),
             name=row.name,
         )
         for row in await connection.execute(query)
     ]
+
+
+def _preempts(cluster: ClusterConfig, pool: str) -> bool:
+    config = cluster.pool(pool)
+    return config is not None and cluster.scheduler_of(config).preempts
 
 
 def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> list[Standing]:

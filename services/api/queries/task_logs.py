@@ -49,7 +49,7 @@ class LogFilter(Struct, frozen=True, kw_only=True):
     search_text: str = ""
     """Part of the line, in upper or lower case."""
     search_is_regex: bool = False
-    """``search_text`` is a regular expression of PostgreSQL, upper and lower case differ."""
+    """``search_text`` is a regular expression of PostgreSQL for lines without their newline; case matters."""
 
 
 class LogRow(Struct, frozen=True, kw_only=True):
@@ -235,13 +235,16 @@ def _search(wanted: str, *, is_regex: bool) -> ColumnElement[bool]:
     content: ColumnElement[str] = func.coalesce(lines.searchable, func.convert_from(lines.log, "UTF8"))
     # As in searchable, where NUL is not possible either.
     sought = wanted.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return content.regexp_match(sought) if is_regex else content.icontains(sought, autoescape=True)
+    if is_regex:
+        # Without the newline, so that $ is the end of what a reader sees.
+        return func.rtrim(content, "\n").regexp_match(sought)
+    return content.icontains(sought, autoescape=True)
 
 
 def _search_error(error: DBAPIError) -> InvalidRequest | None:
     state = str(getattr(error.orig, "sqlstate", ""))
     if state == "2201B":
-        return InvalidRequest(f"invalid regular expression: {error.orig}")
+        return InvalidRequest(str(error.orig))  # begins with "invalid regular expression"
     if state == "57014":
         return InvalidRequest("the search by this regular expression takes too long")
     return None

@@ -80,7 +80,7 @@ async def count_running(connection: AsyncConnection) -> TasksCountResponse:
 async def live_allocations(connection: AsyncConnection, cluster: ClusterConfig) -> dict[str, AllocationSummary]:
     """Allocation id -> summary, for all that hold or want slots; checkpoint GC is invisible."""
     query = (
-        select(allocations, jobs.c.priority, tasks.c.spec["proxy_ports"].label("proxy_ports"))
+        select(allocations, jobs.c.priority.label("job_priority"), tasks.c.spec["proxy_ports"].label("proxy_ports"))
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
         .outerjoin(jobs, jobs.c.job_id == allocations.c.job_id)
         .where(allocations.c.released_at.is_(None), tasks.c.task_type != "CHECKPOINT_GC")
@@ -90,7 +90,10 @@ async def live_allocations(connection: AsyncConnection, cluster: ClusterConfig) 
 
 
 def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
-    """A row of ``allocations``, with the priority of its job and the proxy ports of its task, as clients see it."""
+    """A row of ``allocations`` as clients see it, with ``job_priority`` and the ``proxy_ports`` of its task.
+
+    The priority of the row itself is the one that its pods were made with.
+    """
     pool = cluster.pool(row.pool)
     return AllocationSummary(
         task_id=row.task_id,
@@ -101,7 +104,7 @@ def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
         slots_needed=row.slots,
         resources=_resources(row, cluster) or None,
         scheduler_type=cluster.scheduler_of(pool).type if pool else "priority",
-        priority=cluster.default_priority(row.pool) if row.priority is None else row.priority,
+        priority=cluster.default_priority(row.pool) if row.job_priority is None else row.job_priority,
         proxy_ports=[
             ProxyPort(
                 service_id=port["service_id"],

@@ -114,8 +114,7 @@ async def list_workspaces(connection: AsyncConnection, query: GetWorkspacesQuery
     """Every workspace that matches; the caller's pinned ones first among equals."""
     statement = workspaces_seen_by(user_id)
     if query.name:
-        # Exact but for case: clients take the first hit for the workspace they named.
-        statement = statement.where(func.lower(workspaces.c.name) == query.name.lower())
+        statement = statement.where(_is_named(query.name))
     if query.name_case_sensitive:
         statement = statement.where(workspaces.c.name == query.name_case_sensitive)
     if isinstance(query.archived, bool):
@@ -130,6 +129,21 @@ async def list_workspaces(connection: AsyncConnection, query: GetWorkspacesQuery
         column.desc() if descending else column.asc(), workspace_pins.c.pinned_at.desc().nulls_last()
     )
     return [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
+
+
+def _is_named(wanted: str) -> ColumnElement[bool]:
+    """The workspace of that name, whatever its case; if there is none, those that ``%`` in it makes a pattern for.
+
+    Clients take the first hit for the workspace they named, so a name goes before the pattern that it could be, and
+    ``_``, which many names have, stands for itself (spec/platform.md 7).
+    """
+    exactly = func.lower(workspaces.c.name) == wanted.lower()
+    if "%" not in wanted:
+        return exactly
+    others = workspaces.alias()
+    is_a_name = select(others.c.id).where(func.lower(others.c.name) == wanted.lower()).exists()
+    pattern = wanted.replace("\\", "\\\\").replace("_", "\\_")
+    return or_(exactly, and_(~is_a_name, workspaces.c.name.ilike(pattern, escape="\\")))
 
 
 def _of_users(statement: Select[Any], names: list[str], ids: list[int], *, owner: ColumnElement[int]) -> Select[Any]:

@@ -114,8 +114,12 @@ def _uuid(text: str) -> str:
 
 
 async def post_daemon(call: Call[App, None, None]) -> None:
-    """Nothing to note: the containers of an allocation are one resource, which ends with the last that counts."""
+    """Nothing to note: the containers of an allocation are one resource, which ends with the last that counts.
+
+    It has the id of the allocation; raises NotFound for any other.
+    """
     await _require(call)
+    _require_resources(call)
 
 
 async def post_container_running(call: Call[App, None, None]) -> NotifyContainerRunningResponse:
@@ -126,12 +130,18 @@ async def post_container_running(call: Call[App, None, None]) -> NotifyContainer
 
 async def get_rendezvous(call: Call[App, None, None]) -> None:
     """The way in which containers outside of Kubernetes found each other; here they use all-gather."""
+    _allocation_id(call)
     raise NotFound("resources", call.path_str("resourcesId"))
 
 
 async def _require(call: Call[App, None, None]) -> None:
     async with call.app.db.read() as connection:
         await actions.require_allocation(connection, _allocation_id(call))
+
+
+def _require_resources(call: Call[App, None, None]) -> None:
+    if call.path_str("resourcesId") != call.path_str("allocationId"):
+        raise NotFound("resources", call.path_str("resourcesId"))
 
 
 _ONE: Final = "/api/v1/allocations/{allocationId}"

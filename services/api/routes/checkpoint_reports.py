@@ -17,7 +17,6 @@ from services.api.wire.base import Empty
 from services.api.wire.checkpoint_reports import (
     CheckpointMetadataRequest,
     CheckpointMetadataResponse,
-    NewMetadata,
     PatchCheckpointsRequest,
     ReportCheckpointRequest,
 )
@@ -44,9 +43,8 @@ async def post_checkpoint(call: Call[App, None, ReportCheckpointRequest]) -> Non
 
 async def patch_checkpoints(call: Call[App, None, PatchCheckpointsRequest]) -> None:
     files = {
-        _uuid(checkpoint.uuid): _sizes(checkpoint.resources.resources)
+        _uuid(checkpoint.uuid): None if checkpoint.resources is None else _sizes(checkpoint.resources.resources)
         for checkpoint in call.body.checkpoints
-        if checkpoint.resources is not None
     }
     if files:
         await in_transaction(call.app.db, lambda tx: actions.refresh_files(tx, files))
@@ -54,7 +52,9 @@ async def patch_checkpoints(call: Call[App, None, PatchCheckpointsRequest]) -> N
 
 async def post_checkpoint_metadata(call: Call[App, None, CheckpointMetadataRequest]) -> CheckpointMetadataResponse:
     uuid = _uuid(call.path_str("checkpointUuid"))
-    metadata = (call.body.checkpoint or NewMetadata()).metadata or {}
+    if call.body.checkpoint is None:  # would take all metadata away without having asked for it
+        raise InvalidRequest("checkpoint must be given")
+    metadata = call.body.checkpoint.metadata or {}
     await in_transaction(call.app.db, lambda tx: actions.replace_checkpoint_metadata(tx, uuid, metadata))
     async with call.app.db.read() as connection:
         return CheckpointMetadataResponse(checkpoint=await load_checkpoint(connection, uuid))

@@ -23,7 +23,7 @@ from services.api.wire.runs import (
     ProgressRequest,
     RunMetadataRequest,
     RunMetadataResponse,
-    RunnerMetadata,
+    RunnerMetadataRequest,
     StartRunRequest,
     StartRunResponse,
     TrialSourceInfo,
@@ -70,8 +70,8 @@ async def post_early_exit(call: Call[App, None, EarlyExitRequest]) -> None:
     await in_transaction(call.app.db, lambda tx: trial_reports.report_early_exit(tx, trial_id, reason.name, now))
 
 
-async def post_runner_metadata(call: Call[App, None, RunnerMetadata]) -> None:
-    trial_id, state = call.path_int("trialId"), call.body.state
+async def post_runner_metadata(call: Call[App, None, RunnerMetadataRequest]) -> None:
+    trial_id, state = call.path_int("trialId"), (call.body.metadata or call.body).state
     await in_transaction(call.app.db, lambda tx: trial_reports.set_runner_state(tx, trial_id, state))
 
 
@@ -118,7 +118,7 @@ ROUTES: Final = (
         method="POST",
         path=f"{_TRIAL}/runner/metadata",
         handler=post_runner_metadata,
-        body=RunnerMetadata,
+        body=RunnerMetadataRequest,
         response=Empty,
     ),
     Route(

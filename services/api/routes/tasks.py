@@ -6,6 +6,7 @@ from typing import Final
 
 from services.api.app import App
 from services.api.http.call import Call
+from services.api.http.replies import RawResponse, encode_message
 from services.api.http.routing import Route
 from services.api.queries.tasks import count_running, live_allocations, load_task
 from services.api.wire.tasks import GetTaskResponse, GetTasksResponse, TasksCountResponse
@@ -15,6 +16,12 @@ async def get_tasks(call: Call[App, None, None]) -> GetTasksResponse:
     """What holds or wants slots now."""
     async with call.app.db.read() as connection:
         return GetTasksResponse(allocation_id_to_summary=await live_allocations(connection, call.app.cluster))
+
+
+async def get_raw_tasks(call: Call[App, None, None]) -> RawResponse:
+    """The same as one map, where clients without the message look for it (spec/platform.md 15)."""
+    reply = await get_tasks(call)
+    return RawResponse(encode_message(reply.allocation_id_to_summary), media_type="application/json")
 
 
 async def get_task(call: Call[App, None, None]) -> GetTaskResponse:
@@ -28,6 +35,7 @@ async def get_count(call: Call[App, None, None]) -> TasksCountResponse:
 
 
 ROUTES: Final = (
+    Route(method="GET", path="/tasks", handler=get_raw_tasks, raw=True),
     Route(method="GET", path="/api/v1/tasks", handler=get_tasks, response=GetTasksResponse),
     Route(method="GET", path="/api/v1/tasks/count", handler=get_count, response=TasksCountResponse),
     Route(method="GET", path="/api/v1/tasks/{taskId}", handler=get_task, response=GetTaskResponse),

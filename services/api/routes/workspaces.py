@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from services.api.access.rules import require_admin, require_owner_or_admin
+from services.api.access.rules import require_admin, require_one_of_owners_or_admin
 from services.api.actions import workspaces as actions
 from services.api.actions.namespaces import Plan
 from services.api.app import App
@@ -62,7 +62,7 @@ async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorks
     workspace_id = call.path_int("id")
     _require_admin_for_some(call)
     if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
-        await _require_owner(call, workspace_id)
+        await _require_owner(call, workspace_id, "change")
     wishes = read_wishes(
         call.body.cluster_namespace_meta,
         manager=call.app.cluster.resource_manager,
@@ -76,7 +76,7 @@ async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorks
 
 async def delete_workspace(call: Call[App, None, None]) -> DeleteResponse:
     workspace_id = call.path_int("id")
-    await _require_owner(call, workspace_id)
+    await _require_owner(call, workspace_id, "delete")
     return DeleteResponse(completed=await actions.delete_workspace(call.app.db, workspace_id))
 
 
@@ -90,7 +90,7 @@ async def unarchive(call: Call[App, None, None]) -> Empty:
 
 async def _archive(call: Call[App, None, None], *, archived: bool) -> Empty:
     workspace_id = call.path_int("id")
-    await _require_owner(call, workspace_id)
+    await _require_owner(call, workspace_id, "archive" if archived else "unarchive")
     await actions.archive_workspace(call.app.db, workspace_id, archived=archived)
     return Empty()
 
@@ -140,10 +140,14 @@ def _changed(row: Row, plans: Iterable[Plan]) -> ChangedWorkspaceResponse:
     return ChangedWorkspaceResponse(workspace=wire_workspace(row), namespace_bindings=wire_bindings(row["id"], plans))
 
 
-async def _require_owner(call: Call[App, None, None] | Call[App, None, PatchWorkspace], workspace_id: int) -> None:
+async def _require_owner(
+    call: Call[App, None, None] | Call[App, None, PatchWorkspace], workspace_id: int, what: str
+) -> None:
     async with call.app.db.read() as connection:
         row = await workspace_row(connection, workspace_id)
-    require_owner_or_admin(call.principal, row["owner_id"], "change other user's workspaces")
+    require_one_of_owners_or_admin(
+        call.principal, (row["owner_id"],), f"only admins may {what} other user's workspaces"
+    )
 
 
 _ONE: Final = "/api/v1/workspaces/{id}"

@@ -35,6 +35,13 @@ class RunnerMetadata(Message):
     state: str = ""
 
 
+class RunnerMetadataRequest(Message):
+    """The harness sends the metadata as the whole body; spec/experiments.md 13.1 has them wrapped as well."""
+
+    state: str = ""
+    metadata: RunnerMetadata | None = None
+
+
 class ExitedReason(WireEnum):
     UNSPECIFIED = "EXITED_REASON_UNSPECIFIED", 0
     INVALID_HP = "EXITED_REASON_INVALID_HP", 1

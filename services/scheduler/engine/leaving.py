@@ -13,7 +13,7 @@ from typing import Final, Literal
 from libs.events.changes import AllocationChanged
 from libs.events.orders import Order
 from libs.states.allocation import AllocationState
-from services.scheduler.engine.exits import ExitKind, ExitRecord, exit_before_start, has_failed
+from services.scheduler.engine.exits import ExitKind, ExitRecord, Failure, exit_before_start, has_failed
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 
@@ -98,7 +98,7 @@ def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: Outgoi
     row.wait_reason = ""
     if started:
         out.withdraw(row.pool, row.allocation_id)
-        note(row, _exit_line(row, record), now=now, out=out, level=_level(record))
+        note(row, _exit_line(row, record), now=now, out=out, level="ERROR" if record.status_code else _level(record))
     note(row, f"{row.name} was terminated: {record.reason}", now=now, out=out, level=_level(record))
     out.announce(changed(row, "ended"))
 
@@ -108,6 +108,8 @@ def _exit_line(row: AllocationRow, record: ExitRecord) -> str:
         return f"crashed: {record.error}"
     if row.killed_at is not None:
         return f"killed: {row.kill_reason}"
+    if record.status_code:  # it has left as it was asked to, which is no error, whatever its exit code
+        return f"crashed: {Failure('FAILED', '', record.status_code)}"
     return "resources exited successfully with a zero exit code"
 
 

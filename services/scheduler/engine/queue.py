@@ -44,7 +44,7 @@ _POOL_LOCKS: Final = 0x5E50
 _STARTS_AT_ONCE: Final = 100
 """Allocations that one transaction starts; the next plan follows at once."""
 _LARGEST_SHARE: Final = 0.3
-"""Part of the time that planning may take: behind a long plan comes a long pause."""
+"""Part of the time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
 
 PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan a pool and carry it out", "pool")
 STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
@@ -57,6 +57,16 @@ class PlanOutcome(Struct, frozen=True, kw_only=True):
     more: bool
     """Whether another plan at once could start something."""
     was_empty: bool
+
+
+def pause_s(took_s: float, *, was_empty: bool, settings: QueueSettings) -> float:
+    """How long to let a pool be after a plan that took ``took_s``, whatever happens meanwhile.
+
+    Never longer than ``resync_s``: a plan that stood still with the database says nothing about the next one.
+    """
+    # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
+    interval_s = 0.0 if was_empty else settings.plan_interval_s
+    return min(max(interval_s - took_s, took_s * (1 / _LARGEST_SHARE - 1)), settings.resync_s)
 
 
 class PoolQueue:
@@ -100,9 +110,7 @@ class PoolQueue:
                 await retried_after(f"queue of {self._pool.pool_name}", error, failures)
                 continue
             took = time.monotonic() - began
-            # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
-            interval_s = 0.0 if outcome.was_empty else self._settings.plan_interval_s
-            await asyncio.sleep(max(interval_s - took, took * (1 / _LARGEST_SHARE - 1)))
+            await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, settings=self._settings))
             if not outcome.more:
                 await self._wait()
 

@@ -178,6 +178,9 @@ async def test_log_retention_is_for_what_has_ended(api: Api) -> None:
     assert (await api.ok("GET", f"/api/v1/trials/{trial_id}"))["trial"]["logRetentionDays"] == 7
     await api.ok("PUT", f"/api/v1/trials/{trial_id}/retain_logs", json={"numDays": -1})
     assert (await api.ok("GET", f"/api/v1/trials/{trial_id}"))["trial"]["logRetentionDays"] == -1
+    running = await api.rows.trial(experiment_id, state="ACTIVE")  # a single trial may still run
+    await api.ok("PUT", f"/api/v1/trials/{running}/retain_logs", json={"numDays": 3})
+    assert (await api.ok("GET", f"/api/v1/trials/{running}"))["trial"]["logRetentionDays"] == 3
     for days in (-2, 32768):
         await api.refused(400, "PUT", path, json={"numDays": days})
 

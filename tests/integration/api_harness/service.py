@@ -33,7 +33,7 @@ from services.api.http.routing import Route
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsSettings, MetricsWriter
 from services.api.routes import allocations as allocation_routes
-from services.api.routes import checkpoint_reports, metrics, runs, task_context, task_logs
+from services.api.routes import checkpoint_reports, log_retention, metrics, runs, task_context, task_logs
 from services.api.waits.hub import Hub
 
 ROUTES: Sequence[Route] = (
@@ -43,6 +43,7 @@ ROUTES: Sequence[Route] = (
     *checkpoint_reports.ROUTES,
     *task_context.ROUTES,
     *task_logs.ROUTES,
+    *log_retention.ROUTES,
 )
 CONFIG: dict[str, Any] = {
     "name": "e",

@@ -185,6 +185,9 @@ async def test_what_this_system_has_no_use_for(client: httpx.AsyncClient, run: R
     await done(client, run, f"resources/{run.allocation}/daemon")
     assert (await client.post(path(run, "notify_container_running"), json={"data": {}})).json() == {"data": []}
     assert (await client.get(path(run, f"resources/{run.allocation}/rendezvous"))).status_code == 404
+    assert (await client.get("/api/v1/allocations/nodot/resources/nodot/rendezvous")).status_code == 400
+    stale = await client.post(path(run, "resources/other.1/daemon"))
+    assert (stale.status_code, error_of(stale)) == (404, "resources 'other.1' not found")
 
 
 async def test_the_token_of_an_ended_allocation_is_worth_nothing(db: Database, api: Replica, run: Run) -> None:

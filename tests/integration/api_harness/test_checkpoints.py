@@ -133,7 +133,18 @@ async def test_patching_unknown_checkpoints(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, error_of(answer)) == (404, f"checkpoints '{', '.join(uuids)}' not found")
 
 
-async def test_metadata_is_replaced_as_a_whole(client: httpx.AsyncClient, run: Run) -> None:
+async def test_patching_says_nothing_of_files(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+    body = checkpoint(run)
+    await client.post("/api/v1/checkpoints", json=body)
+    known = await client.patch("/api/v1/checkpoints", json={"checkpoints": [{"uuid": body["uuid"]}]})
+    assert (known.status_code, (await row_of(db, checkpoints, uuid=body["uuid"])).state) == (200, "COMPLETED")
+    stranger = str(uuid4())
+    unknown = await client.patch("/api/v1/checkpoints", json={"checkpoints": [{"uuid": stranger}]})
+    assert (unknown.status_code, error_of(unknown)) == (404, f"checkpoints '{stranger}' not found")
+    assert (await client.patch("/api/v1/checkpoints", json={"checkpoints": [{"uuid": "x"}]})).status_code == 400
+
+
+async def test_metadata_is_replaced_as_a_whole(db: Database, client: httpx.AsyncClient, run: Run) -> None:
     body = checkpoint(run)
     await client.post("/api/v1/checkpoints", json=body)
     path = f"/api/v1/checkpoints/{body['uuid']}/metadata"
@@ -144,3 +155,5 @@ async def test_metadata_is_replaced_as_a_whole(client: httpx.AsyncClient, run: R
     assert answer.json()["checkpoint"]["resources"] == FILES
     unknown = await client.post(f"/api/v1/checkpoints/{uuid4()}/metadata", json={"checkpoint": {"metadata": {}}})
     assert unknown.status_code == 404
+    assert (await client.post(path, json={})).status_code == 400
+    assert (await row_of(db, checkpoints, uuid=body["uuid"])).metadata == metadata

@@ -18,10 +18,12 @@ from libs.clock import SystemClock
 from libs.db.engine import Database
 from libs.db.tables.logs import log_streams, task_logs
 from libs.db.tables.tasks import tasks
-from libs.db.tables.trials import trial_tasks
+from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.users import user_sessions
 from libs.events import subjects
 from libs.events.logs import LogBatch
-from tests.harness import eventually
+from libs.tokens import digest, new_token
+from tests.harness import FakeClock, eventually
 from tests.integration.api_harness.service import Replica, Run, error_of, new_run, replica
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
@@ -119,8 +121,14 @@ async def test_the_legacy_route_takes_everything(api: Replica, bus: Bus, run: Ru
         for body in ([good, {"task_id": "nobody", "log": "x"}, 5, {"log": None}], [], {}, "odd", None):
             answer = await client.post("/task-logs", json=body, headers=run.user_headers)
             assert (answer.status_code, answer.text) == (200, '""')
-    (batch,) = await batches(bus, run.task, 1)
-    assert [(line.log, line.rank_id) for line in batch.lines] == [(b"hello\n", 2)]
+        # What Python makes of a file name that is no text.
+        surrogate = json.dumps([{**good, "log": "name \udc80\n"}])
+        for raw in (surrogate, "{bad", "[" * 100_000, b"\xff", ""):
+            answer = await client.post("/task-logs", content=raw, headers=run.user_headers)
+            assert (answer.status_code, answer.text) == (200, '""')
+    first, second = await batches(bus, run.task, 2)
+    assert [(line.log, line.rank_id) for line in first.lines] == [(b"hello\n", 2)]
+    assert [line.log for line in second.lines] == [b"name ?\n"]
 
 
 async def read(client: httpx.AsyncClient, path: str, **query: Any) -> list[dict[str, Any]]:
@@ -264,3 +272,59 @@ async def test_following_the_fields(db: Database, client: httpx.AsyncClient, run
         )
     (fields,) = await read(client, f"/api/v1/tasks/{run.task}/logs/fields", follow="true")
     assert fields["rankIds"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("days", "ended_days_ago", "default", "expected"),
+    [
+        (-1, None, 30, {"remainingDays": -1}),
+        (10, None, 30, {}),
+        (10, 3.5, 30, {"remainingDays": 6}),
+        (10, 10, 30, {"remainingDays": 0}),
+        (0, 100, 30, {"remainingDays": 0}),
+        (None, 3, 30, {"remainingDays": 27}),
+        (None, 3, -1, {"remainingDays": -1}),
+    ],
+)
+async def test_days_that_logs_are_kept_still(
+    db: Database,
+    bus: Bus,
+    clock: FakeClock,
+    client: httpx.AsyncClient,
+    run: Run,
+    days: int | None,
+    ended_days_ago: float | None,
+    default: int,
+    expected: dict[str, int],
+) -> None:
+    ended = None if ended_days_ago is None else clock.now() - timedelta(days=ended_days_ago)
+    async with db.transaction() as tx:
+        await tx.execute(update(tasks).where(tasks.c.task_id == run.task).values(end_time=ended))
+        await tx.execute(update(trials).where(trials.c.id == run.trial).values(log_retention_days=days))
+
+    async def answer(_: object) -> bytes:
+        return b'{"days": %d}' % default
+
+    async with bus.serve(subjects.rpc("logs", "retention"), answer):
+        reply = await client.get(f"/api/v1/trials/{run.trial}/remaining_log_retention_days")
+    assert (reply.status_code, reply.json()) == (200, expected)
+
+
+async def test_days_of_a_trial_that_does_not_exist(client: httpx.AsyncClient) -> None:
+    reply = await client.get("/api/v1/trials/999999/remaining_log_retention_days")
+    assert (reply.status_code, error_of(reply)) == (404, "trial '999999' not found")
+
+
+async def test_cleanup_is_for_administrators(api: Replica, db: Database, bus: Bus, run: Run) -> None:
+    async def answer(_: object) -> bytes:
+        return b'{"removed": 12345678901}'
+
+    token = new_token()
+    async with db.transaction() as tx:
+        login = {"user_id": 2, "token_hash": digest(token), "token_type": "LOGIN"}
+        await tx.execute(insert(user_sessions).values(login))
+    async with api.client() as client, bus.serve(subjects.rpc("logs", "cleanup"), answer):
+        done = await client.post("/api/v1/cleanup_logs", headers=run.user_headers)
+        assert (done.status_code, done.json()) == (200, {"removedCount": "12345678901"})
+        refused = await client.post("/api/v1/cleanup_logs", headers={"Authorization": f"Bearer {token}"})
+        assert (refused.status_code, error_of(refused)) == (403, "only admin privileged users can clean up logs")

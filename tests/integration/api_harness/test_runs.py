@@ -128,8 +128,9 @@ async def test_only_trials_of_a_live_search_exit_early(db: Database, api: Replic
     assert (await row_of(db, trials, id=managed.trial)).early_exit_reason is None
 
 
-async def test_runner_state(db: Database, client: httpx.AsyncClient, run: Run) -> None:
-    answer = await client.post(f"/api/v1/trials/{run.trial}/runner/metadata", json={"state": "validating"})
+@pytest.mark.parametrize("body", [{"state": "validating"}, {"trialId": 1, "metadata": {"state": "validating"}}])
+async def test_runner_state(db: Database, client: httpx.AsyncClient, run: Run, body: dict[str, Any]) -> None:
+    answer = await client.post(f"/api/v1/trials/{run.trial}/runner/metadata", json=body)
     assert (answer.status_code, answer.text) == (200, "{}")
     assert (await row_of(db, trials, id=run.trial)).runner_state == "validating"
     assert (await client.post("/api/v1/trials/99999/runner/metadata", json={"state": "x"})).status_code == 404

@@ -84,6 +84,7 @@ async def login(_: Call[World, None, None]) -> Reply:
 
 ERRORS: dict[str, Exception] = {
     "missing": NotFound("thing", "x"),
+    "unsayable": NotFound("thing", "\ud800"),
     "away": Unavailable("bus"),
     "deadlock": asyncpg.DeadlockDetectedError("deadlock detected"),
     "bug": ZeroDivisionError("a secret"),

@@ -75,6 +75,7 @@ REFUSALS = [  # method, path, body, headers, status, body of the answer
     ("POST", "/api/v1/echoes", b"", {"authorization": "Bearer stale"}, 401, (16, "Unauthenticated", "invalid credentials")),  # noqa: E501
     ("POST", "/api/v1/echoes", b"", {"cookie": "auth=inactive"}, 403, (7, "PermissionDenied", "user does not have permission")),  # noqa: E501
     ("GET", "/api/v1/fail/missing", b"", USER, 404, (5, "NotFound", "thing 'x' not found")),
+    ("GET", "/api/v1/fail/unsayable", b"", USER, 404, (5, "NotFound", "thing '?' not found")),
     ("GET", "/api/v1/fail/away", b"", USER, 503, (14, "Unavailable", "bus")),
     ("GET", "/api/v1/fail/deadlock", b"", USER, 503, (14, "Unavailable", "the database does not answer, try again")),
     ("GET", "/api/v1/nowhere", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
@@ -114,6 +115,13 @@ async def test_a_bug_is_logged_and_counted_and_not_told(client: httpx.AsyncClien
 async def test_bad_request_ids_are_replaced(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/v1/echoes/1", headers={"x-request-id": "x" * 100})
     assert len(answer.headers["x-request-id"]) == 32
+
+
+async def test_probes_may_ask_with_head(client: httpx.AsyncClient) -> None:
+    probed, read = await client.head("/docs/rest-api"), await client.get("/docs/rest-api")
+    assert (probed.status_code, probed.headers["content-length"]) == (200, read.headers["content-length"])
+    assert (await client.head("/api/v1/auth/login")).status_code == 501
+    assert (await client.head("/raw-fail/missing")).status_code == 404, "as without the route: it is not public"
 
 
 async def test_errors_elsewhere(client: httpx.AsyncClient) -> None:

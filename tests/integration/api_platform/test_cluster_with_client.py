@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import httpx
 import pytest
 
 from libs.events.observations import PodSeen
@@ -82,6 +83,14 @@ def test_tasks_show_where_they_run(det: Det, running: dict[str, str]) -> None:
     assert (notebook["Agent"], notebook["Priority"], notebook["Ports"]) == ("unassigned", "10", "8888")
 
 
+def test_tasks_are_also_one_plain_map(admin: httpx.Client, running: dict[str, str]) -> None:
+    plain = admin.get("/tasks").json()
+    assert plain[running["allocation"]]["name"] == "Trial 1 (Experiment 1)"
+    assert plain == admin.get("/api/v1/tasks").json()["allocationIdToSummary"]
+    refused = admin.get("/tasks", headers={"Authorization": "Bearer x"})
+    assert (refused.status_code, refused.json()) == (401, {"message": "invalid credentials"})
+
+
 def test_jobs_stand_in_the_order_of_the_queue(det: Det, running: dict[str, str]) -> None:
     jobs = table(det, "job", "list")
     assert [job["ID"] for job in jobs] == [running["notebook"], running["job"], running["waiting"]]
@@ -90,6 +99,8 @@ def test_jobs_stand_in_the_order_of_the_queue(det: Det, running: dict[str, str])
     assert [job["State"] for job in jobs] == ["STATE_QUEUED", "STATE_SCHEDULED", "STATE_QUEUED"]
     assert jobs[1]["Job Name"].startswith("first (")
     assert table(det, "job", "list", "-p", "cpus") == []
+    shown = det("job", "list", "--json").json()["jobs"]
+    assert not any(job["isPreemptible"] for job in shown), "the scheduler of this pool does not preempt"
     backwards = table(det, "job", "list", "--reverse", "--limit", "1", "--pages", "1")
     assert [job["ID"] for job in backwards] == [running["waiting"]]
 

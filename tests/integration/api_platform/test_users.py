@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -38,6 +39,20 @@ def test_names_that_would_mislead_are_refused(admin: httpx.Client, fields: dict[
     assert error_of(admin.post("/api/v1/users", json={"user": {"active": True, **fields}})) == (400, text)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("/api/v1/users", {"user": {"username": "twin"}}, "user already exists"),
+        ("/api/v1/workspaces", {"name": "twin"}, "avoid names equal to other workspaces (case-insensitive)"),
+    ],
+)
+def test_of_many_with_one_name_one_wins(admin: httpx.Client, path: str, body: dict[str, Any], text: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(lambda _: admin.post(path, json=body), range(8)))
+    lost = [error_of(reply) for reply in replies if reply.status_code != 200]
+    assert lost == [(409, text)] * 7
+
+
 def test_a_display_name_is_nobody_elses_name(admin: httpx.Client) -> None:
     created(admin, "ann", displayName="Ann")
     reply = admin.post("/api/v1/users", json={"user": {"username": "bob", "displayName": "ANN"}})
@@ -47,6 +62,19 @@ def test_a_display_name_is_nobody_elses_name(admin: httpx.Client) -> None:
 def test_remote_users_have_no_password(admin: httpx.Client) -> None:
     body = {"user": {"username": "far", "remote": True}, "password": "x"}
     assert error_of(admin.post("/api/v1/users", json=body)) == (400, "cannot set password for remote user")
+
+
+def test_becoming_remote_brings_no_password(admin: httpx.Client) -> None:
+    path = f"/api/v1/users/{created(admin, 'leaves')['id']}"
+    reply = admin.patch(path, json={"remote": True, "password": "x"})
+    assert error_of(reply) == (400, "cannot set password for remote user")
+    assert admin.get(path).json()["user"]["remote"] is False
+
+
+def test_the_built_in_user_may_have_its_name_back(admin: httpx.Client) -> None:
+    assert admin.patch("/api/v1/users/2", json={"username": "other"}).status_code == 200
+    back = admin.patch("/api/v1/users/2", json={"username": "determined"})
+    assert back.json()["user"]["username"] == "determined"
 
 
 def test_an_empty_link_removes_the_link(admin: httpx.Client) -> None:

@@ -81,7 +81,15 @@ def test_lookups_by_name(admin: httpx.Client) -> None:
         return [one["id"] for one in admin.get("/api/v1/workspaces", params=query).json()["workspaces"]]
 
     assert found(name="look-up") == found(nameCaseSensitive="Look-Up") == [made["id"]]
-    assert found(nameCaseSensitive="look-up") == found(name="look") == found(name="Look%") == []
+    assert found(nameCaseSensitive="look-up") == found(name="look") == found(nameCaseSensitive="Look%") == []
+    assert found(name="look%") == found(name="%K-u%") == [made["id"]]
+    assert found(name="Look_Up") == found(name="Look_U%") == found(name="%\\") == []
+
+
+def test_a_name_goes_before_the_pattern_it_could_be(admin: httpx.Client) -> None:
+    both = [workspace(admin, name)["id"] for name in ("1000 trees", "100% trees")]
+    found = admin.get("/api/v1/workspaces", params={"name": "100% TREES"}).json()["workspaces"]
+    assert [one["id"] for one in found] == both[1:]
 
 
 def test_what_has_experiments_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
@@ -139,6 +147,30 @@ def test_keys_are_unique_and_found_without_case(admin: httpx.Client) -> None:
     made = project(admin, home["id"], "b-a c!d")
     assert made["key"].startswith("BAC")
     assert len(made["key"]) == 5
+
+
+def test_a_key_is_not_taken_away(admin: httpx.Client) -> None:
+    one = project(admin, workspace(admin, "keyed")["id"], "p", key="kept1")
+    reply = admin.patch(f"/api/v1/projects/{one['id']}", json={"key": ""})
+    assert error_of(reply) == (400, "key: must be 1 to 5 letters and digits")
+    assert admin.get(f"/api/v1/projects/{one['id']}").json()["project"]["key"] == "KEPT1"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "verb"),
+    [
+        ("PATCH", "", "change"),
+        ("POST", "/archive", "archive"),
+        ("POST", "/unarchive", "unarchive"),
+        ("DELETE", "", "delete"),
+    ],
+)
+def test_workspaces_of_others_are_for_administrators(
+    admin: httpx.Client, user: httpx.Client, method: str, path: str, verb: str
+) -> None:
+    ident = workspace(admin, f"not yours to {verb}")["id"]
+    reply = user.request(method, f"/api/v1/workspaces/{ident}{path}", json={"name": "mine"})
+    assert error_of(reply) == (403, f"only admins may {verb} other user's workspaces")
 
 
 def test_notes_are_added_and_replaced(admin: httpx.Client) -> None:

@@ -181,6 +181,8 @@ async def test_cleanup_can_be_asked_for(db: Database, database_url: str, bus: Bu
     task = await written(db, DAY_0, days=1)
     async with Service(logs_settings(database_url, bus_settings)):
         answer = await bus.request(subjects.rpc("logs", "cleanup"), b"", timeout_s=10)
+        default = await bus.request(subjects.rpc("logs", "retention"), b"", timeout_s=10)
+    assert msgspec.json.decode(default) == {"days": -1}
     removed = msgspec.json.decode(answer)["removed"]
     assert removed in (0, 3)  # the service may have been faster
     assert await left(db, task) == [False]

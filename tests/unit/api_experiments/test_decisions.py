@@ -53,6 +53,8 @@ def pool(*slots: int, backend: str = "process") -> PoolCapacity:
         (pool(4, 4), None, 4, False, ""),
         (pool(4, 4), None, 8, False, "exceeds cluster capacity"),
         (pool(4, 4), 4, 8, False, ""),
+        (pool(2, 4), None, 4, True, ""),
+        (pool(2, 4), None, 5, True, "request unfulfillable, please try requesting less slots"),
         (pool(4, 4), 4, 12, False, "exceeds cluster capacity"),
         (pool(8), 4, 8, False, ""),
         (pool(8), 4, 7, False, "multiple of max_slots_per_pod"),
@@ -77,6 +79,8 @@ def test_request_that_can_never_run(
 def test_request_that_may_never_run_is_a_warning_where_the_cluster_wants_that() -> None:
     warnings = check_resources(ClusterConfig(launch_error=False), pool(1), pool="default", slots=2)
     assert warnings == [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
+    with pytest.raises(InvalidRequest, match="request unfulfillable"):
+        check_resources(ClusterConfig(launch_error=False), pool(1), pool="default", slots=2, single_pod=True)
 
 
 RESOURCES: dict[str, Any] = {"slots_per_trial": 2, "max_slots": 4, "priority": 42, "weight": 1}

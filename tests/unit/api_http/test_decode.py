@@ -102,10 +102,11 @@ REFUSED = [
     ("NUL in a key", b'{"config": {"\\u0000": 1}}', "config: expected text without NUL"),
     ("too deep", b'{"config": {"a": ' + b"[" * 150 + b"]" * 150 + b"}}", "nested deeper than 100"),
     ("absurdly deep", b'{"config": {"a": ' + b"[" * 100_000, "body"),
-    ("number beyond floats", b'{"loss": 1e999}', "request body is not valid"),
+    ("number beyond floats", b'{"loss": 1e999}', "loss: number out of range"),
+    ("number beyond floats where nobody looks, and not UTF-8", b'{"unknown": 1e999, "userName": "\xff"}', "request body is not valid"),  # noqa: E501
     ("digits beyond floats", b'{"loss": "1e999"}', "loss: the number is too large"),
     ("integer beyond floats", b'{"config": {"a": ' + b"9" * 400 + b"}}", "config.a: the number is too large"),
-    ("integer beyond everything", b'{"trialId": ' + b"9" * 100_000 + b"}", "request body is not valid"),
+    ("integer beyond everything", b'{"trialId": ' + b"9" * 100_000 + b"}", "trialId: integer value out of range"),
 ]  # fmt: skip
 
 

@@ -57,8 +57,9 @@ REFUSED = [
     (b"experimentIdFilter.gt=x", "experimentIdFilter.gt: expected `int | null`"),
     (b"after=yesterday", "after: "),
     (b"name=%00", "name: expected text without NUL"),
-    (b"name=%ff", "not UTF-8"),
-    (b"name=\xff", "not UTF-8"),
+    (b"limit=1&name=%ff", "name: the text is not UTF-8"),
+    (b"name=\xff", "name: the text is not UTF-8"),
+    (b"%ff=name", "the query string is not UTF-8"),
     (b"a&" * 20_000, "more than 10000 parameters"),
 ]
 

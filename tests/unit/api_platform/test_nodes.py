@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
@@ -31,6 +32,19 @@ def test_a_node_of_two_pools_is_shown_once() -> None:
     assert [slot.container and slot.container.id for slot in agent.slots.values()] == ["7.1", "8.1"]
     assert agent.containers["7.1"].state is ContainerState.PULLING
     assert agent.containers["8.1"].state is ContainerState.RUNNING, "what nobody has seen yet holds its slot anyway"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("", None),
+        ("2030-01-01T12:00:00Z", "2030-01-01T12:00:00Z"),
+        ("2030-01-01T12:00:00.500000+00:00", "2030-01-01T12:00:00.500Z"),
+    ],
+)
+def test_nodes_say_since_when_they_are_there(said: str, shown: str | None) -> None:
+    (agent,) = agents([pool("a", node("n", None, registered_at=said))], {}, {})
+    assert agent.registered_time == shown
 
 
 def test_pods_of_another_pool_are_no_strangers() -> None:

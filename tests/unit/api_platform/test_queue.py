@@ -45,6 +45,18 @@ def test_priority_comes_before_age(manager: str, order: list[str]) -> None:
     assert [standing.jobs_ahead for standing in standings] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "preempts"),
+    [
+        (SchedulerConfig(), False),
+        (SchedulerConfig(preemption=True), True),
+        (SchedulerConfig(type="fair_share"), True),
+    ],
+)
+def test_schedulers_say_whether_they_preempt(scheduler: SchedulerConfig, preempts: bool) -> None:
+    assert scheduler.preempts is preempts
+
+
 def test_there_is_no_line_where_slots_are_shared_out() -> None:
     manager = ResourceManagerConfig(scheduler=SchedulerConfig(type="fair_share"))
     standings = in_line(JOBS, ClusterConfig(resource_manager=manager), "default")

@@ -22,7 +22,7 @@ def row(**fields: Any) -> Any:
             "pool": "default",
             "slots": 2,
             "requested_at": datetime(2030, 1, 1, tzinfo=UTC),
-            "priority": None,
+            "job_priority": None,
             "pods": [],
             "places": [],
             "proxy_ports": None,

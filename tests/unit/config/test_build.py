@@ -170,3 +170,9 @@ def test_bad_layer_is_refused(user: dict[str, Any], layers: dict[str, Any], mess
 
 def test_unmanaged_experiments_need_no_entrypoint() -> None:
     assert build({"entrypoint": None}, managed=False)["entrypoint"] is None
+
+
+def test_a_search_that_no_memory_holds_is_refused() -> None:
+    endless = {"type": "int", "minval": 0, "maxval": 10**18, "count": 10**18}
+    with pytest.raises(InvalidConfig, match="grid search begins with more than 100000 trials"):
+        build({"searcher": {"name": "grid", "metric": "loss"}, "hyperparameters": {"a": endless}})

@@ -10,6 +10,7 @@ from libs.events.orders import BindMount, Order
 from services.launcher.backends.process.observing import observed, status_without_supervisor
 from services.launcher.backends.process.prepare import installation_roots
 from services.launcher.backends.process.records import Assignment, PodFiles, PodStatus, Status, Stop
+from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.slots import device_ids, node_capacity, take_devices
 from services.launcher.backends.process.supervise import describe
 from services.launcher.backends.process.view import image_environment, pod_mounts, pod_name
@@ -179,3 +180,21 @@ def test_end_without_a_supervisor(status: Status | None, stop: Stop | None, fail
 )
 def test_exit_codes_in_words(code: int, words: str) -> None:
     assert describe(code) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("$(DATA)/x", "/data/x"),
+        ("$(HOME)$(DATA)", "/root/data"),
+        ("$(LATER) $(NOWHERE)", "$(LATER) $(NOWHERE)"),
+        ("$$(DATA) a$$b", "$(DATA) a$b"),
+        ("$DATA ${DATA} $(DATA $", "$DATA ${DATA} $(DATA $"),
+    ],
+)
+def test_users_refer_to_variables_as_on_kubernetes(value: str, expected: str) -> None:
+    of_user = {"DATA": "/data", "VALUE": value, "LATER": "late"}
+    variables = {"HOME": "/root", "DET_HPARAMS": "$(HOME)", **of_user}
+    resolved = resolve_references(variables, of_user=of_user)
+    assert resolved == {**variables, "VALUE": expected}
+    assert list(resolved) == list(variables)

@@ -295,7 +295,11 @@ def test_what_was_refused_is_over_and_says_why() -> None:
     found = run(with_job=False)
     found.refusal = Refusal(message="exceeded quota: count/jobs.batch")
     seen = observation(found, view())
-    assert (seen.gone, seen.failure, seen.message) == (True, "LAUNCH_ERROR", "job crashed: exceeded quota: count/jobs.batch")
+    assert (seen.gone, seen.failure, seen.message) == (
+        True,
+        "LAUNCH_ERROR",
+        "job crashed: exceeded quota: count/jobs.batch",
+    )
 
 
 def test_a9_what_was_withdrawn_before_its_turn_has_not_failed() -> None:

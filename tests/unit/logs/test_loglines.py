@@ -167,6 +167,8 @@ def test_posted_records_become_lines_in_order() -> None:
             "can only post logs of a single taskID per task log request got 'a' and 'b'",
         ),
         ([{"taskId": "a", "timestamp": "yesterday"}], "must be RFC 3339"),
+        ([{"taskId": "a", "timestamp": "9999-12-31T23:59:59Z"}], "must be between the years 1678 and 2261"),
+        ([{"taskId": "a", "timestamp": "0001-01-01T00:00:00+14:00"}], "must be between the years 1678 and 2261"),
     ],
 )
 def test_posted_records_are_refused_in_the_words_of_the_reference(
@@ -194,6 +196,7 @@ def test_a_posted_line_that_is_too_long_becomes_several() -> None:
         [{"task_id": ["x"], "log": {}}],
         [{"task_id": "t", "rank": "two", "timestamp": 5, "level": {}, "log": None}],
         [{"task_id": "t\ud800", "log": "\ud800"}],
+        [{"task_id": "t", "log": "x", "timestamp": "9999-12-31T23:59:59Z"}],
     ],
 )
 def test_legacy_post_never_fails(odd: object) -> None:

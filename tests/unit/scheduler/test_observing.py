@@ -128,6 +128,16 @@ def test_task_that_ended_before_it_was_seen_has_started_all_the_same() -> None:
     ]
 
 
+def test_task_that_leaves_as_asked_may_do_so_with_any_exit_code() -> None:
+    row = allocation(preempt_acked=True)
+    out = watch(row, seen("TERMINATED:3"))
+    assert out.lines[-2:] == [
+        "crashed: resources failed with non-zero exit code (exit code 3)",
+        "Trial 1 (Experiment 1) was terminated: allocation preempted after 0s",
+    ]
+    assert (row.exit_error, row.status_code) == (None, 3)
+
+
 def test_old_news_changes_nothing() -> None:
     row = allocation()
     watch(row, seen("RUNNING", revision=5), seen("TERMINATED:1", revision=4), seen("PULLING", revision=5))

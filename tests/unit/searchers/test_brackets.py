@@ -111,3 +111,13 @@ def test_absurd_depths_are_refused() -> None:
     config = AsyncHalvingConfig(metric="loss", max_time=9, time_metric="batches", max_trials=8, num_rungs=10_000)
     with pytest.raises(InvalidSearcher, match="too many rungs"):
         plan_brackets(config)
+
+
+@pytest.mark.parametrize(
+    "more", [{"max_rungs": 10**9}, {"bracket_rungs": [10**9]}, {"max_rungs": 2000}], ids=["limit", "depth", "thousands"]
+)
+def test_a_divisor_close_to_one_does_not_make_endless_rungs(more: dict[str, Any]) -> None:
+    config = parse_searcher(adaptive("conservative", 10**18, 10**18, 1.000001, 4, **more))
+    assert isinstance(config, AdaptiveAshaConfig)
+    with pytest.raises(InvalidSearcher, match="too many rungs"):
+        plan_brackets(config)

@@ -81,3 +81,8 @@ def test_ints_ascend_without_repeats(minval: int, width: int, count: int) -> Non
     assert points == sorted(set(points))
     assert len(points) == min(count, width + 1)
     assert count == 1 or (points[0], points[-1]) == (minval, minval + width)
+
+
+def test_points_are_counted_without_being_laid_out() -> None:
+    space = parse_space({"a": integers(0, 10**18, 10**18), "b": doubles(0, 1, 10**9), "c": {"d": logs(0, 1, 3)}})
+    assert count_points(space) == 3 * 10**27

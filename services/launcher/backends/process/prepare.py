@@ -18,11 +18,17 @@ from services.launcher.backends.process.records import (
     PodFiles,
     PodPlan,
 )
+from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.spawning import PYTHON
 from services.launcher.backends.process.view import image_environment, pod_mounts
 from services.launcher.container.command import container_argv
-from services.launcher.container.environment import PodIdentity, oversized_variables, task_environment
+from services.launcher.container.environment import (
+    PodIdentity,
+    oversized_variables,
+    task_environment,
+    user_variables,
+)
 from services.launcher.container.files import Placed, container_files
 from services.launcher.container.paths import RUN_DIR, work_dir
 from services.launcher.container.settings import TaskSettings
@@ -86,6 +92,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         pod=PodIdentity(name=name, node=machine.node, address=machine.settings.address),
         image=image_environment(machine.environ, python=machine.python, passed=machine.settings.pass_environment),
     )
+    environment = resolve_references(environment, of_user=dict(user_variables(spec.environment.variables)))
     if too_long := oversized_variables(environment):
         raise InvalidRequest(f"environment variable {too_long[0]} is longer than the 128 KiB that Linux allows")
     cwd = work_dir(spec)

@@ -1,0 +1,69 @@
+"""Which lines of a trial's log its policies ask for. Pure. Source: spec/logs.md 7.2.
+
+The regular expressions are users' and the lines anybody's, so RE2 matches them, in time linear in the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import re2
+from msgspec import Struct
+
+from libs.events.logs import LogLine
+
+_OWN_CONFIGURATION: Final = b'"log_policies":'
+"""The harness prints the configuration of its experiment, in which every pattern matches itself."""
+_PLAIN: Final = re.compile(r"[\w .*+,:;<>=/'\"%#@&!~-]*")
+"""Patterns that can match a text of several lines only within one of them."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """One of ``log_policies`` of a configuration, without those that only turn another off."""
+
+    pattern: str
+    name: str | None = None
+    action: str | None = None
+
+
+class Match(Struct, frozen=True):
+    policy: Policy
+    line: LogLine
+
+
+class Patterns:
+    """Compiled together, so that the number of policies hardly matters. One that is no regular expression is left out:
+    configurations from before they were checked may have it."""
+
+    def __init__(self, policies: Iterable[Policy]) -> None:
+        self._policies: list[Policy] = []
+        self._set: Any = re2.Set.SearchSet(_options())
+        for policy in policies:
+            try:
+                self._set.Add(policy.pattern)
+            except re2.error:
+                continue
+            self._policies.append(policy)
+        if self._policies:
+            self._set.Compile()
+        self._are_plain = all(_PLAIN.fullmatch(policy.pattern) for policy in self._policies)
+
+    def matches(self, lines: Sequence[LogLine]) -> Iterator[Match]:
+        """Every policy with every line in which its pattern is found, in the order of the lines."""
+        if not self._policies or (self._are_plain and not self._found_in(b"".join(line.log for line in lines))):
+            return
+        for line in lines:
+            if _OWN_CONFIGURATION not in line.log:
+                for index in sorted(self._found_in(line.log)):
+                    yield Match(self._policies[index], line)
+
+    def _found_in(self, log: bytes) -> list[int]:
+        return self._set.Match(log.decode("utf-8", "replace")) or []
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return options

@@ -1,0 +1,50 @@
+"""What the log of a trial says decides whether, and where, it is tried again (spec/logs.md 7 and 16)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.harness.client import Client
+from tests.harness.looking import Looking
+from tests.harness.waiting import wait_until
+from tests.programs import submit
+
+FAILS = "echo 'assert 0 <= self.metrics_sigma' >&2; exit 1"
+
+
+def log_of(look: Looking, experiment: int) -> str:
+    return "".join(line["message"] for line in look.logs(look.trial(experiment)["id"]))
+
+
+def test_a_trial_is_not_retried_when_its_log_says_so(det: Client, look: Looking) -> None:
+    policy = {"name": "sigma", "pattern": "assert 0 <= self", "action": {"type": "cancel_retries"}}
+    experiment = submit(det, FAILS, max_restarts=5, log_policies=[policy])
+    look.wait(experiment, "STATE_ERROR")
+    trial = look.trial(experiment)
+    assert (trial["restarts"], trial["logPolicyMatched"]) == (0, "sigma")
+    log = log_of(look, experiment)
+    assert "trial failed and matched logs to a don't retry policy" in log
+    assert '(log "assert 0 <= self.metrics_sigma" matched regex "assert 0 <= self")' in log
+
+
+def test_a_trial_is_not_retried_where_its_log_complains(det: Client, look: Looking) -> None:
+    policy = {"pattern": "sigma", "action": "exclude_node"}
+    experiment = submit(det, FAILS, max_restarts=1, log_policies=[policy])
+
+    def is_queued() -> Any:
+        trial = look.trial(experiment)
+        return trial["restarts"] == 1 and trial["state"] == "STATE_QUEUED"
+
+    wait_until(is_queued, timeout_s=60, what="it waits for another node")
+    assert "therefore will not schedule on" in log_of(look, experiment)
+    det("experiment", "kill", str(experiment))
+    look.wait(experiment, "STATE_CANCELED")
+
+
+def test_a_label_says_what_was_seen(det: Client, look: Looking) -> None:
+    experiment = submit(det, "echo 'CUDA out of memory'")
+    look.wait(experiment)
+    assert look.trial(experiment)["logPolicyMatched"] == "CUDA OOM"
+    plain = submit(det, "echo nothing")
+    look.wait(plain)
+    assert look.trial(plain).get("logPolicyMatched") is None

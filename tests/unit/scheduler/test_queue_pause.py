@@ -1,0 +1,24 @@
+"""How long a pool is let be after a plan: long after long ones, but never so long that a stall outlives itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.scheduler.engine.queue import pause_s
+from services.scheduler.settings import QueueSettings
+
+SETTINGS = QueueSettings(plan_interval_s=0.1, resync_s=10.0)
+
+
+@pytest.mark.parametrize(
+    ("took_s", "was_empty", "expected_s"),
+    [
+        pytest.param(0.0, False, 0.1, id="a quick plan keeps the interval"),
+        pytest.param(0.0, True, 0.0, id="a look at an empty queue costs nothing"),
+        pytest.param(0.3, False, 0.7, id="planning takes three tenths of the time"),
+        pytest.param(3.0, True, 7.0, id="so it does where nobody waits"),
+        pytest.param(600.0, False, 10.0, id="a database that stood still for minutes delays nobody for longer still"),
+    ],
+)
+def test_the_pause_after_a_plan(took_s: float, was_empty: bool, expected_s: float) -> None:
+    assert pause_s(took_s, was_empty=was_empty, settings=SETTINGS) == pytest.approx(expected_s)
