@@ -149,7 +149,7 @@ async def test_a16_more_listeners_than_a_gateway_has_room_for(idle: Place, gatew
     allocation = await idle.run(proxied(8888, 6006))
     ended = await idle.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message.startswith("adding 2 listeners to gateway: updating gateway with name 'tasks': ")
+    assert ended.message.startswith("job crashed: adding 2 listeners to gateway: updating gateway with name 'tasks': ")
     assert str(MAX_LISTENERS) in ended.message
     await idle.withdraw(allocation)
     await idle.namespace.until_empty()
@@ -161,7 +161,7 @@ async def test_a16_without_the_gateway_only_tasks_with_ports_fail(idle: Place, g
     await idle.start()
     allocation = await idle.run(proxied(8888))
     ended = await idle.until_ended(allocation)
-    assert ended.message.startswith("adding 1 listeners to gateway: updating gateway with name 'nowhere': ")
+    assert ended.message.startswith("job crashed: adding 1 listeners to gateway: updating gateway with name 'nowhere': ")
     assert '"nowhere" not found' in ended.message
     await idle.withdraw(allocation)
     await idle.until_running(await idle.run(task()))

@@ -275,7 +275,7 @@ async def test_a14_forbidden_and_missing_namespaces_refuse_their_orders_only(hom
     refused = await home.run(task(), namespace=bound.name)
     ended = await home.until_ended(refused)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message.startswith(f"error finding namespace {bound.name}: ")
+    assert ended.message.startswith(f"job crashed: error finding namespace {bound.name}: ")
     assert "cannot list resource" in ended.message
     assert "deploy/kubernetes/role.yaml" in ended.message
     strange = await home.run(task(), namespace="../../nodes")
