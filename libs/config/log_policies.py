@@ -16,8 +16,9 @@ from libs.config.shape import Object, by_type, checked, converted, list_of, one_
 _BAD_ACTION: Final = 'must be one of "cancel_retries" or "exclude_node"'
 _ACTION: Final = one_of("cancel_retries", "exclude_node", message=_BAD_ACTION)
 
-_QUIETLY: Final = re2.Options()
-_QUIETLY.log_errors = False
+QUIETLY: Final = re2.Options()
+"""How patterns are compiled: RE2 would also write to stderr what is wrong with them."""
+QUIETLY.log_errors = False
 
 BUILT_IN: Final[tuple[Mapping[str, str], ...]] = (
     {"name": "CUDA OOM", "pattern": ".*CUDA out of memory.*"},
@@ -34,7 +35,7 @@ def _named_or_legacy(policy: Object) -> str | None:
 
 def _is_regular_expression(pattern: str) -> str | None:
     try:
-        re2.compile(pattern, _QUIETLY)
+        re2.compile(pattern, QUIETLY)
     except re2.error as error:
         words = error.args[0] if error.args else ""
         return f"invalid regular expression: {words.decode() if isinstance(words, bytes) else words}"

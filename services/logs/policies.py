@@ -16,6 +16,7 @@ from msgspec import Struct
 from libs.db.engine import Connection, driver_connection
 from libs.db.task_lines import add_task_line
 from libs.events.logs import LogLine
+from libs.loglines.message import readable
 from services.logs.lines.patterns import Match, Patterns, Policy
 
 _REMEMBERED: Final = 1024
@@ -109,4 +110,4 @@ class _Effects:
 
 def _quoted(line: LogLine) -> str:
     """The line as text for people, and for PostgreSQL, whose text has no NUL."""
-    return line.log.decode("utf-8", "replace").rstrip("\n").replace("\0", "\N{REPLACEMENT CHARACTER}")[:_LONGEST_QUOTE]
+    return readable(line.log).rstrip("\n").replace("\0", "\N{REPLACEMENT CHARACTER}")[:_LONGEST_QUOTE]

@@ -74,7 +74,7 @@ async def has_overdue(db: Database, shard: int, *, park_s: float) -> bool:
 
 async def _store(
     driver: Any, shard: int, batches: Sequence[LogBatch], *, now: datetime, overdue_before: datetime
-) -> tuple[Stored, dict[str, list[LogLine]]]:
+) -> tuple[Stored, Mapping[str, Sequence[LogLine]]]:
     arriving: dict[str, list[LogBatch]] = {}
     for batch in batches:
         arriving.setdefault(batch.stream, []).append(batch)
@@ -89,22 +89,19 @@ async def _store(
             positions.get(key, Position()), arriving.get(key, []), parked=waiting, overdue=key in overdue
         )
         owners[key] = (arriving.get(key) or waiting)[0]
-    lines_by_task = await _copy(driver, arrivals, owners, now)
+    lines_by_task = _lines_by_task(arrivals, owners)
+    await _copy(driver, lines_by_task, now)
     moved = {
         key: arrival for key, arrival in arrivals.items() if arrival.sealed or positions.get(key) != arrival.position
     }
     await _save_positions(driver, moved, owners, now)
     await _save_parked(driver, shard, arrivals, parked, now)
     stored = Stored(
-        lines_by_task=lines_by_task,
+        lines_by_task={task: len(lines) for task, lines in lines_by_task.items()},
         parked=sum(len(arrival.parked) for arrival in arrivals.values()),
         given_up=sum(key in overdue for key in keys),
     )
-    new: dict[str, list[LogLine]] = {}
-    for key, arrival in arrivals.items():
-        if arrival.lines:
-            new.setdefault(owners[key].task, []).extend(arrival.lines)
-    return stored, new
+    return stored, lines_by_task
 
 
 async def _positions(driver: Any, keys: Sequence[str]) -> dict[str, Position]:
@@ -136,23 +133,25 @@ async def _parked(
     return parked, {row["stream_key"] for row in rows if row["overdue"]}
 
 
-async def _copy(
-    driver: Any, arrivals: Mapping[str, Arrival], owners: Mapping[str, LogBatch], now: datetime
-) -> dict[str, int]:
-    streams_by_task: dict[str, list[Arrival]] = {}
+def _lines_by_task(arrivals: Mapping[str, Arrival], owners: Mapping[str, LogBatch]) -> dict[str, Sequence[LogLine]]:
+    """New lines in the order in which they are stored; none for a task of which only a stream has ended."""
+    streams: dict[str, list[Sequence[LogLine]]] = {}
     for key, arrival in arrivals.items():
         if arrival.lines or arrival.sealed:
-            streams_by_task.setdefault(owners[key].task, []).append(arrival)
-    if any(arrival.lines for arrival in arrivals.values()):
-        rows = _rows(streams_by_task, now)
+            streams.setdefault(owners[key].task, []).append(arrival.lines)
+    return {task: in_order_of_time(of_it) for task, of_it in streams.items()}
+
+
+async def _copy(driver: Any, lines_by_task: Mapping[str, Sequence[LogLine]], now: datetime) -> None:
+    if any(lines_by_task.values()):
+        rows = _rows(lines_by_task, now)
         await driver.copy_to_table("task_logs", source=rows, columns=COLUMNS, format="binary")
-    return {task: sum(len(stream.lines) for stream in streams) for task, streams in streams_by_task.items()}
 
 
-async def _rows(streams_by_task: Mapping[str, Sequence[Arrival]], now: datetime) -> AsyncIterator[bytes]:
+async def _rows(lines_by_task: Mapping[str, Sequence[LogLine]], now: datetime) -> AsyncIterator[bytes]:
     yield SIGNATURE
-    for task, streams in streams_by_task.items():
-        for piece in rows_of(task, in_order_of_time([stream.lines for stream in streams]), now):
+    for task, lines in lines_by_task.items():
+        for piece in rows_of(task, lines, now):
             yield piece
     yield TRAILER
 

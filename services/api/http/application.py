@@ -229,7 +229,7 @@ class _Endpoint:
         self._app_state = app_state
         self._authenticate = authenticate
         self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
-        self._decode_body = None if route.body is None else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
+        self._decode_body = _body_decoder(route)
 
     async def serve(self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], Failure]) -> None:
         route = self.route
@@ -297,6 +297,12 @@ async def _refuse_unknown(exchange: _Exchange, method: str, path: str) -> None:
         await _send_failure(exchange, UNKNOWN_API_PATH, stream=False, raw=False)
     else:
         await _send_failure(exchange, unknown_path(method, path), stream=False, raw=True)
+
+
+def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:
+    if route.body is None:
+        return None
+    return bytes if route.body is bytes else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
 
 
 async def read_body(exchange: _Exchange, limit: int) -> bytes:

@@ -94,7 +94,9 @@ def _operation(route: Route, schema_of: dict[str, Schema], components: dict[str,
     }
     if route.summary:
         operation["summary"] = route.summary
-    if route.body is not None:
+    if route.body is bytes:
+        operation["requestBody"] = {"content": {"*/*": {}}}
+    elif route.body is not None:
         operation["requestBody"] = {"content": {"application/json": {"schema": schema_of[repr(route.body)]}}}
     if route.auth is Auth.USER:
         operation["security"] = [{"bearer": []}]

@@ -45,7 +45,7 @@ class Route:
 
     path            as in spec/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end takes the rest
     query           struct of the query parameters; None ignores them
-    body            type of the body: a Message, or ``str``, ``list[...]``; None leaves the body unread
+    body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
     response        the message of the reply, for the API description; streams name the message of one line
     stream          the handler returns a StreamResult, and errors have the shape streams use
     raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import UNSET, Struct
 from sqlalchemy import select
-from starlette.requests import ClientDisconnect, Request
 
 from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
@@ -16,9 +15,9 @@ from libs.errors import InvalidRequest, NotFound
 from libs.loglines.message import wire_time
 from services.api.actions.posted_logs import post_legacy_lines, post_lines
 from services.api.app import App
-from services.api.http.call import Call, ClientGone
+from services.api.http.call import Call
 from services.api.http.replies import RawResponse
-from services.api.http.routing import MAX_BODY_BYTES, Route
+from services.api.http.routing import Route
 from services.api.http.streams import StreamResult
 from services.api.queries.task_log_following import follow_logs, log_is_complete, read_logs
 from services.api.queries.task_logs import LogFields, LogFilter, LogRow, log_fields
@@ -43,22 +42,9 @@ async def post_task_logs(call: Call[App, None, PostTaskLogsRequest]) -> None:
     await post_lines(call.app.db, call.app.bus, call.app.master_id, call.body.logs)
 
 
-async def post_legacy_task_logs(call: Call[App, None, None]) -> RawResponse:
-    await post_legacy_lines(call.app.db, call.app.bus, call.app.master_id, await _body(call.request))
+async def post_legacy_task_logs(call: Call[App, None, bytes]) -> RawResponse:
+    await post_legacy_lines(call.app.db, call.app.bus, call.app.master_id, call.body)
     return RawResponse(b'""', media_type="application/json")
-
-
-async def _body(request: Request) -> bytes:
-    """The body as it came, up to its limit: its reader takes what the usual one refuses."""
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                raise InvalidRequest(f"the request body is larger than {MAX_BODY_BYTES} bytes")
-    except ClientDisconnect as error:
-        raise ClientGone from error
-    return bytes(body)
 
 
 async def get_task_logs(call: Call[App, LogsQuery, None]) -> StreamResult:
@@ -234,7 +220,7 @@ ROUTES: Final = (
         response=Empty,
         allow_nul=True,
     ),
-    Route(method="POST", path="/task-logs", handler=post_legacy_task_logs, raw=True),
+    Route(method="POST", path="/task-logs", handler=post_legacy_task_logs, body=bytes, raw=True),
     Route(method="GET", path=_TASK, handler=get_task_logs, query=LogsQuery, response=TaskLog, stream=True),
     Route(method="GET", path=_TRIAL, handler=get_trial_logs, query=LogsQuery, response=TrialLog, stream=True),
     Route(

@@ -12,7 +12,9 @@ from typing import Any, Final
 import re2
 from msgspec import Struct
 
+from libs.config.log_policies import QUIETLY
 from libs.events.logs import LogLine
+from libs.loglines.message import readable
 
 _OWN_CONFIGURATION: Final = b'"log_policies":'
 """The harness prints the configuration of its experiment, in which every pattern matches itself."""
@@ -39,7 +41,7 @@ class Patterns:
 
     def __init__(self, policies: Iterable[Policy]) -> None:
         self._policies: list[Policy] = []
-        self._set: Any = re2.Set.SearchSet(_options())
+        self._set: Any = re2.Set.SearchSet(QUIETLY)
         for policy in policies:
             try:
                 self._set.Add(policy.pattern)
@@ -60,10 +62,4 @@ class Patterns:
                     yield Match(self._policies[index], line)
 
     def _found_in(self, log: bytes) -> list[int]:
-        return self._set.Match(log.decode("utf-8", "replace")) or []
-
-
-def _options() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return options
+        return self._set.Match(readable(log)) or []

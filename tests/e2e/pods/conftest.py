@@ -47,25 +47,26 @@ def on_cluster(kubeconfig: Path, task_image: str) -> Iterator[OnCluster]:
         yield started
 
 
-@pytest.fixture(scope="session")
+# Of a module, so that one with a system of its own has these for it.
+@pytest.fixture(scope="module")
 def kubectl(on_cluster: OnCluster) -> Kubectl:
     return on_cluster.kubectl
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def det(on_cluster: OnCluster) -> Client:
     """The unmodified client, logged in as ``determined``."""
     return on_cluster.system.det()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(on_cluster: OnCluster) -> Client:
     client = on_cluster.system.det("admin")
     client("user", "login", "admin", answers=("",))
     return client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def look(on_cluster: OnCluster) -> Iterator[Looking]:
     with on_cluster.system.http() as http:
         yield Looking(http)

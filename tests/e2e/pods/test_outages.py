@@ -38,17 +38,6 @@ def system(on_cluster: OnCluster) -> WholeSystem:
     return on_cluster.system
 
 
-@pytest.fixture(scope="module")
-def det(system: WholeSystem) -> Client:
-    return system.det()
-
-
-@pytest.fixture(scope="module")
-def look(system: WholeSystem) -> Iterator[Looking]:
-    with system.http() as http:
-        yield Looking(http)
-
-
 def outage(system: WholeSystem, names: tuple[str, ...], duration_s: float) -> None:
     """Kill processes with ``kill -9``, keep them away for a while, and wait until the system is ready again."""
     pids = system.pids()

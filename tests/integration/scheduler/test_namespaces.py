@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from libs.bus import Bus
-from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.db.engine import DatabaseSettings, connect_database
 from libs.db.outbox import announce
 from libs.events import subjects
@@ -16,12 +15,8 @@ from libs.events.orders import Order
 from libs.states.experiment import Trigger
 from tests.harness import eventually
 from tests.harness.places import FakePlaces
-from tests.integration.scheduler.world import QUICK, FakeLauncher, World, background
+from tests.integration.scheduler.world import KUBERNETES, QUICK, FakeLauncher, World, background
 
-KUBERNETES = ClusterConfig(
-    resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=8),
-    resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")),
-)
 QUOTA_USED_UP = "the resource quota of its workspace is used up"
 
 

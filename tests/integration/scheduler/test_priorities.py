@@ -5,8 +5,7 @@ from __future__ import annotations
 from libs.clock import SystemClock
 from services.scheduler.engine.experiments import ExperimentEngine
 from tests.harness import eventually
-from tests.integration.scheduler.test_namespaces import KUBERNETES
-from tests.integration.scheduler.world import QUICK, World
+from tests.integration.scheduler.world import KUBERNETES, QUICK, World
 
 
 async def test_a19_trials_in_a_cluster_come_back_with_their_new_priority(world: World) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import RowMapping
 
 from libs.bus import Bus, SnapshotEnd
 from libs.clock import SystemClock
-from libs.cluster.config import ClusterConfig
+from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Database
@@ -38,6 +38,10 @@ from services.scheduler.active import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
 
+KUBERNETES = ClusterConfig(
+    resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=8),
+    resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")),
+)
 SINGLE: dict[str, Any] = {"name": "single", "metric": "loss"}
 USUAL = SchedulerSettings(engine=EngineSettings(log_wait_s=0))  # the launcher of these tests ships no logs
 QUICK = SchedulerSettings(
