@@ -40,5 +40,5 @@ def _workers_cpu_s(postmaster: int) -> float:
 def _stat(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:  # it ended since it was listed, and counts with its parent from now on
+    except (FileNotFoundError, ProcessLookupError):  # it ended since it was listed, and counts with its parent now
         return ["0"] * 16

@@ -68,5 +68,5 @@ def is_alive(pid: int) -> bool:
     """Whether the process runs; one that nobody has waited for yet is dead all the same."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
