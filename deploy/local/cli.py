@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local import bus_users, plan, processes, system, tasks
+from deploy.local import bus_users, certificates, plan, processes, system, tasks
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
@@ -87,7 +87,8 @@ def _up(layout: Layout, arguments: argparse.Namespace) -> int:
     options = system.start(layout, arguments)
     print(f"ready after {time.monotonic() - started_at:.1f} s")
     _print_status(layout, options)
-    print(f"\n  export DET_MASTER={options.master_url}\n  det user whoami")
+    environment = {"DET_MASTER": options.master_url, **certificates.for_clients(options.certificate)}
+    print(f"\n  export {' '.join(f'{name}={value}' for name, value in environment.items())}\n  det user whoami")
     return 0
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from deploy.local import system
+from deploy.local import certificates, system
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import Layout, Options
@@ -44,7 +44,11 @@ def main() -> None:
 class Demo:
     def __init__(self, options: Options) -> None:
         self._master = options.master_url
-        self._environment = {**os.environ, "DET_MASTER": options.master_url}
+        self._environment = {
+            **os.environ,
+            "DET_MASTER": options.master_url,
+            **certificates.for_clients(options.certificate),
+        }
         self._as_pods = options.kubernetes is not None
 
     def run(self) -> int:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import socket
-from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -17,9 +14,6 @@ DEFAULT_STATE: Final = ".resolute"
 STATE_VARIABLE: Final = "RESOLUTE_STATE"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
-LISTENING: Final = range(20000, 32768)
-"""Where we listen: below the ports that the system gives to outgoing connections, any of which could take one of ours
-before we do, or while we are down."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +95,26 @@ class Options:
     cluster_config: str | None = None
     kubernetes: KubernetesOptions | None = None
     """Tasks are pods of a cluster; None: processes of this machine."""
+    certificate: str | None = None
+    """Of the api, when the cluster configuration has it serve HTTPS."""
 
     @property
     def master_url(self) -> str:
         """Where clients on this machine reach the api."""
-        return f"http://{'127.0.0.1' if self.host == EVERYWHERE else self.host}:{self.api_port}"
+        return self._api_at("127.0.0.1" if self.host == EVERYWHERE else self.host)
 
     @property
     def task_host(self) -> str:
         """Where tasks reach this machine."""
         return self.kubernetes.address if self.kubernetes else "127.0.0.1"
+
+    @property
+    def task_master_url(self) -> str:
+        """Where tasks reach the api."""
+        return self._api_at(self.task_host)
+
+    def _api_at(self, host: str) -> str:
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.api_port}"
 
     def cluster_file(self, layout: Layout) -> Path:
         """The cluster configuration that all services read."""
@@ -138,17 +142,3 @@ def write_private(path: Path, text: str) -> None:
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     partial.replace(path)
-
-
-def free_port(host: str, preferred: int | None = None, *, avoid: Collection[int] = ()) -> int:
-    """``preferred`` when nobody listens there, else a port that nobody uses and that is not in ``avoid``."""
-    others = random.sample([port for port in LISTENING if port not in avoid], 100)
-    for port in [preferred, *others] if preferred else others:
-        with socket.socket() as candidate:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                candidate.bind((host, port))
-            except OSError:
-                continue
-            return port
-    raise OSError(f"no free port on {host}")

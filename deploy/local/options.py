@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from deploy.local import certificates
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
-from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options, free_port
+from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options
 from deploy.local.servers.postgres import closed_parent, postgres_user
+from deploy.local.servers.process import free_port
 
 CLIENT_VERSION: Final = "0.38.1"
 TASK_PYTHON_VARIABLE: Final = "RESOLUTE_TASK_PYTHON"
@@ -43,6 +45,7 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
     else:
         options = replace(options, python=options.python or _find_python())
         _check_python(options.python)
+    options = replace(options, certificate=certificates.of_api(options.cluster_file(layout)))
     options.save(layout)
     return options
 

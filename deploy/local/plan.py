@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.local import bus_users
+from deploy.local import bus_users, certificates
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
-from libs.cluster.config import load_cluster_config
+from libs.cluster.loading import read_cluster_config
 from libs.errors import InvalidRequest
 
 SERVICES: Final = ("api", "scheduler", "launcher", "logs")
@@ -59,7 +59,7 @@ def process_names(layout: Layout) -> tuple[str, ...]:
 def launchers(layout: Layout, options: Options) -> dict[str, str]:
     """Process name -> pool: one launcher per pool of the cluster configuration. Raises CannotStart."""
     try:
-        pools = load_cluster_config(options.cluster_file(layout)).resource_pools
+        pools = read_cluster_config(options.cluster_file(layout))[0].resource_pools
     except InvalidRequest as error:
         raise CannotStart(str(error)) from error
     names = [pool.pool_name for pool in pools]
@@ -86,8 +86,9 @@ def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str
             "pool": pool,
             "bus": bus_users.launcher_bus(layout, options, pool),
             "tasks": {
-                "master_url": f"http://{options.task_host}:{options.api_port}",
+                "master_url": options.task_master_url,
                 "log_intake_url": f"http://{options.task_host}:{options.logs_port}",
+                **certificates.for_tasks(options.certificate),
             },
         }
         if options.kubernetes is not None:

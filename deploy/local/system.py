@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from deploy.local import plan, processes
+from deploy.local import certificates, plan, processes
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.options import choose
@@ -73,8 +74,9 @@ def _introduce_launchers(layout: Layout, options: Options, without: set[str]) ->
         return
     _create_database(layout, options, time.monotonic() + READY_WITHIN_S)
     url = f"{options.master_url}/info"
-    _wait(lambda: _answers(url), "api", layout, time.monotonic() + READY_WITHIN_S)
-    with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310
+    trusted = certificates.trust(options.certificate)
+    _wait(lambda: _answers(url, trusted), "api", layout, time.monotonic() + READY_WITHIN_S)
+    with urllib.request.urlopen(url, timeout=5, context=trusted) as response:  # noqa: S310
         cluster_id = json.load(response)["cluster_id"]
     plan.write_launcher_settings(layout, options, cluster_id=cluster_id)
     for name in names:
@@ -94,7 +96,8 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     give_up_at = time.monotonic() + READY_WITHIN_S
     _create_database(layout, options, give_up_at)
     if "api" not in without:
-        _wait(lambda: _is_up(options, without), "api", layout, give_up_at)
+        trusted = certificates.trust(options.certificate)
+        _wait(lambda: _is_up(options, without, trusted), "api", layout, give_up_at)
     if "logs" not in without:
         _wait(lambda: _answers(f"http://127.0.0.1:{options.logs_port}/health"), "logs", layout, give_up_at)
     _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
@@ -109,10 +112,11 @@ def _wait(is_ready: Callable[[], bool], name: str, layout: Layout, give_up_at: f
         time.sleep(_LOOK_EVERY_S)
 
 
-def _is_up(options: Options, without: set[str]) -> bool:
+def _is_up(options: Options, without: set[str], trusted: ssl.SSLContext | None) -> bool:
     """Does the api answer, and know a pool that could run something?"""
+    url = f"{options.master_url}/health"
     try:
-        with urllib.request.urlopen(f"{options.master_url}/health", timeout=2) as response:  # noqa: S310
+        with urllib.request.urlopen(url, timeout=2, context=trusted) as response:  # noqa: S310
             report = json.load(response)
     except (OSError, ValueError):
         return False
@@ -120,9 +124,9 @@ def _is_up(options: Options, without: set[str]) -> bool:
     return "launcher" in without or any(manager["status"] == "up" for manager in managers)
 
 
-def _answers(url: str) -> bool:
+def _answers(url: str, trusted: ssl.SSLContext | None = None) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=2):  # noqa: S310
+        with urllib.request.urlopen(url, timeout=2, context=trusted):  # noqa: S310
             return True
     except urllib.error.HTTPError:
         return False

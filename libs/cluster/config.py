@@ -1,46 +1,31 @@
-"""The cluster configuration file (spec/platform.md 18, spec/scheduling.md 2): one YAML file that all services read.
+"""The cluster configuration (spec/platform.md 18, spec/scheduling.md 2): what one YAML file tells all services.
 
 The keys are those administrators know from ``master.yaml``. What concerns one service only (ports, database, bus) is in
-that service's settings instead.
+that service's settings instead. ``loading`` reads the file, ``checks`` says what makes no sense together.
 """
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct, field
 
-from libs.config import (
-    InvalidConfig,
-    check_failed,
-    failed_pod_checks,
-    merge_task_container_defaults,
-    task_container_defaults_as_config,
-)
-from libs.config.checks import FailedCheck
-from libs.config.environment import pod_spec
-from libs.config.problems import listing
-from libs.errors import InvalidRequest
-from libs.podspec import InvalidPodPatch, merge_pod
+from libs.config import merge_task_container_defaults
 
 SlotType = Literal["cpu", "cuda", "rocm"]
 Priority = Annotated[int, Meta(ge=1, le=99)]
 
-POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
-"""Keys of task_container_defaults."""
-MIN_GATEWAY_PORT: Final = 1025
+SLOT_TYPES: Final[dict[str, SlotType]] = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "rocm": "rocm"}
+"""What may be written -> what it means."""
 MAX_PORT: Final = 65535
-_LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["priority", "fair_share", "kubernetes"] = "priority"
     preemption: bool = False
-    default_priority: Priority = 42
+    default_priority: Priority | None = None
+    """None is that of the kind of resource manager."""
     fitting_policy: Literal["best", "worst"] = "best"
     allow_heterogeneous_fits: bool = False
 
@@ -51,7 +36,7 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class KubernetesDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None
+    max_slots_per_pod: int | None = None
 
 
 class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -137,9 +122,14 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     scheduler: SchedulerConfig | None = None
     default_compute_resource_pool: str = "default"
     default_aux_resource_pool: str = "default"
+    no_default_resource_pools: bool = False
+    """Whoever submits something names its pool; both defaults are empty then."""
     default_namespace: str = "default"
-    max_slots_per_pod: Annotated[int, Meta(ge=0)] | None = None
-    slot_type: Literal["cpu", "cuda", "rocm", "gpu"] = "cpu"
+    default_scheduler: Literal["", "coscheduler"] = ""
+    """Scheduler of pods whose pod spec names none; empty leaves them to the cluster's own."""
+    max_slots_per_pod: int | None = None
+    slot_type: str | None = None
+    """One of ``SLOT_TYPES``; None is that of the kind of resource manager."""
     slot_resource_requests: SlotRequests = SlotRequests()
     internal_task_gateway: TaskGatewayConfig | None = None
     metadata: dict[str, str] = field(default_factory=dict)
@@ -164,11 +154,20 @@ class TokenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     default_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
 
 
+class TlsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Paths of PEM files; with both, the api serves HTTPS."""
+
+    cert: str = ""
+    """The certificate, followed by those that lead to a known authority."""
+    key: str = ""
+
+
 class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_task: AgentIdentity = AgentIdentity()
     initial_user_password: str = ""
     ssh: SshConfig = SshConfig()
     token: TokenConfig = TokenConfig()
+    tls: TlsConfig = TlsConfig()
 
 
 class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,26 +179,38 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     launch_error: bool = True
     security: SecurityConfig = SecurityConfig()
     feature_switches: tuple[str, ...] = ()
+    reserved_ports: tuple[Annotated[int, Meta(ge=1, le=MAX_PORT)], ...] = ()
+    """Never handed to tasks, though nothing here listens on them."""
 
     def pool(self, name: str) -> PoolConfig | None:
         return next((pool for pool in self.resource_pools if pool.pool_name == name), None)
 
     @property
     def slot_type(self) -> SlotType:
-        slot_type = self.resource_manager.slot_type
-        return "cuda" if slot_type == "gpu" else slot_type
+        """GPUs on Kubernetes and cores of a machine, unless the file says otherwise. Raises KeyError for nonsense."""
+        manager = self.resource_manager
+        if manager.slot_type is None:
+            return "cuda" if manager.type == "kubernetes" else "cpu"
+        return SLOT_TYPES[manager.slot_type]
+
+    @property
+    def representative_pool(self) -> str:
+        """The pool whose launcher is asked about what its whole cluster has: namespaces and their quotas."""
+        return self.resource_manager.default_compute_resource_pool or self.resource_pools[0].pool_name
 
     def scheduler_of(self, pool: PoolConfig) -> SchedulerConfig:
         """A pool has a scheduler of its own or, whole, that of the resource manager (spec/scheduling.md 2.3)."""
         return pool.scheduler or self.resource_manager.scheduler or SchedulerConfig()
 
     def default_priority(self, pool_name: str) -> int:
-        """Priority of a job that does not say: the pool's, the resource manager's, or that of its kind."""
+        """Priority of a job that does not say: that of the scheduler of its pool, or of the kind of resource manager.
+
+        Source: spec/scheduling.md 1; spec/kubernetes.md 3.10.
+        """
         pool = self.pool(pool_name)
-        if pool and pool.scheduler:
-            return pool.scheduler.default_priority
-        if self.resource_manager.scheduler:
-            return self.resource_manager.scheduler.default_priority
+        scheduler = self.scheduler_of(pool) if pool else self.resource_manager.scheduler
+        if scheduler and scheduler.default_priority is not None:
+            return scheduler.default_priority
         return 50 if self.resource_manager.type == "kubernetes" else 42
 
     def max_slots_per_pod(self, pool_name: str) -> int | None:
@@ -222,105 +233,3 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             msgspec.to_builtins(pool.task_container_defaults), msgspec.to_builtins(self.task_container_defaults)
         )
         return msgspec.convert(merged, TaskContainerDefaults)
-
-
-def load_cluster_config(path: Path | None) -> ClusterConfig:
-    """The configuration in ``path``, or that of a single process pool when there is no file.
-
-    Raises InvalidRequest that names the key.
-    """
-    if path is None:
-        return ClusterConfig()
-    try:
-        document = yaml.safe_load(path.read_text()) or {}
-        config = msgspec.convert(document, ClusterConfig, strict=False)
-    except yaml.YAMLError as error:
-        raise InvalidRequest(f"{path} is not valid YAML: {error}") from error
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{path}: {error}") from error
-    except OSError as error:
-        raise InvalidRequest(f"cannot read the cluster configuration: {error}") from error
-    _check(config)
-    return config
-
-
-def _check(config: ClusterConfig) -> None:
-    names = [pool.pool_name for pool in config.resource_pools]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidRequest(f"resource pool has a duplicate name: {name}")
-    defaults = _all_defaults(config)
-    if failures := [failure for key, each in defaults.items() for failure in _failed_pod_checks(each, key)]:
-        raise InvalidRequest(check_failed(failures))
-    for key, each in defaults.items():
-        _check_defaults(each, key)
-    manager = config.resource_manager
-    for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
-        if (name := getattr(manager, key)) not in names:
-            raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")
-    if manager.internal_task_gateway is not None:
-        _check_gateway(manager.internal_task_gateway)
-
-
-def _check_gateway(gateway: TaskGatewayConfig) -> None:
-    """Source: spec/kubernetes.md 4."""
-    found = []
-    for key in ("gateway_name", "gateway_namespace"):
-        if not _LABEL_LIKE.fullmatch(value := getattr(gateway, key)):
-            found.append(
-                f"invalid {key}: {value!r} is not 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at "
-                "both ends"
-            )
-    if not gateway.gateway_ip.strip():
-        found.append("invalid gateway_ip: it is empty")
-    for key in ("gateway_port_range_start", "gateway_port_range_end"):
-        if not MIN_GATEWAY_PORT <= (port := getattr(gateway, key)) <= MAX_PORT:
-            found.append(f"invalid {key}: {port} is not within {MIN_GATEWAY_PORT} to {MAX_PORT}")
-    if gateway.gateway_port_range_start >= gateway.gateway_port_range_end:
-        # Equal ends are refused too, whatever the words say.
-        found.append("gateway_port_range_start must be less than or equal to gateway_port_range_end")
-    if found:
-        raise InvalidRequest(f"resource_manager.internal_task_gateway: {'; '.join(found)}")
-
-
-def _all_defaults(config: ClusterConfig) -> dict[str, TaskContainerDefaults | PoolTaskContainerDefaults]:
-    """Those of the cluster and of its pools, by the place where they are written."""
-    of_pools = {
-        f"resource_pools[{index}].task_container_defaults": pool.task_container_defaults
-        for index, pool in enumerate(config.resource_pools)
-        if pool.task_container_defaults is not None
-    }
-    return {"task_container_defaults": config.task_container_defaults, **of_pools}
-
-
-def _failed_pod_checks(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> list[FailedCheck]:
-    pods = {kind: getattr(defaults, kind) for kind in POD_SPECS}
-    return [
-        failure
-        for kind, pod in pods.items()
-        if pod is not None
-        for failure in failed_pod_checks(pod, f"root.{key}.{kind}")
-    ]
-
-
-def _check_defaults(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> None:
-    """What makes no sense here would make every experiment fail later."""
-    for kind in POD_SPECS:
-        if (pod := getattr(defaults, kind)) is not None:
-            _check_pod_spec(pod, f"{key}.{kind}")
-    try:
-        for gpu in (False, True):
-            task_container_defaults_as_config(msgspec.to_builtins(defaults), gpu=gpu)
-    except InvalidConfig as error:
-        raise InvalidRequest(f"{key}: {error}") from error
-
-
-def _check_pod_spec(pod: dict[str, Any], key: str) -> None:
-    """Whether something can be merged over it."""
-    if problems := pod_spec(pod, key).problems:
-        raise InvalidRequest(listing(problems))
-    try:
-        clean = merge_pod(None, pod)
-        merge_pod(clean, clean)  # looks at the merge keys of all lists
-    except InvalidPodPatch as error:
-        raise InvalidRequest(f"{key}: {error}") from error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from msgspec import Struct
 
 from libs.cluster.config import ClusterConfig
 from libs.errors import InvalidRequest
+from libs.events.capacity import NodeCapacity
 
 
 class PodSplit(Struct, frozen=True):
@@ -25,7 +28,7 @@ def resolve_pool(
     """The pool of a task that asked for ``name`` ("" for the default) and ``slots``.
 
     workspace_id  for the message, where a user reads it
-    Raises InvalidRequest when there is no such pool.
+    Raises InvalidRequest when there is no such pool, or no default one.
     """
     manager = config.resource_manager
     if not name:
@@ -34,6 +37,8 @@ def resolve_pool(
             if slots == 0
             else (workspace_compute or manager.default_compute_resource_pool)
         )
+    if not name:
+        raise InvalidRequest("no default resource pool set")
     if config.pool(name) is None:
         where = "" if workspace_id is None else f" or is not available to workspace ID {workspace_id}"
         raise InvalidRequest(f"resource pool {name} does not exist{where}")
@@ -60,3 +65,13 @@ def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool =
             f"slots ({slots}) must be < or a multiple of max_slots_per_pod ({max_slots_per_pod})"
         )
     return PodSplit(slots // max_slots_per_pod, max_slots_per_pod)
+
+
+def could_fit(split: PodSplit, nodes: Iterable[NodeCapacity], *, excluded: Collection[str] = ()) -> bool:
+    """Whether all pods would find a place on ``nodes`` if nothing else ran; those that are disabled may come back.
+
+    excluded  names of nodes that they must not run on; a pod without slots fits on any other
+    """
+    each = split.slots_per_pod
+    places = (node.slots // each if each else split.num_pods for node in nodes if node.name not in excluded)
+    return sum(places) >= split.num_pods

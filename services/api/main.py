@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -18,12 +19,12 @@ from sqlalchemy import text
 from libs.bus import connect_bus
 from libs.capacity import CapacityView
 from libs.clock import SystemClock
-from libs.cluster.config import load_cluster_config
+from libs.cluster.loading import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.service import run_service, until_signalled
-from libs.serving import serve_http
+from libs.serving import serve_http, tls_context
 from libs.telemetry import REGISTRY
 from libs.together import together
 from services.api.access.sessions import Sessions
@@ -31,9 +32,10 @@ from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.http.application import build_application
 from services.api.http.gathering import GatheringProtocol
-from services.api.http.health import HealthReport, ResourceManagerHealth
+from services.api.http.health import HealthReport, ResourceManagerHealth, UpDown
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
+from services.api.queries.manager_health import is_reporting
 from services.api.routes.table import all_routes
 from services.api.settings import ApiSettings, HttpSettings
 from services.api.waits.hub import Hub
@@ -41,6 +43,8 @@ from services.api.waits.hub import Hub
 log = structlog.get_logger()
 
 HEALTH_TIMEOUT_S: Final = 3.0
+HTTP_PORT: Final = 8080
+HTTPS_PORT: Final = 8443
 
 
 async def main(
@@ -56,6 +60,8 @@ async def main(
     """
     clock = SystemClock()
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
+    tls = cluster.security.tls
+    context = tls_context(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
     master_log.attach()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
@@ -87,7 +93,7 @@ async def main(
             enable_cors=settings.http.enable_cors,
         )
         await together(  # one loop failing ends the service; its restart is the recovery
-            http=_serve(application, settings.http, stop, listening),
+            http=_serve(application, settings.http, context, stop, listening),
             capacity=app.capacity.follow(bus),
             metrics=app.metrics_writer.run(),
             outbox=relay_outbox(db, bus),
@@ -103,18 +109,21 @@ async def health(app: App) -> HealthReport:
     except Exception as error:  # noqa: BLE001  whatever it is that keeps the database from answering, it is down
         log.warning("health.database_down", error=str(error))
         database = False
-    pools = [
-        ResourceManagerHealth(
-            cluster_name=pool.pool_name, status="up" if app.capacity.of(pool.pool_name) is not None else "down"
-        )
-        for pool in app.cluster.resource_pools
-    ]
-    up_or_down: Any = "up" if database else "down"
-    return HealthReport(status=up_or_down, database=up_or_down, resource_managers=pools)
+    reports = [report for pool in app.cluster.resource_pools if (report := app.capacity.of(pool.pool_name))]
+    manager = ResourceManagerHealth(
+        cluster_name=app.cluster.resource_manager.cluster_name,
+        status="up" if is_reporting(reports, app.clock.now()) else "down",
+    )
+    up_or_down: UpDown = "up" if database else "down"
+    return HealthReport(status=up_or_down, database=up_or_down, resource_managers=[manager])
 
 
 async def _serve(
-    application: Callable[..., Any], settings: HttpSettings, stop: asyncio.Event, listening: Callable[[int], None]
+    application: Callable[..., Any],
+    settings: HttpSettings,
+    tls: ssl.SSLContext | None,
+    stop: asyncio.Event,
+    listening: Callable[[int], None],
 ) -> None:
     config = uvicorn.Config(
         application,
@@ -128,7 +137,15 @@ async def _serve(
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
-    await serve_http(config, host=settings.host, port=settings.port, stop=stop, listening=listening)
+    port = port_of(settings, is_tls=tls is not None)
+    await serve_http(config, host=settings.host, port=port, stop=stop, listening=listening, tls=tls)
+
+
+def port_of(settings: HttpSettings, *, is_tls: bool) -> int:
+    """The port to listen on: as set, else the one where what is spoken is usually found."""
+    if settings.port is not None:
+        return settings.port
+    return HTTPS_PORT if is_tls else HTTP_PORT
 
 
 async def run(settings: ApiSettings) -> None:

@@ -36,6 +36,8 @@ class MasterLog(logging.Handler):
         self.setFormatter(_formatter())
         self._lines: deque[MasterLogLine] = deque(maxlen=KEPT)
         self._next_id = 0
+        self.has_color = True
+        """What ``log.color`` was set to. Lines are data without colors, so whoever shows them decides."""
         self._news: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 

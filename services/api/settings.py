@@ -15,8 +15,9 @@ from services.api.metrics.writer import MetricsSettings
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "0.0.0.0"  # noqa: S104  # a gateway is there to be reached
     """Address to listen on."""
-    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
-    """Port to listen on; 0 picks a free one."""
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    """Port to listen on; 0 picks a free one. None is 8080, or 8443 with ``security.tls`` of the cluster configuration.
+    """
     enable_cors: bool = False
     """Allow browsers of any origin, with credentials."""
     keep_alive_s: Annotated[int, Meta(gt=0)] = 75

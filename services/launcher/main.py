@@ -15,7 +15,7 @@ from prometheus_client import start_http_server
 
 from libs.bus import Bus, connect_bus
 from libs.clock import Clock, SystemClock
-from libs.cluster.config import load_cluster_config
+from libs.cluster.loading import load_cluster_config
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.loglines.batches import message_id

@@ -20,7 +20,8 @@ class LoopSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     retry_s: Annotated[float, Meta(gt=0)] = 1.0
     """Pause before a step or a report that failed is tried again."""
     capacity_interval_s: Annotated[float, Meta(gt=0)] = 30.0
-    """Longest time between two reports of the capacity; changes are reported at once."""
+    """Longest time between two reports of the capacity; changes are reported at once. ``/health`` of the api takes
+    100 s without a report as a sign that nobody is there."""
 
 
 class LauncherSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

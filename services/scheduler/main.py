@@ -10,7 +10,7 @@ import structlog
 
 from libs.bus import connect_bus
 from libs.clock import SystemClock
-from libs.cluster.config import load_cluster_config
+from libs.cluster.loading import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
@@ -18,6 +18,7 @@ from libs.service import run_service, until_signalled
 from libs.together import together
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.lease import hold_lease
+from services.scheduler.policies import APPLIES, shortfalls
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.status import serve_status
 
@@ -27,6 +28,8 @@ log = structlog.get_logger()
 async def main(settings: SchedulerSettings) -> None:
     """Stand by, and schedule while no other scheduler does; until cancelled."""
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
+    for each in shortfalls(cluster):
+        log.warning("pool.policy_not_applied", pool=each.pool, asks_for=each.asks_for, applies=APPLIES)
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
         await upgrade(db.url)

@@ -7,13 +7,15 @@ import os
 import shutil
 import signal
 import socket
+import time
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
 from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port
 
-START_TRIES: Final = 3
+START_TRIES: Final = 10
+RETRY_S: Final = 0.5
 
 
 def find_nats_server() -> Path:
@@ -43,6 +45,7 @@ class NatsServer:
         self.directory = directory
         self.port = port
         self._port_is_ours = port == 0
+        self._had_port = False
         self._extra_config = extra_config
         self._config_path = directory / "nats.conf"
         self.argv = [str(find_nats_server()), "-c", str(self._config_path)]
@@ -80,20 +83,24 @@ class NatsServer:
         with open(os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self._config())
 
-    def start(self, *, timeout_s: float = 20.0) -> None:
+    def start(self, *, timeout_s: float = 60.0) -> None:
         """Start and wait until JetStream answers. Raises ProcessFailed."""
         for tries_left in reversed(range(START_TRIES)):
             self.prepare()
             self._process.start()
             try:
                 self._process.wait_until(self.is_ready, timeout_s=timeout_s)
-            except ProcessFailed:
+            except ProcessFailed as error:
+                has_ended = not self._process.is_running
                 self._process.stop()
-                # Somebody else may have taken the port between our look and the server's.
-                if tries_left and self._port_is_ours and "address already in use" in self._process.log_tail():
+                # Somebody took it between our look and the server's, or has the one that was ours before for a moment.
+                port_taken = (self._port_is_ours or self._had_port) and "address already in use" in str(error)
+                if tries_left and has_ended and port_taken:
+                    time.sleep(RETRY_S)
                     continue
                 raise
             self._port_is_ours = False
+            self._had_port = True
             return
 
     def stop(self) -> None:

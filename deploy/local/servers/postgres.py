@@ -25,7 +25,9 @@ from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port,
 
 SUPERUSER: Final = "resolute"
 USERS_FOR_ROOT: Final = ("postgres", "nobody")
-START_TRIES: Final = 3
+START_TRIES: Final = 20
+RETRY_S: Final = 0.5
+"""Together about ten seconds: on a busy machine it takes some until the last process of a killed server has noticed."""
 _LONGEST_SOCKET_DIRECTORY: Final = 85
 """A socket path has room for 107 bytes, file name included."""
 
@@ -74,6 +76,7 @@ class PostgresServer:
         self.data_directory = data_directory.resolve()
         self.port = port
         self._port_is_ours = port == 0
+        self._had_port = False
         self._password = password
         self._settings = dict(settings or {})
         self._log_path = log_path or self.data_directory.with_name(self.data_directory.name + ".log")
@@ -140,15 +143,17 @@ class PostgresServer:
             try:
                 self._process.wait_until(self.is_ready, timeout_s=timeout_s)
             except ProcessFailed as error:
+                has_ended = not self._process.is_running
                 self._process.stop(with_signal=signal.SIGINT)
                 # Somebody took the port meanwhile, or processes of a killed server are still on their way out.
-                port_taken = self._port_is_ours and "Address already in use" in str(error)
-                if tries_left and (port_taken or "pre-existing shared memory block" in str(error)):
-                    time.sleep(0.5)
+                port_taken = (self._port_is_ours or self._had_port) and "Address already in use" in str(error)
+                if tries_left and has_ended and (port_taken or "pre-existing shared memory block" in str(error)):
+                    time.sleep(RETRY_S)
                     continue
                 raise
             break
         self._port_is_ours = False
+        self._had_port = True
         self.create_database()
 
     def stop(self) -> None:

@@ -26,10 +26,11 @@ _SECRETS: Final = frozenset(
 )
 
 
-def shown_config(cluster: ClusterConfig, *, log_level: str) -> dict[str, Any]:
+def shown_config(cluster: ClusterConfig, *, log_level: str, log_color: bool = True) -> dict[str, Any]:
     """What ``det master config`` shows. Secrets that are not set stay visible as such."""
     config = _masked(msgspec.to_builtins(cluster))
-    shown: dict[str, Any] = struct_value({"log": {"level": log_level}, **config})
+    config["resource_manager"]["slot_type"] = cluster.slot_type
+    shown: dict[str, Any] = struct_value({"log": {"level": log_level, "color": log_color}, **config})
     return shown
 
 

@@ -76,23 +76,29 @@ async def get_telemetry(_: Call[App, None, None]) -> TelemetryResponse:
 async def get_config(call: Call[App, None, None]) -> ConfigResponse:
     require_admin(call.principal, "view the master configuration")
     level = logging.getLevelName(logging.getLogger().level).lower()
-    return ConfigResponse(config=shown_config(call.app.cluster, log_level=level))
+    color = call.app.master_log.has_color
+    return ConfigResponse(config=shown_config(call.app.cluster, log_level=level, log_color=color))
 
 
 async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
-    """Set the log level of this process, until it ends."""
+    """Set what is said of the log of this process, until it ends."""
     require_admin(call.principal, "change the master configuration")
-    paths = call.body.field_mask.paths
-    unknown = sorted(set(paths) - {"log.level"})
-    if unknown:
-        raise InvalidRequest(f"fieldMask: only log.level can be changed while running, not {', '.join(unknown)[:200]}")
+    paths = set(call.body.field_mask.paths)
+    if unknown := sorted(paths - {"log.level", "log.color"}):
+        changeable = "only log.level and log.color can be changed while running"
+        raise InvalidRequest(f"fieldMask: {changeable}, not {', '.join(unknown)[:200]}")
     if not paths:
-        raise InvalidRequest("fieldMask: name what is to be changed, which can only be log.level")
-    wanted = call.body.config.log.level
-    if not isinstance(wanted, LogLevel) or wanted not in _LEVELS:
+        raise InvalidRequest("fieldMask: name what is to be changed: log.level, log.color")
+    wanted = call.body.config.log
+    if "log.level" in paths and (not isinstance(wanted.level, LogLevel) or wanted.level not in _LEVELS):
         raise InvalidRequest("config.log.level: a level is required, such as LOG_LEVEL_INFO")
-    set_log_level(_LEVELS[wanted])
-    log.info("log.level_set", now=_LEVELS[wanted], by=call.principal.username)
+    if "log.color" in paths:
+        # What is false may be left out of a message of this kind.
+        call.app.master_log.has_color = wanted.color is True
+        log.info("log.color_set", now=wanted.color is True, by=call.principal.username)
+    if "log.level" in paths and isinstance(wanted.level, LogLevel):
+        set_log_level(_LEVELS[wanted.level])
+        log.info("log.level_set", now=_LEVELS[wanted.level], by=call.principal.username)
     return Empty()
 
 

@@ -68,7 +68,7 @@ async def test_readers_wait_for_lines_from_any_thread(kept: MasterLog, logger: l
     await asyncio.sleep(0)
     thread = threading.Thread(target=logger.info, args=("hello",))
     thread.start()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await asyncio.gather(*waiting)
     thread.join()
     await kept.wait_for(0)

@@ -5,7 +5,7 @@ import pytest
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.api.queries.nodes import agents, with_marks
+from services.api.queries.nodes import agents, listed, with_marks
 from services.api.queries.pools import wire_pool
 from services.api.wire.agents import ContainerState
 from services.api.wire.pools import FittingPolicy, PoolType, QueueStats, SchedulerType
@@ -59,6 +59,13 @@ def test_marks_that_were_just_made_go_before_what_launchers_have_said() -> None:
     assert agent.slots["000"].draining is False
 
 
+def test_lists_leave_out_nodes_of_clusters_that_have_no_slots() -> None:
+    cluster = pool("a", node("control-plane", aux=("9.1",)), node("worker", None))
+    machine = msgspec.structs.replace(pool("b", node("laptop")), backend="process")
+    assert [agent.id for agent in agents(listed([cluster, machine]), {}, {})] == ["laptop", "worker"]
+    assert [agent.id for agent in agents([cluster, machine], {}, {})] == ["control-plane", "laptop", "worker"]
+
+
 def test_an_allocation_with_many_slots_is_one_container() -> None:
     (agent,) = agents([pool("a", node("n", "7.1:pod", "7.1:pod", None, aux=("9.1",)))], {}, {})
     assert list(agent.containers) == ["9.1", "7.1"]
@@ -96,6 +103,9 @@ def test_a_pool_counts_what_can_be_scheduled_and_what_is() -> None:
     )
     seen = wire_pool(CLUSTER.resource_pools[0], CLUSTER, capacity, {"n3": True}, QueueStats(queued_count=3))
     assert (seen.num_agents, seen.slots_available, seen.slots_used) == (3, 4, 1)
+    of_another_pool = Device(id="000", allocation="8.1", container="pod2", foreign=True)
+    shared = pool("a", NodeCapacity(name="n1", devices=(of_another_pool, Device(id="001"))))
+    assert wire_pool(CLUSTER.resource_pools[0], CLUSTER, shared, {}, QueueStats()).slots_used == 0
     assert (seen.aux_container_capacity, seen.aux_containers_running) == (30, 2)
     assert (seen.type, seen.scheduler_type) == (PoolType.K8S, SchedulerType.PRIORITY)
     assert seen.scheduler_fitting_policy is FittingPolicy.KUBERNETES

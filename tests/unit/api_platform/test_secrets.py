@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from libs.cluster.config import ClusterConfig, PoolConfig, PoolTaskContainerDefaults, SecurityConfig
+import msgspec
+
+from libs.cluster.config import (
+    ClusterConfig,
+    PoolConfig,
+    PoolTaskContainerDefaults,
+    ResourceManagerConfig,
+    SecurityConfig,
+)
 from services.api.queries.master_config import MASK, shown_config
 from services.api.queries.workspaces import masked, unmasked
 
@@ -27,7 +35,13 @@ def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:
     }
     assert pool["task_container_defaults"]["cpu_pod_spec"] == defaults.cpu_pod_spec
     assert shown["checkpoint_storage"] == {"type": "azure", "container": "c", "connection_string": MASK}
-    assert shown["log"] == {"level": "info"}
+    assert shown["log"] == {"level": "info", "color": True}
+
+
+def test_what_a_slot_is_stands_there_where_nobody_said_it() -> None:
+    for kind, slot_type in (("kubernetes", "cuda"), ("process", "cpu")):
+        config = ClusterConfig(resource_manager=msgspec.convert({"type": kind}, ResourceManagerConfig))
+        assert shown_config(config, log_level="info")["resource_manager"]["slot_type"] == slot_type
 
 
 def test_secrets_that_are_not_set_are_seen_not_to_be() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from libs.cluster.config import ClusterConfig, load_cluster_config
+from libs.cluster.config import ClusterConfig
+from libs.cluster.loading import load_cluster_config
 from libs.errors import InvalidRequest
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from libs.cluster.config import TaskGatewayConfig, load_cluster_config
+from libs.cluster.config import TaskGatewayConfig
+from libs.cluster.loading import load_cluster_config
 from libs.errors import InvalidRequest
 
 GOOD: dict[str, Any] = {"gateway_name": "tasks", "gateway_namespace": "gateways", "gateway_ip": "10.0.0.1"}

@@ -90,7 +90,12 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         slot_type="cpu",
         settings=machine.tasks,
         pod=PodIdentity(name=name, node=machine.node, address=machine.settings.address),
-        image=image_environment(machine.environ, python=machine.python, passed=machine.settings.pass_environment),
+        image=image_environment(
+            machine.environ,
+            python=machine.python,
+            passed=machine.settings.pass_environment,
+            has_certificate=machine.tasks.master_cert_file is not None,
+        ),
     )
     environment = resolve_references(environment, of_user=dict(user_variables(spec.environment.variables)))
     if too_long := oversized_variables(environment):

@@ -23,10 +23,10 @@ _PASSED: Final = frozenset(
         "NO_PROXY",
         "SSL_CERT_FILE",
         "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "CURL_CA_BUNDLE",
     }
 )
+_PASSED_WITHOUT_A_CERTIFICATE: Final = frozenset({"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"})
+"""The client would trust what they name instead of the certificate that it is given for the master."""
 _DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -36,16 +36,20 @@ def pod_name(allocation: str, rank: int, description: str) -> str:
     return f"{digest[:8]}-{description}-{rank}"
 
 
-def image_environment(environ: Mapping[str, str], *, python: str, passed: Sequence[str]) -> dict[str, str]:
+def image_environment(
+    environ: Mapping[str, str], *, python: str, passed: Sequence[str], has_certificate: bool = False
+) -> dict[str, str]:
     """What takes the place of an image's variables: the task's Python first on the PATH, and little of the launcher's.
 
-    environ  the launcher's environment
-    passed   names that tasks get besides the usual ones
+    environ          the launcher's environment
+    passed           names that tasks get besides the usual ones
+    has_certificate  tasks are told how to trust the master
     """
+    usual = _PASSED if has_certificate else _PASSED | _PASSED_WITHOUT_A_CERTIFICATE
     kept = {
         name: value
         for name, value in environ.items()
-        if name.upper() in _PASSED or name.startswith("LC_") or name in passed
+        if name.upper() in usual or name.startswith("LC_") or name in passed
     }
     return {
         **kept,

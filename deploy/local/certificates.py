@@ -1,0 +1,67 @@
+"""The certificate of an api that serves HTTPS: which it is, and how those on this machine and its tasks trust it."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+from deploy.local.failure import CannotStart
+from libs.cluster.loading import read_cluster_config
+from libs.errors import InvalidRequest
+
+
+def of_api(cluster_file: Path) -> str | None:
+    """Path of the certificate that the cluster configuration names. Raises CannotStart."""
+    if not cluster_file.exists():
+        return None  # it is written later, and serves HTTP
+    try:
+        return read_cluster_config(cluster_file)[0].security.tls.cert or None
+    except InvalidRequest as error:
+        raise CannotStart(str(error)) from error
+
+
+def for_tasks(certificate: str | None) -> dict[str, Any]:
+    """Settings of a launcher whose tasks reach the api by address, whatever names its certificate has."""
+    if certificate is None:
+        return {}
+    return {"master_cert_file": certificate, "master_cert_name": _first_name(Path(certificate))}
+
+
+def for_clients(certificate: str | None) -> dict[str, str]:
+    """The environment of a client that trusts this certificate and reaches the api by address. Raises CannotStart."""
+    if certificate is None:
+        return {}
+    name = _first_name(Path(certificate))
+    return {"DET_MASTER_CERT_FILE": certificate, **({"DET_MASTER_CERT_NAME": name} if name else {})}
+
+
+def trust(certificate: str | None) -> ssl.SSLContext | None:
+    """For requests to the api from its own machine: this certificate, under any name. None for plain HTTP."""
+    if certificate is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        raise CannotStart(f"security.tls.cert {certificate}: {error}") from error
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # of a certificate from an authority, too
+    return context
+
+
+def _first_name(certificate: Path) -> str | None:
+    """The first DNS name, else the first address, that a certificate is for; None when it has neither.
+
+    Source: spec/kubernetes.md 3.6, DET_MASTER_CERT_NAME. Raises CannotStart.
+    """
+    from cryptography import x509  # noqa: PLC0415  # costs time that those without a certificate need not pay
+
+    try:
+        leaf = x509.load_pem_x509_certificate(certificate.read_bytes())
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+    except (OSError, ValueError) as error:
+        raise CannotStart(f"security.tls.cert {certificate}: {error}") from error
+    found = [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
+    return found[0] if found else None

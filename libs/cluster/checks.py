@@ -1,0 +1,155 @@
+"""What makes no sense in a cluster configuration, said at the start rather than when a task fails of it. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from libs.cluster.config import (
+    MAX_PORT,
+    SLOT_TYPES,
+    ClusterConfig,
+    PoolTaskContainerDefaults,
+    ResourceManagerConfig,
+    TaskContainerDefaults,
+    TaskGatewayConfig,
+    TlsConfig,
+)
+from libs.config import InvalidConfig, check_failed, failed_pod_checks, task_container_defaults_as_config
+from libs.config.checks import FailedCheck
+from libs.config.environment import pod_spec
+from libs.config.problems import listing
+from libs.errors import InvalidRequest
+from libs.podspec import InvalidPodPatch, merge_pod
+
+POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
+"""Keys of task_container_defaults."""
+MIN_GATEWAY_PORT: Final = 1025
+_LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+
+
+def check(config: ClusterConfig) -> None:
+    """Raises InvalidRequest that names the key, in the words of spec/kubernetes.md 7 and 15 where it has some."""
+    _check_pools(config)
+    _check_slots(config)
+    defaults = _all_defaults(config)
+    if failures := [failure for key, each in defaults.items() for failure in _failed_pod_checks(each, key)]:
+        raise InvalidRequest(check_failed(failures))
+    for key, each in defaults.items():
+        _check_defaults(each, key)
+    if config.resource_manager.internal_task_gateway is not None:
+        _check_gateway(config.resource_manager.internal_task_gateway)
+    _check_tls(config.security.tls)
+
+
+def check_slot_requests(manager: ResourceManagerConfig, *, slots_are_cores: bool) -> None:
+    """Raises InvalidRequest when slots are cores, and nobody says how many."""
+    if slots_are_cores and manager.slot_resource_requests.cpu <= 0:
+        raise InvalidRequest("slot_resource_requests.cpu must be > 0")
+
+
+def _check_pools(config: ClusterConfig) -> None:
+    names = [pool.pool_name for pool in config.resource_pools]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidRequest(f"resource pool has a duplicate name: {name}")
+    manager = config.resource_manager
+    if manager.no_default_resource_pools:
+        return
+    for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
+        if (name := getattr(manager, key)) not in names:
+            raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")
+
+
+def _check_slots(config: ClusterConfig) -> None:
+    manager = config.resource_manager
+    if manager.slot_type is not None and manager.slot_type not in SLOT_TYPES:
+        raise InvalidRequest("slot_type must be cuda, cpu, or rocm")
+    of_manager, of_defaults = manager.max_slots_per_pod, config.task_container_defaults.kubernetes.max_slots_per_pod
+    of_pools = [
+        pool.task_container_defaults.kubernetes.max_slots_per_pod
+        for pool in config.resource_pools
+        if pool.task_container_defaults is not None and pool.task_container_defaults.kubernetes is not None
+    ]
+    for slots in (of_manager, of_defaults, *of_pools):
+        if slots is not None and slots < 0:
+            raise InvalidRequest(f"max_slots_per_pod must be >= 0 got {slots}")
+    if manager.type != "kubernetes":
+        return
+    if (of_manager is None) == (of_defaults is None):
+        raise InvalidRequest(
+            "must provide exactly one of resource_manager.max_slots_per_pod and "
+            "task_container_defaults.kubernetes.max_slots_per_pod"
+        )
+    check_slot_requests(manager, slots_are_cores=config.slot_type == "cpu")
+
+
+def _check_gateway(gateway: TaskGatewayConfig) -> None:
+    """Source: spec/kubernetes.md 4."""
+    found = []
+    for key in ("gateway_name", "gateway_namespace"):
+        if not _LABEL_LIKE.fullmatch(value := getattr(gateway, key)):
+            found.append(
+                f"invalid {key}: {value!r} is not 1 to 63 letters, digits, '-', '_' or '.', with a letter or digit at "
+                "both ends"
+            )
+    if not gateway.gateway_ip.strip():
+        found.append("invalid gateway_ip: it is empty")
+    for key in ("gateway_port_range_start", "gateway_port_range_end"):
+        if not MIN_GATEWAY_PORT <= (port := getattr(gateway, key)) <= MAX_PORT:
+            found.append(f"invalid {key}: {port} is not within {MIN_GATEWAY_PORT} to {MAX_PORT}")
+    if gateway.gateway_port_range_start >= gateway.gateway_port_range_end:
+        # Equal ends are refused too, whatever the words say.
+        found.append("gateway_port_range_start must be less than or equal to gateway_port_range_end")
+    if found:
+        raise InvalidRequest(f"resource_manager.internal_task_gateway: {'; '.join(found)}")
+
+
+def _all_defaults(config: ClusterConfig) -> dict[str, TaskContainerDefaults | PoolTaskContainerDefaults]:
+    """Those of the cluster and of its pools, by the place where they are written."""
+    of_pools = {
+        f"resource_pools[{index}].task_container_defaults": pool.task_container_defaults
+        for index, pool in enumerate(config.resource_pools)
+        if pool.task_container_defaults is not None
+    }
+    return {"task_container_defaults": config.task_container_defaults, **of_pools}
+
+
+def _failed_pod_checks(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> list[FailedCheck]:
+    pods = {kind: getattr(defaults, kind) for kind in POD_SPECS}
+    return [
+        failure
+        for kind, pod in pods.items()
+        if pod is not None
+        for failure in failed_pod_checks(pod, f"root.{key}.{kind}")
+    ]
+
+
+def _check_defaults(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> None:
+    """What makes no sense here would make every experiment fail later."""
+    for kind in POD_SPECS:
+        if (pod := getattr(defaults, kind)) is not None:
+            _check_pod_spec(pod, f"{key}.{kind}")
+    try:
+        for gpu in (False, True):
+            task_container_defaults_as_config(msgspec.to_builtins(defaults), gpu=gpu)
+    except InvalidConfig as error:
+        raise InvalidRequest(f"{key}: {error}") from error
+
+
+def _check_pod_spec(pod: dict[str, Any], key: str) -> None:
+    """Whether something can be merged over it."""
+    if problems := pod_spec(pod, key).problems:
+        raise InvalidRequest(listing(problems))
+    try:
+        clean = merge_pod(None, pod)
+        merge_pod(clean, clean)  # looks at the merge keys of all lists
+    except InvalidPodPatch as error:
+        raise InvalidRequest(f"{key}: {error}") from error
+
+
+def _check_tls(tls: TlsConfig) -> None:
+    if bool(tls.cert) != bool(tls.key):
+        raise InvalidRequest("security.tls: cert and key are needed together, or neither of them")

@@ -1,0 +1,48 @@
+"""Reads the cluster configuration file, and says in the log what it does not take as it is written there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import structlog
+import yaml
+
+from libs.cluster.checks import check
+from libs.cluster.config import ClusterConfig
+from libs.cluster.old_keys import Remark, modernised
+from libs.errors import InvalidRequest
+
+log = structlog.get_logger()
+
+
+def load_cluster_config(path: Path | None) -> ClusterConfig:
+    """The configuration in ``path``, or that of a single process pool when there is no file; remarks are logged.
+
+    Raises InvalidRequest that names the key.
+    """
+    config, remarks = read_cluster_config(path)
+    for remark in remarks:
+        log.warning("cluster_config.not_as_written", key=remark.key, says=remark.says)
+    return config
+
+
+def read_cluster_config(path: Path | None) -> tuple[ClusterConfig, tuple[Remark, ...]]:
+    """As ``load_cluster_config``, with the remarks for the caller to tell."""
+    if path is None:
+        return ClusterConfig(), ()
+    try:
+        document = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise InvalidRequest(f"{path} is not valid YAML: {error}") from error
+    except OSError as error:
+        raise InvalidRequest(f"cannot read the cluster configuration: {error}") from error
+    remarks: tuple[Remark, ...] = ()
+    if isinstance(document, dict):
+        document, remarks = modernised(document)
+    try:
+        config = msgspec.convert(document, ClusterConfig, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"{path}: {error}") from error
+    check(config)
+    return config, remarks

@@ -1,0 +1,57 @@
+"""What the cluster configuration makes of a pool's launcher, before it talks to any cluster."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from libs.clock import SystemClock
+from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SlotRequests
+from libs.errors import InvalidRequest
+from libs.events.logs import LogBatch
+from services.launcher.backends.kubernetes.observe.capacity import SlotKind
+from services.launcher.backends.kubernetes.opening import open_kubernetes_backend, pool_traits
+from services.launcher.backends.kubernetes.settings import KubernetesSettings
+from services.launcher.container.settings import TaskSettings
+
+
+@pytest.mark.parametrize(
+    ("of_cluster", "of_launcher", "scheduler"),
+    [("", "", ""), ("coscheduler", "", "coscheduler"), ("", "coscheduler", "coscheduler")],
+)
+def test_scheduler_of_pods_is_that_of_the_launcher_or_of_the_cluster(
+    of_cluster: str, of_launcher: str, scheduler: str
+) -> None:
+    manager = msgspec.convert({"type": "kubernetes", "default_scheduler": of_cluster}, ResourceManagerConfig)
+    cluster = ClusterConfig(resource_manager=manager)
+    traits = pool_traits(
+        pool=cluster.resource_pools[0],
+        cluster=cluster,
+        settings=msgspec.convert({"default_scheduler": of_launcher}, KubernetesSettings),
+        namespace="default",
+        kind=SlotKind(type="cuda"),
+        tasks=TaskSettings(),
+        master_cert=None,
+        version=(1, 34),
+        wheels=None,
+    )
+    assert traits.default_scheduler == scheduler
+
+
+async def test_slots_that_are_cores_have_a_size() -> None:
+    manager = ResourceManagerConfig(type="kubernetes", slot_type="cpu", slot_resource_requests=SlotRequests(cpu=0))
+
+    async def publish(batch: LogBatch) -> None:
+        raise AssertionError("there is nothing to say yet")
+
+    with pytest.raises(InvalidRequest, match=r"^slot_resource_requests\.cpu must be > 0$"):
+        async with open_kubernetes_backend(
+            pool="default",
+            settings=KubernetesSettings(cluster_id="c", kubeconfig="/there/is/none"),
+            cluster=ClusterConfig(resource_manager=manager),
+            tasks=TaskSettings(),
+            master_cert=None,
+            publish=publish,
+            clock=SystemClock(),
+        ):
+            pass
