@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
@@ -84,8 +85,13 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 """What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
 
 
+_ABOUT_ARGUMENTS: Final = re.compile(r"number of query arguments|server expects \d+ arguments?")
+
+
 def is_connection_failure(error: BaseException) -> bool:
     """True when the database was lost, rather than the statement wrong."""
+    if is_refused_by_driver(error):
+        return False
     if isinstance(error, DBAPIError):
         return error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
     return isinstance(
@@ -100,6 +106,17 @@ def is_connection_failure(error: BaseException) -> bool:
             asyncpg.CrashShutdownError,
         ),
     )
+
+
+def is_refused_by_driver(error: BaseException) -> bool:
+    """True when asyncpg would not send the statement, because of its arguments: another try will end the same way.
+
+    It says InterfaceError of that as well as of most that happens to a connection on this side of the wire.
+    """
+    cause = error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
+    if not isinstance(cause, asyncpg.InterfaceError):
+        return False
+    return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None
 
 
 @asynccontextmanager

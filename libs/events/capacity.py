@@ -11,6 +11,8 @@ class Device(Struct, frozen=True, kw_only=True):
     allocation: str | None = None
     container: str | None = None
     """Id of the container that holds the slot; set without ``allocation`` when the holder is not ours."""
+    foreign: bool = False
+    """The container is not of this pool, even if it belongs to an ``allocation``."""
 
 
 class NodeCapacity(Struct, frozen=True, kw_only=True):

@@ -40,11 +40,14 @@ class TrialChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="tri
 
 
 class AllocationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="allocation.changed"):
-    """Subject ``resolute.v1.allocation.<id>.<what>``. ``signal`` asks whoever waits on it to look at its row."""
+    """Subject ``resolute.v1.allocation.<id>.<what>``. ``signal`` asks whoever waits on it to look at its row.
+
+    ``wish`` asks the scheduler to: somebody else wants the allocation to leave.
+    """
 
     allocation_id: str
     task_id: str
-    what: Literal["requested", "state", "ready", "signal", "gathered", "proxy", "ended"]
+    what: Literal["requested", "state", "ready", "wish", "signal", "gathered", "proxy", "ended"]
     state: str = ""
     pool: str = ""
     exit_reason: str = ""

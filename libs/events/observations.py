@@ -25,6 +25,8 @@ class Address(Struct, frozen=True, kw_only=True):
 class PodSeen(Struct, frozen=True, kw_only=True):
     name: str
     """Identity of the pod; shown as the container id of its log lines."""
+    job: str = ""
+    """Name of the Job that it belongs to, in a cluster."""
     state: PodState
     node: str = ""
     addresses: tuple[str, ...] = ()
@@ -37,6 +39,8 @@ class PodSeen(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     failure: FailureKind = ""
     """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code, ABORTED never started."""
+    vanished: bool = False
+    """It is gone without a word: nobody saw it end, nor that somebody wanted it to. ``failure`` is DELETED then."""
     message: str = ""
     is_consequence: bool = False
     """The launcher made it end, by an order or because another pod had failed; so it explains nothing itself."""
@@ -60,4 +64,5 @@ class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", ta
     failure: FailureKind = ""
     """Failure of the allocation as a whole, as when its objects were refused or deleted by somebody."""
     message: str = ""
+    """Words for the whole; of a LAUNCH_ERROR, what whoever refused to make it has said."""
     quota_blocked: bool = False

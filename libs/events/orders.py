@@ -6,6 +6,7 @@ The order says what the task *is*; environment, files and manifests are made of 
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -49,6 +50,8 @@ class Environment(Struct, frozen=True, kw_only=True):
     pod_spec: dict[str, Any] | None = None
     add_capabilities: tuple[str, ...] = ()
     drop_capabilities: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    """What else the task listens on, by its owner's word; nothing is done about it but to say so."""
 
 
 class TaskFile(Struct, frozen=True, kw_only=True):
@@ -108,6 +111,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     shm_size_bytes: int | None = None
     blocked_nodes: tuple[str, ...] = ()
     priority: int | None = None
+    submitted_at: datetime | None = None
+    """When the job of the task was submitted."""
 
     @property
     def slots_per_pod(self) -> int:

@@ -18,6 +18,9 @@ class AllocationState(StrEnum):
     TERMINATED = "TERMINATED"
 
 
+CLUSTER_PREEMPTS: Final = "preempted by the scheduler"
+"""The reason for ending what somebody in the cluster wants to leave (spec/kubernetes.md 10.5)."""
+
 LADDER: Final = tuple(AllocationState)
 _RUNG: Final = {state: rung for rung, state in enumerate(LADDER)}
 

@@ -22,6 +22,7 @@ from services.scheduler.engine.experiments import ExperimentEngine, Outcome
 from services.scheduler.engine.hints import hint_of
 from services.scheduler.engine.loops import retried_after
 from services.scheduler.engine.namespaces import NamespaceDeletion
+from services.scheduler.engine.old_sessions import forget_sessions
 from services.scheduler.engine.orders import OrderRepair
 from services.scheduler.engine.queue import PoolQueue
 from services.scheduler.engine.resync import keys_that_need_attention
@@ -31,6 +32,7 @@ from services.scheduler.settings import SchedulerSettings
 log = structlog.get_logger()
 
 OBSERVATION_ACK_WAIT_S: Final = 3.0
+FORGET_EVERY_S: Final = 3600.0
 
 
 class ActiveScheduler:
@@ -43,8 +45,13 @@ class ActiveScheduler:
         self._bus = bus
         self._clock = clock
         self._settings = settings
+        self._capacity = CapacityView(changed=self._plan)
         self._experiments = ExperimentEngine(
-            db=db, clock=clock, cluster=cluster, log_wait=timedelta(seconds=settings.engine.log_wait_s)
+            db=db,
+            clock=clock,
+            cluster=cluster,
+            capacity=self._capacity.of,
+            log_wait=timedelta(seconds=settings.engine.log_wait_s),
         )
         self._allocations = AllocationEngine(
             db=db,
@@ -54,7 +61,6 @@ class ActiveScheduler:
         )
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
-        self._capacity = CapacityView(changed=self._plan)
         self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster)
         self._attention = Attention(self._look)
         self._resync_now = asyncio.Event()
@@ -79,6 +85,7 @@ class ActiveScheduler:
                 capacity=self._capacity.follow(self._bus),
                 resync=self._resync(),
                 observations=self._observe(),
+                old_sessions=self._forget_sessions(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
             )
 
@@ -117,6 +124,8 @@ class ActiveScheduler:
                 return self._follow_up(await self._experiments.delete(ident))
             case "allocation", str(allocation):
                 await self._look_at_ended(allocation)
+            case "leaving", str(allocation):
+                await self._allocations.follow_up(allocation)
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
             case "project", int(ident):
@@ -148,6 +157,22 @@ class ActiveScheduler:
         if experiment is not None:
             self._attention.poke(Key("deletion", experiment))
 
+    async def _forget_sessions(self) -> None:
+        """Forget sessions that ended long ago, now and then."""
+        failures = 0
+        while True:
+            before = self._clock.now() - timedelta(seconds=self._settings.engine.sessions_kept_s)
+            try:
+                forgotten = await forget_sessions(self._db, before=before)
+                failures = 0
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
+                failures += 1
+                await retried_after("old sessions", error, failures)
+                continue
+            if forgotten:
+                log.info("sessions.forgotten", count=forgotten)
+            await asyncio.sleep(FORGET_EVERY_S)
+
     async def _resync(self) -> None:
         """Look for what nobody has said: at the start, after gaps in the hints, and now and then."""
         failures = 0
@@ -158,7 +183,7 @@ class ActiveScheduler:
                 for key in await keys_that_need_attention(self._db, self._clock, everything=everything):
                     self._attention.poke(key)
                 everything = False
-                await self._allocations.kill_overdue()
+                await self._allocations.follow_up_all()
                 await self._allocations.clear_disabled_nodes()
                 await self._repair.repair()
                 failures = 0

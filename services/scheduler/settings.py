@@ -24,6 +24,9 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     log_wait_s: Annotated[float, Meta(ge=0)] = 30.0
     """How long what comes of an attempt that has ended waits at most until its log is stored. 0 where nothing ships
     logs."""
+    sessions_kept_s: Annotated[float, Meta(ge=0)] = 86400.0
+    """How long sessions of logins and tasks are remembered after their end; longer than the log intake takes lines by
+    them (its ``token_grace_s``)."""
     observers: Annotated[int, Meta(ge=1)] = 8
     """Observations that are applied side by side."""
 

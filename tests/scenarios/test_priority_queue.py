@@ -39,6 +39,7 @@ class Case(NamedTuple):
     quota: int | None = None
     quotas: dict[str, int] = {}
     unavailable: str = ""
+    lent: dict[str, int] = {}
 
 
 def snapshot(case: Case) -> PoolSnapshot:
@@ -67,7 +68,13 @@ def snapshot(case: Case) -> PoolSnapshot:
         )
     return PoolSnapshot(
         nodes=tuple(
-            Node(name=name, slots=slots, max_aux=case.aux, available=name not in case.unavailable.split(","))
+            Node(
+                name=name,
+                slots=slots,
+                lent=case.lent.get(name, 0),
+                max_aux=case.aux,
+                available=name not in case.unavailable.split(","),
+            )
             for name, slots in case.cluster.items()
         ),
         held=tuple(held),
@@ -102,10 +109,33 @@ CASES = [
     Case(
         "a stuck task holds back every lower priority",
         TWO,
-        "t1 4[50]; t2 1[50]; t3 3x4[40]",
+        "t1 4[50]@a1; t2 1[50]; t3 2x4[40]",
         "",
-        {"t3": W.TOO_LARGE, "t1": W.BEHIND_PRIORITY, "t2": W.BEHIND_PRIORITY},
+        {"t3": W.NO_ROOM, "t2": W.BEHIND_PRIORITY},
     ),
+    Case(
+        "what no waiting would help holds back nobody",
+        TWO,
+        "t1 4[50]; t2 1[50]; t3 3x4[40]",
+        "t1 t2",
+        {"t3": W.TOO_LARGE},
+    ),
+    Case(
+        "what has become possible waits for room like others, and holds back lower priorities",
+        {"a1": 4, "a2": 4, "a3": 4},
+        "t1 4[50]@a1; t2 1[50]; t3 3x4[40]",
+        "",
+        {"t3": W.NO_ROOM, "t2": W.BEHIND_PRIORITY},
+    ),
+    Case(
+        "what tasks of other pools hold is waited for",
+        TWO,
+        "t1 2x4[40]; t2 1[50]",
+        "",
+        {"t1": W.NO_ROOM, "t2": W.BEHIND_PRIORITY},
+        lent={"a2": 1},
+    ),
+    Case("nothing starts where another pool is", TWO, "t1 4[40]; t2 4[40]", "t1", {"t2": W.NO_ROOM}, lent={"a1": 4}),
     Case("all of mixed priorities fit", TWO, "t1 4[50]; t2 1[50]; t3 1[40]; t4 1[40]; t6 1[50]", "t3 t4 t1 t2 t6"),
     Case("room freed goes to the higher priority first", TWO, "t1 4[50]; t7 4[40]", "t7 t1"),
     Case(

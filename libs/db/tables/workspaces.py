@@ -69,3 +69,13 @@ projects = Table(
     Column("max_local_id", Integer, nullable=False, server_default="0"),
     UniqueConstraint("workspace_id", "name"),
 )
+
+# Every key that a project ever had, the present one included: an address that somebody wrote down never comes to mean
+# another project.
+project_keys = Table(
+    "project_keys",
+    metadata,
+    Column("key", Text, primary_key=True),
+    # NULL when the project is gone.
+    Column("project_id", BigInteger, ForeignKey("projects.id", ondelete="SET NULL"), index=True),
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Row, exists, insert, literal, select, update
@@ -17,9 +17,7 @@ from libs.db.task_lines import add_task_line
 from libs.errors import InvalidRequest, NotFound
 from libs.events.changes import AllocationChanged
 from libs.ids import task_of_allocation
-from libs.states.allocation import AllocationState, at_least
-
-PENDING_PREEMPTION: Final = "the task was told that it has to leave"
+from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least
 
 
 class Accelerators(Struct, frozen=True, kw_only=True):
@@ -86,19 +84,17 @@ async def acknowledge_preemption(connection: AsyncConnection, allocation_id: str
         await _set(connection, allocation, preempt_acked=True)
 
 
-async def request_preemption(connection: AsyncConnection, allocation_id: str, now: datetime) -> None:
-    """Something outside of our sight has told the task that it has to leave: let its training code know."""
+async def request_preemption(connection: AsyncConnection, allocation_id: str) -> None:
+    """Something outside of our sight has told the task that it has to leave: note it for the scheduler.
+
+    The scheduler asks its training code to leave, or ends it where that cannot be asked (spec/scheduling.md 8.1).
+    """
     allocation = await lock_allocation(connection, allocation_id)
-    if not allocation.preemptible or allocation.preempted_at or allocation.state == AllocationState.TERMINATED:
+    is_leaving = allocation.preempt_reason is not None or allocation.killed_at is not None
+    if is_leaving or allocation.state == AllocationState.TERMINATED:
         return
-    await _set(
-        connection,
-        allocation,
-        preempted_at=now,
-        preempt_deadline=now + timedelta(seconds=allocation.preemption_timeout_s),
-        preempt_reason=PENDING_PREEMPTION,
-    )
-    await announce(connection, _changed(allocation, "signal", allocation.state))
+    await _set(connection, allocation, preempt_reason=CLUSTER_PREEMPTS)
+    await announce(connection, _changed(allocation, "wish", allocation.state))
 
 
 async def set_proxy_address(connection: AsyncConnection, allocation_id: str, address: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import Row, delete, select, update
@@ -27,10 +27,12 @@ from services.api.waits.gathering import (
     open_group,
 )
 
-SLOW_LINE = (
-    "some pods of this task have been waiting for the others for more than ten minutes; "
-    "pods that are still missing may not be schedulable, or may not have started"
+SLOW_LINE: Final = (
+    "some ranks are taking a long time to connect to master during all gather; when running on kubernetes this may "
+    "happen because only some of the pods have been scheduled; it is possible that some pods will never be scheduled "
+    "without adding compute resources or pausing / killing other experiments in the cluster"
 )
+"""Word for word what users know, and search for (spec/kubernetes.md 11)."""
 
 
 class Peer(Struct, frozen=True, kw_only=True):

@@ -35,12 +35,20 @@ async def move(
     if destination.project_id == row.project_id:
         return
     await lock_place(connection, destination, exclusively=True)
+    destination = await load_place(connection, destination_project_id)  # from here on it stays in its workspace
     await _renumber_trials(connection, experiment_id, destination.project_id)
-    for table in (jobs, tasks):
-        await connection.execute(
-            update(table).where(table.c.job_id == row.job_id).values(workspace_id=destination.workspace_id)
-        )
+    await _take_along(connection, experiment_id, row.job_id, destination.workspace_id)
     await change(connection, row, "moved", project_id=destination.project_id)
+
+
+async def _take_along(connection: AsyncConnection, experiment_id: int, job_id: str, workspace_id: int) -> None:
+    """Its tasks, also those with jobs of their own, belong to the other workspace too; what runs stays where it is."""
+    mine = tasks.c.experiment_id == experiment_id
+    of_tasks = select(tasks.c.job_id).where(mine)
+    await connection.execute(update(tasks).where(mine).values(workspace_id=workspace_id))
+    await connection.execute(
+        update(jobs).where((jobs.c.job_id == job_id) | jobs.c.job_id.in_(of_tasks)).values(workspace_id=workspace_id)
+    )
 
 
 async def check_may_leave(connection: AsyncConnection, project_id: int) -> None:

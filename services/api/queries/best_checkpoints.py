@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
@@ -38,8 +39,8 @@ async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]
             )
         )
         .where(
-            checkpoints.c.trial_id.in_(trial_ids),
-            metrics.c.trial_id.in_(trial_ids),
+            any_of(checkpoints.c.trial_id, trial_ids),
+            any_of(metrics.c.trial_id, trial_ids),
             checkpoints.c.state == "COMPLETED",
             value.is_not(None),
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.tasks import allocations
 from libs.states.allocation import AllocationState, shown_as
 
@@ -25,7 +26,7 @@ async def live_states_by_job(
         return {}
     rows = await connection.execute(
         select(allocations.c.job_id, allocations.c.state).where(
-            allocations.c.job_id.in_(job_ids), allocations.c.released_at.is_(None)
+            any_of(allocations.c.job_id, job_ids), allocations.c.released_at.is_(None)
         )
     )
     return _grouped((row.job_id, row.state) for row in rows)
@@ -39,7 +40,7 @@ async def live_states_by_task(
         return {}
     rows = await connection.execute(
         select(allocations.c.task_id, allocations.c.state).where(
-            allocations.c.task_id.in_(task_ids), allocations.c.released_at.is_(None)
+            any_of(allocations.c.task_id, task_ids), allocations.c.released_at.is_(None)
         )
     )
     return _grouped((row.task_id, row.state) for row in rows)

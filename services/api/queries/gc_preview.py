@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, any_, literal, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.retention import Policy, checkpoints_to_delete
+from libs.db.any_of import any_of
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.metrics import metrics
@@ -29,7 +30,7 @@ async def preview_gc(connection: AsyncConnection, experiment_id: int, policy: Po
     rows = await connection.execute(
         select(*checkpoints.c, metrics.c.metrics.label("validation"))
         .select_from(checkpoints.outerjoin(metrics, report_at_step(metrics, checkpoints, "validation")))
-        .where(checkpoints.c.uuid == any_(literal([candidate.uuid for candidate in unwanted], ARRAY(Text))))
+        .where(any_of(checkpoints.c.uuid, (candidate.uuid for candidate in unwanted)))
         .order_by(checkpoints.c.trial_id, checkpoints.c.report_time)
     )
     return {"checkpoints": [_entry(row) for row in rows], "metric_name": config["searcher"]["metric"]}

@@ -48,7 +48,9 @@ def wire_pool(
         type=PoolType.K8S if on_kubernetes else PoolType.STATIC,
         num_agents=len(nodes),
         slots_available=sum(node.slots for node in nodes if is_available(node, overrides)),
-        slots_used=sum(device.allocation is not None for node in nodes for device in node.devices),
+        slots_used=sum(
+            device.allocation is not None and not device.foreign for node in nodes for device in node.devices
+        ),
         slot_type=DEVICE_TYPES[capacity.slot_type if capacity else cluster.slot_type],
         aux_container_capacity=len(nodes) * config.max_aux_containers_per_agent,
         aux_containers_running=sum(len(node.aux_containers) for node in nodes),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.errors import NotFound
-from libs.events.observations import FailureKind, PodSeen
+from libs.events.failures import failure_of
+from libs.events.observations import PodSeen
 from services.api.queries.allocations import wire_allocation
 from services.api.queries.nodes import DEVICE_TYPES
 from services.api.wire.agents import Device, DeviceType
@@ -33,14 +35,8 @@ from services.api.wire.tasks import (
     TaskType,
 )
 
-_FAILURES: Final[Mapping[FailureKind, FailureType]] = {
-    "FAILED": FailureType.RESOURCES_FAILED,
-    "ABORTED": FailureType.RESOURCES_ABORTED,
-    "NODE_LOST": FailureType.AGENT_FAILED,
-    "DELETED": FailureType.RESOURCES_MISSING,
-    "LAUNCH_ERROR": FailureType.AGENT_ERROR,
-    "IMAGE_PULL": FailureType.RESOURCES_ABORTED,
-}
+_NOWHERE: Final = "pods"
+"""Stands for the node of what the cluster has not placed yet."""
 
 
 async def load_task(connection: AsyncConnection, task_id: str) -> Task:
@@ -102,7 +98,7 @@ def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
         registered_time=timestamp(row.requested_at),
         resource_pool=row.pool,
         slots_needed=row.slots,
-        resources=_resources(row, cluster) or None,
+        resources=(_one_job(row, cluster) if _is_job(cluster) else _resources(row, cluster)) or None,
         scheduler_type=cluster.scheduler_of(pool).type if pool else "priority",
         priority=cluster.default_priority(row.pool) if row.job_priority is None else row.job_priority,
         proxy_ports=[
@@ -117,17 +113,62 @@ def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
     )
 
 
+def _is_job(cluster: ClusterConfig) -> bool:
+    return cluster.resource_manager.type == "kubernetes"
+
+
+def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
+    """In a cluster an allocation has one entry, its Job, whatever the number of its pods (spec/kubernetes.md 1)."""
+    if row.assigned_at is None:
+        return []
+    pods = msgspec.convert(row.pods, tuple[PodSeen, ...])
+    is_whole = len(pods) >= row.num_pods
+    started = is_whole and all(map(_has_started, pods))
+    return [
+        ResourcesSummary(
+            resources_id=row.allocation_id,
+            resources_type="k8s-job",
+            allocation_id=row.allocation_id,
+            agent_devices=_devices_by_node(row, pods, DEVICE_TYPES[cluster.slot_type]),
+            container_id=row.allocation_id,
+            started=ResourcesStarted(
+                # Those on the gateway are the same for all pods.
+                addresses=[at for pod in pods[: 1 if pods[0].proxied else None] for at in _addresses(pod)],
+                native_resources_id=pods[0].job,
+            )
+            if started
+            else None,
+            exited=ResourcesStopped(failure=_first_failure(pods))
+            if is_whole and all(pod.state == "TERMINATED" for pod in pods)
+            else None,
+        )
+    ]
+
+
+def _devices_by_node(row: Any, pods: Sequence[PodSeen], device_type: DeviceType) -> dict[str, Devices]:
+    """All slots of the allocation, on the nodes of its pods; which devices they are, only the nodes know."""
+    slots: Counter[str] = Counter()
+    for rank in range(row.num_pods):
+        slots[(pods[rank].node if rank < len(pods) else "") or _NOWHERE] += row.slots // row.num_pods
+    return {node: Devices(devices=[Device(type=device_type)] * count) for node, count in slots.items()}
+
+
+def _first_failure(pods: Sequence[PodSeen]) -> ResourcesFailure | None:
+    """That of a pod that failed by itself, if there is one."""
+    failures = [failure for pod in sorted(pods, key=lambda pod: pod.is_consequence) if (failure := _failure(pod))]
+    return next(iter(failures), None)
+
+
 def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     """The pods as they were seen; until then, where the planner saw room for them."""
-    kind = "k8s-job" if cluster.resource_manager.type == "kubernetes" else "process"
     device_type = DEVICE_TYPES[cluster.slot_type]
     pods = msgspec.convert(row.pods, tuple[PodSeen, ...])
     if pods:
-        return [_seen(pod, row.allocation_id, kind, device_type) for pod in pods]
+        return [_seen(pod, row.allocation_id, device_type) for pod in pods]
     return [
         ResourcesSummary(
             resources_id=f"{row.allocation_id}.{rank}",
-            resources_type=kind,
+            resources_type="process",
             allocation_id=row.allocation_id,
             container_id=row.allocation_id,
             agent_devices={place["node"]: Devices(devices=[Device(type=device_type)] * place["slots"])},
@@ -137,12 +178,15 @@ def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     ]
 
 
-def _seen(pod: PodSeen, allocation_id: str, kind: str, device_type: DeviceType) -> ResourcesSummary:
+def _has_started(pod: PodSeen) -> bool:
+    return pod.state in ("RUNNING", "TERMINATED") and pod.failure != "ABORTED"
+
+
+def _seen(pod: PodSeen, allocation_id: str, device_type: DeviceType) -> ResourcesSummary:
     devices = [Device(id=int(ident) if ident.isdecimal() else 0, type=device_type) for ident in pod.devices]
-    started = pod.state in ("RUNNING", "TERMINATED") and pod.failure != "ABORTED"
     return ResourcesSummary(
         resources_id=pod.name,
-        resources_type=kind,
+        resources_type="process",
         allocation_id=allocation_id,
         agent_devices={pod.node: Devices(devices=devices)} if pod.node else {},
         container_id=allocation_id,
@@ -150,7 +194,7 @@ def _seen(pod: PodSeen, allocation_id: str, kind: str, device_type: DeviceType) 
             addresses=_addresses(pod),
             native_resources_id=pod.name,
         )
-        if started
+        if _has_started(pod)
         else None,
         exited=ResourcesStopped(failure=_failure(pod)) if pod.state == "TERMINATED" else None,
     )
@@ -172,7 +216,7 @@ def _addresses(pod: PodSeen) -> list[Address]:
 
 
 def _failure(pod: PodSeen) -> ResourcesFailure | None:
-    if not pod.failure:
+    kind = failure_of(pod)
+    if kind is None:
         return None
-    kind = _FAILURES.get(pod.failure, FailureType.UNKNOWN_ERROR)
-    return ResourcesFailure(failure_type=kind, err_msg=pod.message, exit_code=pod.exit_code)
+    return ResourcesFailure(failure_type=FailureType[kind.name], err_msg=pod.message, exit_code=pod.exit_code)

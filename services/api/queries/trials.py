@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations
@@ -139,7 +140,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
 async def _tasks_of(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, list[str]]:
     rows = await connection.execute(
         select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
-        .where(trial_tasks.c.trial_id.in_(trial_ids))
+        .where(any_of(trial_tasks.c.trial_id, trial_ids))
         .order_by(trial_tasks.c.trial_id, trial_tasks.c.position)
     )
     tasks: dict[int, list[str]] = defaultdict(list)
@@ -157,7 +158,7 @@ async def _wall_clock(connection: AsyncConnection, trial_ids: Sequence[int], now
     rows = await connection.execute(
         select(trial_tasks.c.trial_id, _seconds(now).label("seconds"))
         .join(allocations, allocations.c.task_id == trial_tasks.c.task_id)
-        .where(trial_tasks.c.trial_id.in_(trial_ids), allocations.c.start_time.is_not(None))
+        .where(any_of(trial_tasks.c.trial_id, trial_ids), allocations.c.start_time.is_not(None))
         .group_by(trial_tasks.c.trial_id)
     )
     return {row.trial_id: float(row.seconds) for row in rows}
@@ -171,7 +172,7 @@ async def _validations(
     # The trial ids are there for the partitions of the table.
     rows = await connection.execute(
         select(metrics.c.id, metrics.c.total_batches, metrics.c.end_time, metrics.c.metrics).where(
-            metrics.c.id.in_(metric_ids), metrics.c.trial_id.in_(trial_ids)
+            any_of(metrics.c.id, metric_ids), any_of(metrics.c.trial_id, trial_ids)
         )
     )
     return {

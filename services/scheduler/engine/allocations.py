@@ -21,7 +21,7 @@ from libs.db.tables.tasks import allocations, tasks
 from libs.events import subjects
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
-from services.scheduler.engine.leaving import NODE_DISABLED, is_over, kill, overdue
+from services.scheduler.engine.leaving import NODE_DISABLED, follow_up, is_over, kill
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
@@ -76,23 +76,24 @@ class AllocationEngine:
             seen.allocation, lambda row, out: observe(row, seen, now=self._clock.now(), out=out), pool=seen.pool
         )
 
-    async def kill_overdue(self) -> list[str]:
-        """Kill whatever was asked to leave and has not left in time; returns the allocations."""
-        query = select(allocations.c.allocation_id).where(
-            allocations.c.released_at.is_(None),
-            allocations.c.killed_at.is_(None),
-            allocations.c.preempt_deadline <= self._clock.now(),
+    async def follow_up_all(self) -> list[str]:
+        """Have leave what the api was told should, and kill what was asked to and has not; returns the allocations."""
+        columns = allocations.c
+        is_wish = columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
+        query = select(columns.allocation_id).where(
+            columns.released_at.is_(None),
+            columns.killed_at.is_(None),
+            is_wish | (columns.preempt_deadline <= self._clock.now()),
         )
         async with self._db.read() as connection:
-            overdue = list((await connection.execute(query)).scalars())
-        for allocation in overdue:
-            await self._change(allocation, self._kill_if_overdue)
-        return overdue
+            due = list((await connection.execute(query)).scalars())
+        for allocation in due:
+            await self.follow_up(allocation)
+        return due
 
-    def _kill_if_overdue(self, row: AllocationRow, out: Outgoing) -> None:
-        now = self._clock.now()
-        if row.preempt_deadline is not None and row.preempt_deadline <= now:
-            kill(row, reason=overdue(row), now=now, out=out)
+    async def follow_up(self, allocation: str) -> None:
+        """Do what is due with one allocation, if anything is."""
+        await self._change(allocation, lambda row, out: follow_up(row, now=self._clock.now(), out=out))
 
     async def clear_disabled_nodes(self) -> list[str]:
         """Kill whatever runs on a node that an administrator has disabled without drain; returns the allocations."""

@@ -17,7 +17,7 @@ WORKERS: Final = 8
 
 
 class Key(NamedTuple):
-    kind: Literal["experiment", "deletion", "allocation", "project", "workspace", "namespaces", "nodes"]
+    kind: Literal["experiment", "deletion", "allocation", "leaving", "project", "workspace", "namespaces", "nodes"]
     ident: int | str
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from libs.states.allocation import CLUSTER_PREEMPTS
 from services.scheduler.engine.exits import ExitKind
-from services.scheduler.engine.leaving import CLUSTER_PREEMPTS, NODE_DISABLED
+from services.scheduler.engine.leaving import NODE_DISABLED
 from services.scheduler.engine.rows import AllocationRow, TrialRow
 
 FIRST_PAUSE: Final = timedelta(seconds=1)

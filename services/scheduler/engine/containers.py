@@ -62,9 +62,11 @@ class ContainerDeletion:
             doomed = update(projects).where(mine & (projects.c.state != "DELETING"))
             await connection.execute(doomed.values(state="DELETING", error_message=""))
             left = list((await connection.execute(select(projects.c.id).where(mine))).scalars())
-            running = list((await connection.execute(_live_tasks(workspace_id))).scalars())
-        for allocation in running:
-            await self._allocations.kill(allocation, reason="its workspace is being deleted")
+            running = list(await connection.execute(_live_allocations(workspace_id)))
+        for row in running:
+            # What belongs to an experiment ends with it, or goes on if it has moved away: its task is waited for.
+            if row.experiment_id is None:
+                await self._allocations.kill(row.allocation_id, reason="its workspace is being deleted")
         for project in left:
             await self.advance_project(project)
         if running or left:
@@ -102,15 +104,12 @@ async def _doom(connection: Connection, experiment_id: int) -> None:
     await announce(connection, experiment_changed(row, "state"))
 
 
-def _live_tasks(workspace_id: int) -> Select[Any]:
+def _live_allocations(workspace_id: int) -> Select[Any]:
     return (
-        select(allocations.c.allocation_id)
+        select(allocations.c.allocation_id, tasks.c.experiment_id)
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
-        .where(
-            tasks.c.workspace_id == workspace_id,
-            tasks.c.experiment_id.is_(None),
-            allocations.c.released_at.is_(None),
-        )
+        .where(tasks.c.workspace_id == workspace_id, allocations.c.released_at.is_(None))
+        .order_by(allocations.c.allocation_id)
     )
 
 

@@ -5,6 +5,7 @@ Source: spec/experiments.md 6 (delete procedure). A deletion that fails says why
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -16,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from libs.capture.lines import STREAMS_PER_POD
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database, is_connection_failure
 from libs.db.outbox import announce
 from libs.db.retry import in_transaction
@@ -35,6 +37,8 @@ log = structlog.get_logger()
 
 ROWS_AT_ONCE: Final = 10_000
 """Log lines and metrics that one transaction deletes: there may be millions."""
+OWNERS_AT_ONCE: Final = 500
+"""Tasks or trials whose lines or metrics one statement looks for: there may be a hundred thousand."""
 
 
 _LOOK_AGAIN_S: Final = 0.1
@@ -106,18 +110,18 @@ class ExperimentDeletion:
     async def _lines_are_to_come(self, connection: Connection, task_ids: list[str]) -> bool:
         """Whether the log of a GC task is incomplete, and the wait for it is not over."""
         recent = allocations.c.end_time > self._clock.now() - self._log_wait
-        pods = select(allocations.c.pods).where(allocations.c.task_id.in_(task_ids), recent)
+        pods = select(allocations.c.pods).where(any_of(allocations.c.task_id, task_ids), recent)
         ended = [
             sum(pod.get("exit_code") is not None for pod in row) for row in (await connection.execute(pods)).scalars()
         ]
         # Those of its pods, and the one in which services speak about it.
         expected = sum(count * STREAMS_PER_POD + 1 for count in ended if count)
-        sealed = select(func.count(log_streams.c.sealed_at)).where(log_streams.c.task_id.in_(task_ids))
+        sealed = select(func.count(log_streams.c.sealed_at)).where(any_of(log_streams.c.task_id, task_ids))
         return (await connection.execute(sealed)).scalar_one() < expected
 
     async def _gc_failure(self, connection: Connection, task_ids: list[str]) -> str | None:
         query = select(allocations.c.exit_reason, allocations.c.stopped_early).where(
-            allocations.c.task_id.in_(task_ids),
+            any_of(allocations.c.task_id, task_ids),
         )
         outcomes = list(await connection.execute(query))
         failed = [row.exit_reason or "" for row in outcomes if not row.stopped_early]
@@ -133,22 +137,22 @@ class ExperimentDeletion:
             task_ids = await _task_ids(connection, experiment_id)
             of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
             trial_ids = list((await connection.execute(of_experiment)).scalars())
-        for task in task_ids:
-            await self._delete_many("task_logs", "task_id, id, ingested_at", "task_id", task)
-        for trial in trial_ids:
-            await self._delete_many("metrics", "trial_id, id", "trial_id", trial)
+        await self._delete_many("task_logs", "task_id, id, ingested_at", "task_id", task_ids)
+        await self._delete_many("metrics", "trial_id, id", "trial_id", trial_ids)
         await in_transaction(self._db, lambda c: self._delete_experiment(c, experiment_id))
 
-    async def _delete_many(self, table: str, key: str, column: str, value: str | int) -> None:
-        """Delete the rows whose ``column`` is ``value``, some at a time."""
+    async def _delete_many(self, table: str, key: str, column: str, values: Sequence[str | int]) -> None:
+        """Delete the rows whose ``column`` is one of ``values``, some at a time."""
         statement = text(
             f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608  # names from this module
-            f" (SELECT {key} FROM {table} WHERE {column} = :value LIMIT {ROWS_AT_ONCE})"
+            f" (SELECT {key} FROM {table} WHERE {column} = ANY(:values) LIMIT {ROWS_AT_ONCE})"
         )
-        while True:
-            async with self._db.transaction() as connection:
-                if (await connection.execute(statement, {"value": value})).rowcount < ROWS_AT_ONCE:
-                    return
+        for start in range(0, len(values), OWNERS_AT_ONCE):
+            some = {"values": values[start : start + OWNERS_AT_ONCE]}
+            while True:
+                async with self._db.transaction() as connection:
+                    if (await connection.execute(statement, some)).rowcount < ROWS_AT_ONCE:
+                        break
 
     async def _delete_experiment(self, connection: Connection, experiment_id: int) -> None:
         run = await self._lock(connection, experiment_id)
@@ -156,18 +160,18 @@ class ExperimentDeletion:
             return
         task_ids = await _task_ids(connection, experiment_id)
         of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
-        job_ids = select(tasks.c.job_id).where(tasks.c.task_id.in_(task_ids), tasks.c.job_id.is_not(None))
+        job_ids = select(tasks.c.job_id).where(any_of(tasks.c.task_id, task_ids), tasks.c.job_id.is_not(None))
         own_jobs = set((await connection.execute(job_ids)).scalars()) | {run.experiment.job_id}
-        own_allocations = select(allocations.c.allocation_id).where(allocations.c.task_id.in_(task_ids))
+        own_allocations = select(allocations.c.allocation_id).where(any_of(allocations.c.task_id, task_ids))
         deleted_checkpoints = (checkpoints.c.experiment_id == experiment_id) & (checkpoints.c.state == "DELETED")
         for statement in (
-            delete(log_streams).where(log_streams.c.task_id.in_(task_ids)),
+            delete(log_streams).where(any_of(log_streams.c.task_id, task_ids)),
             delete(trial_sources).where(trial_sources.c.trial_id.in_(of_experiment)),
             delete(checkpoints).where(deleted_checkpoints),
             delete(allocation_sessions).where(allocation_sessions.c.allocation_id.in_(own_allocations)),
-            delete(user_sessions).where(user_sessions.c.job_id.in_(own_jobs)),
-            delete(tasks).where(tasks.c.task_id.in_(task_ids)),
-            delete(jobs).where(jobs.c.job_id.in_(own_jobs)),
+            delete(user_sessions).where(any_of(user_sessions.c.job_id, own_jobs)),
+            delete(tasks).where(any_of(tasks.c.task_id, task_ids)),
+            delete(jobs).where(any_of(jobs.c.job_id, own_jobs)),
             delete(experiments).where(experiments.c.id == experiment_id),
         ):
             await connection.execute(statement)

@@ -26,6 +26,7 @@ def environment_of(section: Mapping[str, Any], slot_type: str) -> Environment:
         pod_spec=section.get("pod_spec") or None,
         add_capabilities=tuple(section.get("add_capabilities") or ()),
         drop_capabilities=tuple(section.get("drop_capabilities") or ()),
+        ports=tuple((section.get("ports") or {}).values()),
     )
 
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from libs.events.observations import AllocationObserved, FailureKind, PodSeen
+from libs.events.failures import FailureType, failure_of, type_of
+from libs.events.observations import AllocationObserved, PodSeen
 from services.scheduler.engine.rows import AllocationRow
 
 
@@ -29,14 +30,17 @@ class ExitKind(StrEnum):
 
 
 class Failure(Struct, frozen=True):
-    kind: FailureKind
+    type: FailureType
     message: str
     exit_code: int | None = None
+    explanation: str = ""
+    """What is known beyond the words that everybody looks for."""
 
     def __str__(self) -> str:
-        code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
-        detail = f": {self.message}" if self.message else ""
-        return f"{_WORDS[self.kind]}{detail}{code}"
+        if self.exit_code is not None:
+            # Also without a message, which leaves two spaces: this is what people and their scripts search for.
+            return f"{self.type}: {self.message} (exit code {self.exit_code})"
+        return f"{self.type}{_detail(self.message)}"
 
 
 class ExitRecord(Struct, frozen=True, kw_only=True):
@@ -46,22 +50,22 @@ class ExitRecord(Struct, frozen=True, kw_only=True):
     stopped_early: bool = False
     """It ended by itself with success: the code inside decided that it is done."""
     status_code: int | None = None
+    killed: bool = False
+    """It was ended without being asked, and that is no failure."""
+    explanation: str = ""
+    """What its owner should read before anything else, as the words of an API that refused it."""
 
 
-_WORDS: Final[dict[FailureKind, str]] = {
-    "": "task failed without an associated exit code",
-    "FAILED": "resources failed with non-zero exit code",
-    "IMAGE_PULL": "resources failed with non-zero exit code",
-    "ABORTED": "resources was aborted before it started",
-    "DELETED": "task failed without an associated exit code",
-    "LAUNCH_ERROR": "agent failed to launch the container",
-    "NODE_LOST": "agent failed while the container was running",
+CRASHED: Final = "job crashed"
+"""The message of whatever could not be made."""
+KILLED: Final = Failure(FailureType.RESOURCES_FAILED, "killed")
+"""What a kill is called in the log, though it is no error (spec/kubernetes.md 10.4)."""
+
+_BLAMED: Final[dict[FailureType, tuple[str, ExitKind]]] = {
+    FailureType.AGENT_FAILED: ("allocation failed due to agent failure", ExitKind.TRANSIENT),
+    FailureType.RESOURCES_ABORTED: ("allocation aborted", ExitKind.TRANSIENT),
 }
-_BLAMED: Final[dict[FailureKind, tuple[str, ExitKind]]] = {
-    "NODE_LOST": ("allocation failed due to agent failure", ExitKind.TRANSIENT),
-    "ABORTED": ("allocation aborted", ExitKind.TRANSIENT),
-}
-"""How the reason begins, and whose fault it is; all other failures are the task's own."""
+"""How the reason begins, and whose fault it is; all other failures are the task's own, and count as its restarts."""
 
 _BY_SIGNAL: Final = (137, 143)
 
@@ -75,14 +79,18 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     # Our own record of the kill says more than the launcher's: it knows what had failed before.
     killed = row.killed_while_running if row.killed_at is not None else seen.stopped
     if killed:
-        return ExitRecord(reason=f"allocation killed {after}")
+        return ExitRecord(reason=f"allocation killed {after}", killed=True)
     if row.preemptible and row.preempt_acked:
-        return ExitRecord(reason=f"allocation preempted {after}", status_code=max(codes, default=None))
+        return ExitRecord(
+            reason=f"allocation preempted {after}",
+            status_code=max(codes, default=None),
+            killed=row.killed_at is not None,
+        )
     if failure is not None:
         return _failed(failure)
     if pods and all(pod.state == "TERMINATED" for pod in pods):
         return ExitRecord(reason=f"allocation stopped early {after}", stopped_early=True, status_code=0)
-    lost = f"RM failed to restore the allocation{_detail(seen.message)}"
+    lost = str(Failure(FailureType.RESTORE_ERROR, seen.message))
     return ExitRecord(reason=f"allocation failed due to restore error: {lost}", error=lost, kind=ExitKind.TRANSIENT)
 
 
@@ -98,24 +106,32 @@ def internal_error(kind: ExitKind, message: str) -> ExitRecord:
 
 def has_failed(pod: PodSeen) -> bool:
     """True for a pod that ended otherwise than with exit code 0."""
-    return pod.state == "TERMINATED" and (bool(pod.failure) or bool(pod.exit_code))
+    return failure_of(pod) is not None
 
 
 def _failed(failure: Failure) -> ExitRecord:
-    begin, kind = _BLAMED.get(failure.kind, ("allocation failed", ExitKind.FAILED))
-    return ExitRecord(reason=f"{begin}: {failure}", error=str(failure), kind=kind, status_code=failure.exit_code)
+    begin, kind = _BLAMED.get(failure.type, ("allocation failed", ExitKind.FAILED))
+    return ExitRecord(
+        reason=f"{begin}: {failure}{_detail(failure.explanation)}",
+        error=str(failure),
+        kind=kind,
+        status_code=failure.exit_code,
+        explanation=failure.explanation,
+    )
 
 
 def _failure(seen: AllocationObserved, pods: Sequence[PodSeen]) -> Failure | None:
     """The failure that explains the others: a lost node before anything, then a pod's own exit before the deaths of
     its siblings, then what the launcher says of the whole."""
-    failed = sorted(filter(has_failed, pods), key=_as_cause)
+    failed = sorted(((kind, pod) for pod in pods if (kind := failure_of(pod))), key=lambda each: _as_cause(each[1]))
     if failed:
-        pod = failed[0]
-        return Failure(pod.failure or "FAILED", pod.message, pod.exit_code)
-    if seen.failure:
-        return Failure(seen.failure, seen.message)
-    return None
+        kind, pod = failed[0]
+        return Failure(kind, pod.message, pod.exit_code)
+    whole = type_of(seen.failure)
+    if seen.failure == "LAUNCH_ERROR" and whole is not None:
+        # Launchers of before said so themselves.
+        return Failure(whole, CRASHED, explanation=seen.message.removeprefix(f"{CRASHED}: "))
+    return None if whole is None else Failure(whole, seen.message)
 
 
 def _as_cause(pod: PodSeen) -> int:

@@ -24,7 +24,7 @@ from services.scheduler.engine import inbox
 from services.scheduler.engine.deletion import ExperimentDeletion
 from services.scheduler.engine.ending import end_experiment
 from services.scheduler.engine.gc import carry_out_requests
-from services.scheduler.engine.run import Run, lock_run
+from services.scheduler.engine.run import Capacity, Run, lock_run
 from services.scheduler.engine.search import Search, SearchFailedError
 from services.scheduler.engine.sessions import revoke_ended
 from services.scheduler.engine.trial_creation import create_trials
@@ -45,13 +45,20 @@ class Outcome(Struct, frozen=True):
 
 class ExperimentEngine:
     def __init__(
-        self, *, db: Database, clock: Clock, cluster: ClusterConfig, log_wait: timedelta = timedelta()
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        cluster: ClusterConfig,
+        capacity: Capacity = lambda _pool: None,
+        log_wait: timedelta = timedelta(),
     ) -> None:
         """``log_wait`` as in ``settle_exits``."""
         self._log_wait = log_wait
         self._db = db
         self._clock = clock
         self._cluster = cluster
+        self._capacity = capacity
         self._deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
 
     async def reconcile(self, experiment_id: int) -> Outcome:
@@ -73,7 +80,9 @@ class ExperimentEngine:
         return Outcome(pools=progress.pools, look_again_in_s=progress.look_again_in_s)
 
     async def _reconcile(self, connection: Connection, experiment_id: int) -> Outcome:
-        run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
+        run = await lock_run(
+            connection, experiment_id, cluster=self._cluster, now=self._clock.now(), capacity=self._capacity
+        )
         if run is None or run.state == ExperimentState.DELETING:
             return Outcome()
         await carry_out_requests(run)

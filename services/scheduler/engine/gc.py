@@ -6,20 +6,20 @@ Source: spec/experiments.md 10.4; spec/harness-protocol.md 15.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from sqlalchemy import delete, insert, select
 
 from libs.checkpoints.retention import Candidate, checkpoints_to_delete, policy_of
-from libs.cluster.resolution import resolve_pool
+from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
 from libs.db.tables.checkpoints import storage_backends
 from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.workspaces import projects
 from libs.events.changes import JobChanged, TaskChanged
 from libs.ids import allocation_id, new_uuid
 from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
@@ -29,6 +29,8 @@ from services.scheduler.engine.rows import AllocationRow
 from services.scheduler.engine.run import Run
 
 TASK_TYPE: Final = "CHECKPOINT_GC"
+CHECKPOINTS_AT_ONCE: Final = 5000
+"""Of which one task deletes files; its order names them all, and has to be a message of the bus."""
 
 
 class GcWork(Struct, frozen=True, kw_only=True):
@@ -85,11 +87,11 @@ async def carry_out_requests(run: Run) -> None:
             for row in found
         ],
     )
-    await run.connection.execute(delete(requests).where(requests.c.id.in_([row["id"] for row in found])))
+    await run.connection.execute(delete(requests).where(any_of(requests.c.id, (row["id"] for row in found))))
 
 
 async def create_gc_tasks(run: Run, works: Sequence[GcWork]) -> list[AllocationRow]:
-    """A task for each of ``works``, with its job and allocation; the allocations go out with ``run``.
+    """Tasks for ``works``, each with its job and allocation; the allocations go out with ``run``.
 
     Where there is no storage (any more) there is nothing to delete, and no task.
     """
@@ -97,17 +99,26 @@ async def create_gc_tasks(run: Run, works: Sequence[GcWork]) -> list[AllocationR
         return []
     own = run.experiment.config.get("checkpoint_storage")
     configs = await _storages(run.connection, [work.storage_id for work in works if work.storage_id is not None])
-    workspace = select(projects.c.workspace_id).where(projects.c.id == run.experiment.project_id)
-    workspace_id = (await run.connection.execute(workspace)).scalar_one()
+    workspace_id = await run.workspace_id()
     return [
-        await _create(run, work, storage=storage, workspace_id=workspace_id)
+        await _create(run, portion, storage=storage, workspace_id=workspace_id)
         for work in works
         if (storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
+        for portion in _portions(work)
     ]
 
 
+def _portions(work: GcWork) -> Iterator[GcWork]:
+    for start in range(0, len(work.uuids) or 1, CHECKPOINTS_AT_ONCE):
+        yield msgspec.structs.replace(
+            work,
+            uuids=work.uuids[start : start + CHECKPOINTS_AT_ONCE],
+            delete_tensorboards=work.delete_tensorboards and not start,
+        )
+
+
 async def _storages(connection: Connection, ids: Sequence[int]) -> dict[int | None, dict[str, Any]]:
-    query = select(storage_backends.c.id, storage_backends.c.config).where(storage_backends.c.id.in_(ids))
+    query = select(storage_backends.c.id, storage_backends.c.config).where(any_of(storage_backends.c.id, ids))
     return {row.id: row.config for row in await connection.execute(query)}
 
 
@@ -116,7 +127,7 @@ async def _create(run: Run, work: GcWork, *, storage: Mapping[str, Any], workspa
     task = f"{experiment.id}.{new_uuid()}"
     allocation = allocation_id(task, 1)
     job = f"checkpoint_gc-{allocation}"
-    pool = resolve_pool(run.cluster, name="", slots=0)
+    pool = run.cluster.resource_manager.default_aux_resource_pool or run.cluster.representative_pool
     spec = checkpoint_gc_task(
         experiment_id=experiment.id,
         config=experiment.config,

@@ -22,7 +22,7 @@ def hint_of(subject: str, data: bytes) -> Hint:
     if len(tokens) != 5:
         return Hint()
     entity, what = tokens[2], tokens[4]
-    if entity == "allocation" and what not in ("requested", "ended"):
+    if entity == "allocation" and what not in ("requested", "wish", "ended"):
         return Hint()  # observations and the like are many, and none of these
     try:
         event = msgspec.json.decode(data)
@@ -34,7 +34,7 @@ def hint_of(subject: str, data: bytes) -> Hint:
 
 
 def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
-    if entity in ("allocation", "job", "pool") and what != "submitted":
+    if entity in ("allocation", "job", "pool") and what not in ("submitted", "wish"):
         return event.get("pool")
     # Its tasks may have another namespace now, with another quota.
     return "" if (entity, what) == ("workspace", "changed") else None
@@ -51,6 +51,8 @@ def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
             yield Key("experiment", experiment)
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
             yield Key("allocation", event["allocation_id"])
+        case "allocation", "wish" if isinstance(event.get("allocation_id"), str):
+            yield Key("leaving", event["allocation_id"])
         case "pool", "capacity":
             yield Key("nodes", "disabled")
         case "workspace", _ if isinstance(event.get("workspace_id"), int):

@@ -6,6 +6,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
+from libs.db.any_of import any_of
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
 from libs.db.tables.trials import trials
 from services.scheduler.engine.leaving import note
@@ -77,4 +78,4 @@ async def store(run: Run, search: Search) -> None:
 
 async def _delete(run: Run, ids: list[int]) -> None:
     if ids:
-        await run.connection.execute(delete(searcher_events).where(searcher_events.c.id.in_(ids)))
+        await run.connection.execute(delete(searcher_events).where(any_of(searcher_events.c.id, ids)))

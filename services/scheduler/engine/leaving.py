@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from libs.events.changes import AllocationChanged
+from libs.events.failures import FailureType
 from libs.events.orders import Order
 from libs.states.allocation import AllocationState
-from services.scheduler.engine.exits import ExitKind, ExitRecord, Failure, exit_before_start, has_failed
+from services.scheduler.engine.exits import KILLED, ExitKind, ExitRecord, Failure, exit_before_start, has_failed
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 
@@ -23,8 +24,6 @@ KILL_GRACE_S: Final = 15.0
 
 NODE_DISABLED: Final = "node disabled without drain"
 """The reason for killing what an administrator wants gone from a node (spec/scheduling.md 11.2)."""
-CLUSTER_PREEMPTS: Final = "preempted by the scheduler"
-"""The reason for ending what somebody in the cluster wants to leave (spec/kubernetes.md 10.5)."""
 
 
 def is_over(row: AllocationRow) -> bool:
@@ -66,9 +65,13 @@ def kill(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> No
     out.announce(changed(row, "signal"))
 
 
-def overdue(row: AllocationRow) -> str:
-    """The reason for killing what was asked to leave."""
-    return f"allocation did not preempt in {timedelta(seconds=row.preemption_timeout_s)}"
+def follow_up(row: AllocationRow, *, now: datetime, out: Outgoing) -> None:
+    """Do what is due without any news of it: ask it to leave as the api was told to, kill it when its time is up."""
+    if row.preempt_reason is not None:
+        terminate(row, reason=row.preempt_reason, now=now, out=out)
+    if row.preempt_deadline is not None and row.preempt_deadline <= now:
+        overdue = f"allocation did not preempt in {timedelta(seconds=row.preemption_timeout_s)}"
+        kill(row, reason=overdue, now=now, out=out)
 
 
 def stop_order(row: AllocationRow) -> Order:
@@ -98,18 +101,21 @@ def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: Outgoi
     row.wait_reason = ""
     if started:
         out.withdraw(row.pool, row.allocation_id)
-        note(row, _exit_line(row, record), now=now, out=out, level="ERROR" if record.status_code else _level(record))
+        if record.explanation:
+            note(row, record.explanation, now=now, out=out)
+        has_crashed = record.status_code and not record.killed
+        note(row, _exit_line(record), now=now, out=out, level="ERROR" if has_crashed else _level(record))
     note(row, f"{row.name} was terminated: {record.reason}", now=now, out=out, level=_level(record))
     out.announce(changed(row, "ended"))
 
 
-def _exit_line(row: AllocationRow, record: ExitRecord) -> str:
+def _exit_line(record: ExitRecord) -> str:
     if record.error is not None:
         return f"crashed: {record.error}"
-    if row.killed_at is not None:
-        return f"killed: {row.kill_reason}"
+    if record.killed:
+        return f"killed: {KILLED}"
     if record.status_code:  # it has left as it was asked to, which is no error, whatever its exit code
-        return f"crashed: {Failure('FAILED', '', record.status_code)}"
+        return f"crashed: {Failure(FailureType.RESOURCES_FAILED, '', record.status_code)}"
     return "resources exited successfully with a zero exit code"
 
 

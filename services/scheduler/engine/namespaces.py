@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, delete, or_, select
 from libs.bus import Bus
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.tables.namespaces import auto_created_namespaces as made
 from libs.db.tables.tasks import allocations
@@ -35,6 +36,7 @@ class NamespaceDeletion:
         self._bus = bus
         self._clock = clock
         self._manager = cluster.resource_manager
+        self._asked = cluster.representative_pool
 
     async def advance(self, workspace_id: int) -> float | None:
         """Delete what was made for a workspace that is gone; returns when to look again, None when nothing is left.
@@ -61,7 +63,7 @@ class NamespaceDeletion:
         return (made.c.workspace_id == workspace_id) & is_gone & is_free & is_here
 
     async def _delete(self, workspace_id: int, namespace: str) -> None:
-        subject = subjects.launcher_rpc(self._manager.default_compute_resource_pool, DELETE_NAMESPACE)
+        subject = subjects.launcher_rpc(self._asked, DELETE_NAMESPACE)
         question = msgspec.json.encode(NamespaceAsked(namespace=namespace))
         try:
             await self._bus.request(subject, question, timeout_s=_ASK_TIMEOUT_S)
@@ -78,6 +80,6 @@ async def _in_use(connection: Connection, namespaces: list[Any]) -> set[str]:
     if not namespaces:
         return set()
     live = select(allocations.c.namespace).where(
-        allocations.c.namespace.in_(namespaces), allocations.c.released_at.is_(None)
+        any_of(allocations.c.namespace, namespaces), allocations.c.released_at.is_(None)
     )
     return set((await connection.execute(live)).scalars())

@@ -6,14 +6,15 @@ Source: spec/scheduling.md 7; spec/harness-protocol.md 3.4.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
 
-from libs.events.observations import AllocationObserved
-from libs.states.allocation import AllocationState, at_least, least_progressed, most_progressed
+from libs.events.observations import AllocationObserved, PodSeen
+from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least, least_progressed, most_progressed
 from services.scheduler.engine.exits import exit_record, has_failed
-from services.scheduler.engine.leaving import CLUSTER_PREEMPTS, changed, finish, is_over, kill, note, terminate
+from services.scheduler.engine.leaving import changed, finish, is_over, kill, note, terminate
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 
@@ -23,9 +24,12 @@ def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out:
     if seen.revision <= row.revision or is_over(row) or row.assigned_at is None:
         return
     row.revision = seen.revision
+    before = row.pods_seen
     if seen.pods:
         row.pods = msgspec.to_builtins(seen.pods)
     _climb(row, state_seen(seen, row.num_pods), now=now, out=out)
+    if _have_started(row.pods_seen, row.num_pods) and not _were_started(before, row.num_pods):
+        note(row, f"Resources for {row.name} have started", now=now, out=out)
     if ended(seen, row.num_pods):
         finish(row, exit_record(row, seen, now), now=now, out=out)
     elif any(has_failed(pod) for pod in seen.pods):
@@ -53,17 +57,27 @@ def ended(seen: AllocationObserved, num_pods: int) -> bool:
 def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: Outgoing) -> None:
     before = AllocationState(row.state)
     row.state = most_progressed(before, state)
-    # A short task may have ended before it was first seen: that it ran shows in its exit code.
-    ran = any(pod.exit_code is not None for pod in row.pods_seen)
-    if row.start_time is None and (ran or _reached(state, AllocationState.PULLING)):
+    # TERMINATING says nothing about how far they came.
+    is_assigned = state != AllocationState.TERMINATING and at_least(state, AllocationState.PULLING)
+    if row.start_time is None and (_ran(row.pods_seen) or is_assigned):
         row.start_time = now
         note(row, f"{row.name} was assigned to an agent", now=now, out=out)
-    if not at_least(before, AllocationState.RUNNING) and (ran or _reached(state, AllocationState.RUNNING)):
-        note(row, f"Resources for {row.name} have started", now=now, out=out)
     if row.state != before:
         out.announce(changed(row, "state"))
 
 
-def _reached(state: AllocationState, rung: AllocationState) -> bool:
-    """Whether pods are seen on ``rung``; TERMINATING says nothing about how far they came."""
-    return state != AllocationState.TERMINATING and at_least(state, rung)
+def _have_started(pods: Sequence[PodSeen], num_pods: int) -> bool:
+    return _ran(pods) or (len(pods) >= num_pods and all(pod.state == "RUNNING" for pod in pods))
+
+
+def _were_started(pods: Sequence[PodSeen], num_pods: int) -> bool:
+    """Whether it was said that they have started, or is not to be said any more, because one has ended.
+
+    The state of the allocation does not tell: what the task says of itself lifts it too, and may come first.
+    """
+    return _have_started(pods, num_pods) or any(pod.state == "TERMINATED" for pod in pods)
+
+
+def _ran(pods: Iterable[PodSeen]) -> bool:
+    """A short task may have ended before it was first seen: that it ran shows in its exit code."""
+    return any(pod.exit_code is not None for pod in pods)

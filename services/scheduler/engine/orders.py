@@ -16,6 +16,7 @@ from sqlalchemy import select
 from libs.bus import Bus
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.outbox import enqueue, message
 from libs.db.retry import in_transaction
@@ -50,8 +51,13 @@ async def issue(
 ) -> None:
     """Order the launchers to run ``rows``, which are locked and have their slots; one that makes no order is over."""
     material = material or await TaskMaterial.load(connection, rows, cluster=cluster)
-    holders = [Holder(row.allocation_id, row.job_id, material.owner_id(row)) for row in rows]
-    for row, tokens in zip(rows, await mint(connection, holders), strict=True):
+    for row in rows:
+        if not material.is_whole(row):
+            log.error("order.impossible", allocation=row.allocation_id, error="its workspace is gone")
+            finish(row, internal_error(ExitKind.INVALID, "its workspace is gone"), now=now, out=out)
+    whole = [row for row in rows if material.is_whole(row)]
+    holders = [Holder(row.allocation_id, row.job_id, material.owner_id(row)) for row in whole]
+    for row, tokens in zip(whole, await mint(connection, holders), strict=True):
         try:
             order = Order(
                 allocation=row.allocation_id,
@@ -109,7 +115,7 @@ class OrderRepair:
     async def _under_way(self, connection: Connection, keys: set[str]) -> set[str]:
         """Keys about which the outbox still has something to say."""
         by_subject = {subjects.kv_subject(subjects.ORDERS_BUCKET, key): key for key in keys}
-        query = select(outbox.c.subject).where(outbox.c.subject.in_(by_subject))
+        query = select(outbox.c.subject).where(any_of(outbox.c.subject, by_subject))
         return {by_subject[subject] for subject in (await connection.execute(query)).scalars()}
 
     async def _rewrite(self, connection: Connection, allocation: str) -> None:

@@ -19,7 +19,7 @@ from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
 _PENDING: Final = text("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots,
-           coalesce(b.namespace, '') AS namespace
+           coalesce(nullif(b.namespace, :own), '') AS namespace
     FROM allocations a
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
@@ -59,7 +59,9 @@ async def load_pool(
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
     bound_in = manager.cluster_name if manager.type == "kubernetes" else None
-    pending = list((await connection.execute(_PENDING, {**parameters, "cluster": bound_in})).mappings())
+    # Who is bound to where the pool runs anyway shares its quota.
+    places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
+    pending = list((await connection.execute(_PENDING, {**parameters, **places})).mappings())
     if not pending:
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
     held = list((await connection.execute(_HELD, parameters)).mappings())
@@ -103,12 +105,16 @@ async def _quotas(
 
 
 def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node, ...]:
-    """The nodes with what foreign containers leave of them; ``excluded`` are those an administrator has disabled."""
+    """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled.
+
+    Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
+    """
     disabled = frozenset(excluded)
     return tuple(
         Node(
             name=node.name,
-            slots=node.slots - _foreign(node),
+            slots=node.slots - _held_by_strangers(node),
+            lent=_held_by_other_pools(node),
             max_aux=capacity.max_aux_containers_per_node,
             available=node.enabled and not node.draining and node.name not in disabled,
         )
@@ -116,8 +122,12 @@ def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node
     )
 
 
-def _foreign(node: NodeCapacity) -> int:
+def _held_by_strangers(node: NodeCapacity) -> int:
     return sum(device.container is not None and device.allocation is None for device in node.devices)
+
+
+def _held_by_other_pools(node: NodeCapacity) -> int:
+    return sum(device.foreign and device.allocation is not None for device in node.devices)
 
 
 def held_of(row: Mapping[Any, Any]) -> Held:

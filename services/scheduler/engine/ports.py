@@ -5,13 +5,16 @@ Source: spec/harness-protocol.md 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlalchemy import select, text
 
+from libs.db.any_of import any_of
 from libs.db.engine import Connection
-from libs.db.tables.tasks import allocations
+from libs.db.tables.tasks import allocations, tasks
+from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.reasons import WaitReason
 
 BASES: Final = {
     "DTRAIN_SSH_PORT": 12350,
@@ -24,37 +27,67 @@ _LOCK: Final = 0x5E50_1075
 """Advisory lock: planners of several pools choose ports one after the other."""
 
 
-class PortsExhaustedError(Exception):
-    """More allocations live than there are ports."""
-
-
 class PortRegistry:
-    """Ports in use all over the cluster."""
+    """Ports that are taken all over the cluster."""
 
     def __init__(self, taken: Iterable[int]) -> None:
         self._taken = set(taken)
         # Below these all ports are taken; nothing is given back while a registry is in use.
         self._lowest = dict(BASES)
 
-    def reserve(self) -> dict[str, int]:
-        """The lowest free port from each base upwards. Raises PortsExhaustedError."""
-        return {name: self._take(name) for name in BASES}
+    def reserve(self) -> dict[str, int] | None:
+        """The lowest free port from each base upwards; None when one has none, and then ever after."""
+        found: dict[str, int] = {}
+        for name in BASES:
+            port = self._lowest[name]
+            while port in self._taken:
+                port += 1
+            if port > LAST:
+                return None
+            self._taken.add(port)
+            self._lowest[name] = port + 1
+            found[name] = port
+        return found
 
-    def _take(self, name: str) -> int:
-        port = self._lowest[name]
-        while port in self._taken:
-            port += 1
-        if port > LAST:
-            raise PortsExhaustedError(f"no port is free for {name}")
-        self._taken.add(port)
-        self._lowest[name] = port + 1
-        return port
+
+async def choose_with_ports(
+    connection: Connection, starts: Sequence[Start], *, most: int, reserved: Iterable[int]
+) -> tuple[list[Start], dict[str, dict[str, int]], list[Wait]]:
+    """The first ``most`` of ``starts`` for which there are ports: those, the ports of those that are trials by
+    allocation, and the trials before or behind them that have to wait for some. Others need none.
+
+    reserved  ports that nobody is given
+    """
+    chosen, rest = list(starts[:most]), starts[most:]
+    trials = await _trials_among(connection, chosen) if chosen else set()
+    if not trials:
+        return chosen, {}, []
+    registry = await _lock_registry(connection, reserved)
+    ports = {start.allocation: registry.reserve() for start in chosen if start.allocation in trials}
+    given = {allocation: found for allocation, found in ports.items() if found is not None}
+    if len(given) == len(ports):
+        return chosen, given, []
+    trials |= await _trials_among(connection, rest)
+    portless = trials - given.keys()
+    waits = [Wait(start.allocation, WaitReason.NO_PORTS) for start in starts if start.allocation in portless]
+    return [start for start in starts if start.allocation not in portless][:most], given, waits
 
 
-async def lock_registry(connection: Connection) -> PortRegistry:
+async def _trials_among(connection: Connection, starts: Sequence[Start]) -> set[str]:
+    query = (
+        select(allocations.c.allocation_id)
+        .join(tasks, tasks.c.task_id == allocations.c.task_id)
+        .where(any_of(allocations.c.allocation_id, (start.allocation for start in starts)))
+        .where(tasks.c.task_type == "TRIAL")
+    )
+    return set((await connection.execute(query)).scalars())
+
+
+async def _lock_registry(connection: Connection, reserved: Iterable[int]) -> PortRegistry:
     """The registry, for this transaction only."""
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     query = select(allocations.c.ports).where(
         allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None)
     )
-    return PortRegistry(port for ports in (await connection.execute(query)).scalars() for port in ports.values())
+    in_use = {port for ports in (await connection.execute(query)).scalars() for port in ports.values()}
+    return PortRegistry(in_use.union(reserved))

@@ -18,6 +18,7 @@ from sqlalchemy import select, text, update
 
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations
@@ -29,7 +30,7 @@ from services.scheduler.engine.loops import retried_after
 from services.scheduler.engine.orders import issue
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.pool_rows import load_pool
-from services.scheduler.engine.ports import lock_registry
+from services.scheduler.engine.ports import choose_with_ports
 from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
 from services.scheduler.engine.sessions import revoke_ended
 from services.scheduler.engine.task_specs import TaskMaterial
@@ -138,32 +139,33 @@ class PoolQueue:
         loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
         decisions = plan(loaded.snapshot)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
-        rows = await self._start(connection, starts[:_STARTS_AT_ONCE], loaded.namespaces)
-        await _note_waits(
-            connection,
-            [
-                decision
-                for decision in decisions
-                if isinstance(decision, Wait) and loaded.wait_reasons[decision.allocation] != decision.reason
-            ],
+        chosen, ports, portless = await choose_with_ports(
+            connection, starts, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
         )
+        rows = await self._start(connection, chosen, ports, loaded.namespaces)
+        waits = [*(decision for decision in decisions if isinstance(decision, Wait)), *portless]
+        await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.reason])
         impossible = tuple(row for row in rows if is_over(row))
         return PlanOutcome(
             started=len(rows) - len(impossible),
             impossible=impossible,
-            more=bool(impossible) or len(starts) > _STARTS_AT_ONCE,
+            more=bool(impossible) or len(starts) > len(chosen) + len(portless),
             was_empty=not decisions,
         )
 
     async def _start(
-        self, connection: Connection, starts: Sequence[Start], namespaces: Mapping[str, str]
+        self,
+        connection: Connection,
+        starts: Sequence[Start],
+        ports: Mapping[str, dict[str, int]],
+        namespaces: Mapping[str, str],
     ) -> list[AllocationRow]:
         """Give the slots and write the orders; who has ended meanwhile is passed over."""
         if not starts:
             return []
         locked: Locked[AllocationRow] = Locked()
         chosen = {start.allocation: start for start in starts}
-        waiting = allocations.c.allocation_id.in_(chosen) & (allocations.c.state == AllocationState.PENDING)
+        waiting = any_of(allocations.c.allocation_id, chosen) & (allocations.c.state == AllocationState.PENDING)
         rows = await lock_many(connection, AllocationRow, waiting, locked)
         # In the order of the plan, so that the first in the queue is the first that its launcher hears of.
         by_id = {row.allocation_id: row for row in rows}
@@ -171,7 +173,6 @@ class PoolQueue:
         now = self._clock.now()
         out = Outgoing()
         material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
-        ports = await lock_registry(connection) if any(material.is_trial(row) for row in rows) else None
         for row in rows:
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
@@ -179,7 +180,7 @@ class PoolQueue:
             row.priority = material.priority(row)
             row.namespace = namespaces.get(row.allocation_id, "")
             row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
-            row.ports = ports.reserve() if ports is not None and material.is_trial(row) else {}
+            row.ports = ports.get(row.allocation_id, {})
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
         await locked.write(connection)
@@ -196,7 +197,7 @@ async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
     for reason, ids in by_reason.items():
         free = (
             select(allocations.c.allocation_id)
-            .where(allocations.c.allocation_id.in_(ids), allocations.c.assigned_at.is_(None))
+            .where(any_of(allocations.c.allocation_id, ids), allocations.c.assigned_at.is_(None))
             .order_by(allocations.c.allocation_id)
             .with_for_update(key_share=True, skip_locked=True)
         )

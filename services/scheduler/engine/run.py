@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -9,25 +10,38 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.workspaces import projects
+from libs.events.capacity import PoolCapacity
 from libs.events.changes import ExperimentChanged, TaskChanged, TrialChanged
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TERMINAL, TrialState
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, ExperimentRow, Locked, TrialRow, lock_many, lock_one
 
+Capacity = Callable[[str], PoolCapacity | None]
+"""What the pool of that name could run; None while its launcher has not said."""
+
 
 class Run:
     """Locks are taken in the order experiment, trials, allocations; ``write`` is the end of it."""
 
     def __init__(
-        self, connection: Connection, experiment: Locked[ExperimentRow], *, cluster: ClusterConfig, now: datetime
+        self,
+        connection: Connection,
+        experiment: Locked[ExperimentRow],
+        *,
+        cluster: ClusterConfig,
+        now: datetime,
+        capacity: Capacity,
     ) -> None:
         self.connection = connection
         self.cluster = cluster
         self.now = now
+        self.capacity = capacity
         self.out = Outgoing()
         self.experiment = experiment.rows[0]
         self.requested: list[AllocationRow] = []
@@ -62,13 +76,13 @@ class Run:
         newest = (
             select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
             .ext(distinct_on(trial_tasks.c.trial_id))
-            .where(trial_tasks.c.trial_id.in_(ids))
+            .where(any_of(trial_tasks.c.trial_id, ids))
             .order_by(trial_tasks.c.trial_id, trial_tasks.c.position.desc())
         )
         for found in await self.connection.execute(newest):
             self._task_ids[found.trial_id] = found.task_id
         by_task = {self._task_ids[trial]: trial for trial in ids if trial in self._task_ids}
-        unsettled = allocations.c.task_id.in_(by_task) & ~allocations.c.settled
+        unsettled = any_of(allocations.c.task_id, by_task) & ~allocations.c.settled
         for row in await lock_many(self.connection, AllocationRow, unsettled, self._allocations):
             self._open[by_task[row.task_id]] = row
 
@@ -78,6 +92,12 @@ class Run:
         assert row is not None
         await self.take([row])
         return row
+
+    async def workspace_id(self) -> int:
+        """The workspace of the experiment, which its project does not leave until the transaction ends."""
+        query = select(projects.c.workspace_id).where(projects.c.id == self.experiment.project_id)
+        found: int = (await self.connection.execute(query.with_for_update(read=True))).scalar_one()
+        return found
 
     def add(self, row: TrialRow, task_id: str) -> None:
         """Work on a trial that was inserted just now."""
@@ -139,7 +159,7 @@ class Run:
         await self._allocations.write(self.connection)
         await add_allocations(self.connection, self.requested)
         if self._ended_tasks:
-            over = update(tasks).where(tasks.c.task_id.in_(self._ended_tasks)).values(end_time=self.now)
+            over = update(tasks).where(any_of(tasks.c.task_id, self._ended_tasks)).values(end_time=self.now)
             await self.connection.execute(over)
         await self.out.flush(self.connection)
 
@@ -174,9 +194,16 @@ async def add_allocations(connection: Connection, rows: list[AllocationRow]) -> 
         await connection.execute(allocations.insert(), values)
 
 
-async def lock_run(connection: Connection, experiment_id: int, *, cluster: ClusterConfig, now: datetime) -> Run | None:
+async def lock_run(
+    connection: Connection,
+    experiment_id: int,
+    *,
+    cluster: ClusterConfig,
+    now: datetime,
+    capacity: Capacity = lambda _pool: None,
+) -> Run | None:
     """The experiment, locked; None when it does not exist. Its trials are not loaded yet."""
     locked: Locked[ExperimentRow] = Locked()
     if await lock_one(connection, ExperimentRow, experiment_id, locked) is None:
         return None
-    return Run(connection, locked, cluster=cluster, now=now)
+    return Run(connection, locked, cluster=cluster, now=now, capacity=capacity)

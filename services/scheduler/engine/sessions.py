@@ -12,6 +12,7 @@ from datetime import datetime
 from msgspec import Struct
 from sqlalchemy import insert, update
 
+from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.events.changes import AllocationChanged, PublicEvent
@@ -58,7 +59,7 @@ async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTo
 
 
 async def revoke_of_allocations(connection: Connection, ids: Sequence[str], *, now: datetime) -> None:
-    mine = allocation_sessions.c.allocation_id.in_(ids) & allocation_sessions.c.revoked_at.is_(None)
+    mine = any_of(allocation_sessions.c.allocation_id, ids) & allocation_sessions.c.revoked_at.is_(None)
     await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=now))
 
 

@@ -69,12 +69,17 @@ class TaskMaterial:
         material._disabled_nodes = list((await connection.execute(select(node_overrides.c.node))).scalars())
         return material
 
+    def is_whole(self, row: AllocationRow) -> bool:
+        """Whether everything is there without which there is no task: not so when its workspace is gone."""
+        return row.task_id in self._tasks
+
     def owner_id(self, row: AllocationRow) -> int:
+        """Of one that is whole."""
         return int(self._tasks[row.task_id]["owner_id"])
 
     def priority(self, row: AllocationRow) -> int | None:
         """Of its job, at present."""
-        return self._tasks[row.task_id]["priority"]  # type: ignore[no-any-return]
+        return self._tasks[row.task_id]["priority"] if self.is_whole(row) else None
 
     def is_trial(self, row: AllocationRow) -> bool:
         return row.task_id in self._trials
@@ -113,6 +118,7 @@ class TaskMaterial:
             shm_size_bytes=shm_size if shm_size is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
+            submitted_at=task["submitted_at"],
         )
 
     def _trial(self, trial: Row, experiment: Row) -> TrialTask:
@@ -161,11 +167,17 @@ class TaskMaterial:
             shm_size_bytes=stored.shm_size_bytes if stored.shm_size_bytes is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
+            submitted_at=task["submitted_at"],
         )
 
     def _blocked_nodes(self, row: AllocationRow) -> tuple[str, ...]:
-        """Those excluded for the task, and those that are disabled: some launchers let others choose the node."""
-        return tuple(sorted({*row.blocked_nodes, *self._disabled_nodes}))
+        """Those excluded for the task and, where they say so to nobody else, those that are disabled.
+
+        Nodes of a cluster bear a label while they are disabled. What a pod is told here it is told for life, and it may
+        wait for longer than that.
+        """
+        on_kubernetes = self._cluster.resource_manager.type == "kubernetes"
+        return tuple(sorted({*row.blocked_nodes, *(() if on_kubernetes else self._disabled_nodes)}))
 
     def _owner(self, task: Row) -> Owner:
         return owner_of_task(
@@ -184,6 +196,7 @@ def _tasks_query(ids: Sequence[str]) -> Any:
             tasks.c.owner_id,
             tasks.c.spec,
             jobs.c.priority,
+            jobs.c.submitted_at,
             users.c.username,
             users.c.agent_uid.label("u_uid"),
             users.c.agent_user.label("u_user"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
+from libs.db.any_of import any_of
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
@@ -29,7 +30,7 @@ async def create_trials(run: Run, search: Search, wanted: Sequence[Create]) -> N
     """See to it that each wanted trial exists, and tell the search."""
     ids = [create.request_id for create in wanted]
     query = select(trials.c.request_id, trials.c.id, trials.c.state).where(
-        trials.c.experiment_id == run.experiment.id, trials.c.request_id.in_(ids)
+        trials.c.experiment_id == run.experiment.id, any_of(trials.c.request_id, ids)
     )
     known = {found.request_id: found for found in await run.connection.execute(query)}
     await _insert(run, [create for create in wanted if create.request_id not in known])
@@ -131,8 +132,7 @@ async def _run_again(run: Run, trial_id: int) -> None:
     position = max((await run.connection.execute(query)).scalars(), default=-1) + 1
     assert row.request_id is not None
     task = trial_task_id(run.experiment.id, row.request_id, position)
-    workspace = select(projects.c.workspace_id).where(projects.c.id == run.experiment.project_id)
-    await _insert_tasks(run, [(trial_id, position, task)], (await run.connection.execute(workspace)).scalar_one())
+    await _insert_tasks(run, [(trial_id, position, task)], await run.workspace_id())
     run.set_task(row, task)
 
 

@@ -9,14 +9,14 @@ from typing import Final
 
 import structlog
 
-from libs.cluster.resolution import resolve_pool, split_slots
+from libs.cluster.resolution import PodSplit, could_fit, resolve_pool, split_slots
 from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
 from libs.states.experiment import ExperimentState
 from libs.states.trial import END_OF_STOPPING, STOPPING, TrialState, asked_for
 from services.scheduler.engine.backoff import count_end
-from services.scheduler.engine.leaving import changed, is_over, kill, note, overdue, terminate
+from services.scheduler.engine.leaving import changed, follow_up, is_over, kill, note, terminate
 from services.scheduler.engine.reactions import Next, Reaction
 from services.scheduler.engine.rows import AllocationRow, TrialRow
 from services.scheduler.engine.run import Run
@@ -24,6 +24,8 @@ from services.scheduler.engine.run import Run
 log = structlog.get_logger()
 
 DEFAULT_PREEMPTION_TIMEOUT_S: Final = 3600
+EXCEEDS: Final = "slots requested exceeds cluster capacity without the nodes that log policies exclude"
+_CAPACITY_LOOK_S: Final = 1.0
 
 _WANTED: Final = {
     ExperimentState.ACTIVE: TrialState.ACTIVE,
@@ -124,9 +126,8 @@ def _note_deadlines(run: Run, trial: TrialRow) -> None:
 
 def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
     state = TrialState(trial.state)
-    if row.preempt_deadline is not None and row.preempt_deadline <= run.now:
-        kill(row, reason=overdue(row), now=run.now, out=run.out)
-    elif state in _KILLED:
+    follow_up(row, now=run.now, out=run.out)
+    if state in _KILLED:
         kill(row, reason=_KILLED[state], now=run.now, out=run.out)
     elif state in _LEAVING:
         terminate(row, reason=_LEAVING[state], now=run.now, out=run.out)
@@ -150,6 +151,18 @@ def _resolved_pool(run: Run) -> str:
     return resolve_pool(run.cluster, name=name, slots=resources["slots_per_trial"])
 
 
+def _fits_elsewhere(run: Run, trial: TrialRow, pool: str, split: PodSplit) -> bool | None:
+    """Whether the nodes that log policies leave the trial are enough for it; None when nobody has said what there is.
+
+    What may grow, as in a cluster, is waited for, and so is everything where launching more than there is is no error.
+    Source: spec/scheduling.md 3 and 4.6; spec/logs.md 7.3.
+    """
+    if not trial.blocked_nodes or run.cluster.resource_manager.type == "kubernetes" or not run.cluster.launch_error:
+        return True
+    capacity = run.capacity(pool)
+    return None if capacity is None else could_fit(split, capacity.nodes, excluded=trial.blocked_nodes)
+
+
 def _request(run: Run, trial: TrialRow) -> None:
     """Give it an allocation that waits for its slots. A trial that can never have them is over."""
     if trial.not_before is not None and trial.not_before > run.now:
@@ -167,6 +180,14 @@ def _request(run: Run, trial: TrialRow) -> None:
     except InvalidRequest as error:
         log.warning("trial.unfulfillable", trial=trial.id, error=str(error))
         run.end_trial(trial, TrialState.ERROR, str(error))
+        return
+    fits = _fits_elsewhere(run, trial, pool, split)
+    if fits is None:
+        run.look_again(in_s=_CAPACITY_LOOK_S)
+        return
+    if not fits:
+        log.warning("trial.unfulfillable", trial=trial.id, blocked_nodes=trial.blocked_nodes)
+        run.end_trial(trial, TrialState.ERROR, f"{EXCEEDS}: {', '.join(trial.blocked_nodes)}")
         return
     trial.run_id += 1
     task = run.task_of(trial)

@@ -71,7 +71,8 @@ class Occupancy(Enum):
 
 def slot_room(pool: PoolSnapshot, occupancy: Occupancy = Occupancy.AS_IT_IS) -> Room:
     """Slots."""
-    left = {node.name: node.slots for node in _nodes(pool, occupancy)}
+    as_it_is = occupancy is Occupancy.AS_IT_IS
+    left = {node.name: node.slots - (node.lent if as_it_is else 0) for node in _nodes(pool, occupancy)}
     for node, slots in _held_pods(pool, occupancy):
         if node in left:
             left[node] -= slots

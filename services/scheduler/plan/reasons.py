@@ -15,6 +15,7 @@ class WaitReason(StrEnum):
     BEHIND_PRIORITY = "waiting behind a request of higher priority"
     JOB_MAX_SLOTS = "its job holds as many slots as max_slots allows"
     POOL_QUOTA = "the quota of the resource pool is used up"
+    NO_PORTS = "waiting for ports to become free: running trials hold them all"
     WORKSPACE_QUOTA = "the resource quota of its workspace is used up"
 
 
@@ -23,10 +24,13 @@ BLOCKS_LOWER_PRIORITIES = frozenset(
         WaitReason.NO_ROOM,
         WaitReason.NO_AUX_ROOM,
         WaitReason.OUT_OF_SERVICE,
-        WaitReason.TOO_LARGE,
     }
 )
-"""Waiting for something that any less important request would use up. The other reasons are the request's own."""
+"""Waiting for something that any less important request would use up. The other reasons are the request's own.
+
+TOO_LARGE is not among them: all others could leave, and it would wait as before. Once there are nodes enough for it, it
+waits for room like anybody else.
+"""
 
 BLOCKS_ITS_NAMESPACE = frozenset({WaitReason.POOL_QUOTA, WaitReason.WORKSPACE_QUOTA})
 """Waiting for something that less important requests in the same namespace would use up."""

@@ -16,11 +16,13 @@ FittingPolicy = Literal["best", "worst"]
 
 
 class Node(Struct, frozen=True, kw_only=True, gc=False):
-    """A node as far as our own allocations are concerned; what others hold is already subtracted."""
+    """A node as far as tasks are concerned; what anything else holds is already subtracted."""
 
     name: str
     slots: int
-    """Slots that allocations of ours may hold together."""
+    """Slots that allocations may hold together."""
+    lent: int = 0
+    """Those of them that tasks of other pools hold; they come back."""
     max_aux: int
     """Pods without slots that may run side by side."""
     available: bool = True

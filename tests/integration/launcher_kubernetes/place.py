@@ -352,6 +352,11 @@ class Place:
             allocation, lambda seen: len(seen.pods) == num_pods and all(pod.state == "RUNNING" for pod in seen.pods)
         )
 
+    async def until_begun(self, allocation: str) -> AllocationObserved:
+        """Wait for the only pod to run, or to have ended: one that runs briefly may never be seen to run."""
+        begun = ("RUNNING", "TERMINATED")
+        return await self.until(allocation, lambda seen: [pod.state in begun for pod in seen.pods] == [True])
+
     async def until_ended(self, allocation: str, *, timeout_s: float = LONG_S) -> AllocationObserved:
         return await self.until(allocation, lambda seen: seen.gone, timeout_s=timeout_s)
 

@@ -130,7 +130,7 @@ async def test_a16_ports_run_out_with_words_and_come_back(idle: Place, gateway: 
     ended = await idle.until_ended(second)
     assert (ended.failure, ended.message) == (
         "LAUNCH_ERROR",
-        f"job crashed: adding 2 listeners to gateway: updating gateway with name 'tasks': "
+        f"adding 2 listeners to gateway: updating gateway with name 'tasks': "
         f"not enough free ports in range {FIRST}-{FIRST + 2}",
     )
     await idle.withdraw(second)
@@ -149,7 +149,7 @@ async def test_a16_more_listeners_than_a_gateway_has_room_for(idle: Place, gatew
     allocation = await idle.run(proxied(8888, 6006))
     ended = await idle.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message.startswith("job crashed: adding 2 listeners to gateway: updating gateway with name 'tasks': ")
+    assert ended.message.startswith("adding 2 listeners to gateway: updating gateway with name 'tasks': ")
     assert str(MAX_LISTENERS) in ended.message
     await idle.withdraw(allocation)
     await idle.namespace.until_empty()

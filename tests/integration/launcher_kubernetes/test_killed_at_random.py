@@ -1,13 +1,13 @@
 """200 allocations live and end while their launcher is killed at random moments, again and again.
 
 The moments are drawn from a seed: shortly after the launcher began, at any time, and right before or after any of its
-requests is carried out. The seed is printed; RESOLUTE_TEST_SEED repeats it, as far as a cluster repeats anything.
+requests is carried out. The seed is the same every time, as far as a cluster repeats anything; RESOLUTE_TEST_SEED is
+another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -28,6 +28,7 @@ from services.launcher.backends.kubernetes.objects import Job, Pod
 from services.launcher.backends.kubernetes.spec.names import PURPOSE_LABEL
 from services.scheduler.engine.observing import ended
 from tests.harness.processes import ServiceProcess
+from tests.harness.seeds import chance
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.faulty import FaultyProxy, faulty_proxy
 from tests.integration.launcher_kubernetes.launcher_process import service
@@ -47,9 +48,7 @@ PATIENCE_S = 240.0
 async def test_no_allocation_is_lost_doubled_or_left_behind(
     idle: Place, bus: Bus, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
-    seed = int(os.environ.get("RESOLUTE_TEST_SEED") or random.SystemRandom().randrange(10**6))
-    print(f"RESOLUTE_TEST_SEED={seed}")
-    rng = random.Random(seed)
+    rng = chance()
     lives = [draw(rng) for _ in range(LIVES)]
     async with (
         faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig),

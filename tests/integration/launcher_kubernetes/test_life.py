@@ -74,7 +74,7 @@ async def test_a3_pods_of_every_task_type_are_accepted(place: Place, task_type: 
 
 
 async def test_a10_states_of_a_gang_in_their_order(place: Place) -> None:
-    spec = task(slots=8, num_pods=2, notes={"run-seconds": "2"})  # long enough to be seen to run
+    spec = task(slots=8, num_pods=2, notes={"run-seconds": "8"})  # long enough to be seen to run
     allocation = await place.run(spec)
     ended = await place.until_ended(allocation)
     assert [(pod.state, pod.exit_code) for pod in ended.pods] == [("TERMINATED", 0)] * 2

@@ -144,9 +144,10 @@ async def test_a14_a_restart_finds_runs_in_all_namespaces(modest: Place, bound: 
     await grant(bound, account_of(place))
     mine = await place.run(task())
     theirs = await place.run(task(), namespace=bound.name)
-    ending = await place.run(task(notes={"run-seconds": "1", "exit-code": "7"}), namespace=bound.name)
-    for allocation in (mine, theirs, ending):
+    ending = await place.run(task(notes={"run-seconds": "5", "exit-code": "7"}), namespace=bound.name)
+    for allocation in (mine, theirs):
         await place.until_running(allocation)
+    await place.until_begun(ending)
     await until_written(place, mine, theirs, ending)
     await place.kill()
     jobs = {job["metadata"]["uid"] for job in (*await place.namespace.jobs(), *await bound.jobs())}
@@ -275,12 +276,12 @@ async def test_a14_forbidden_and_missing_namespaces_refuse_their_orders_only(hom
     refused = await home.run(task(), namespace=bound.name)
     ended = await home.until_ended(refused)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message.startswith(f"job crashed: error finding namespace {bound.name}: ")
+    assert ended.message.startswith(f"error finding namespace {bound.name}: ")
     assert "cannot list resource" in ended.message
     assert "deploy/kubernetes/role.yaml" in ended.message
     strange = await home.run(task(), namespace="../../nodes")
     ended = await home.until_ended(strange)
-    assert ended.message == "job crashed: error finding namespace ../../nodes: no namespace can have this name"
+    assert ended.message == "error finding namespace ../../nodes: no namespace can have this name"
     after = await home.run(task())
     await home.until_running(after)
     await grant(bound, account_of(home))
@@ -293,7 +294,7 @@ async def test_a14_a_missing_namespace_for_somebody_who_may_know(mighty: Place) 
     allocation = await mighty.run(task(), namespace="not-there")
     ended = await mighty.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
-    assert ended.message == 'job crashed: error finding namespace not-there: namespaces "not-there" not found'
+    assert ended.message == 'error finding namespace not-there: namespaces "not-there" not found'
 
 
 async def test_a14_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namespace, tmp_path: Path) -> None:

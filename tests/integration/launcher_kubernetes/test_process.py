@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +13,7 @@ import pytest
 from libs.bus import Bus, BusSettings
 from libs.errors import InvalidRequest
 from libs.events.orders import Environment
-from tests.harness.waiting import eventually
+from tests.harness.waiting import eventually, wait_until
 from tests.integration.launcher_kubernetes.launcher_process import service
 from tests.integration.launcher_kubernetes.place import Namespace, Place, task
 
@@ -32,7 +31,7 @@ async def test_killed_at_any_moment_it_makes_nothing_twice_and_loses_nothing(
             await asyncio.sleep(0.9)
             launcher.restart()
         for allocation in allocations:
-            ended = await idle.until_ended(allocation, timeout_s=40)
+            ended = await idle.until_ended(allocation, timeout_s=90)
             assert [pod.exit_code for pod in ended.pods] == [0], launcher.log()
         assert len(await idle.namespace.jobs()) == 12
         for allocation in allocations:
@@ -46,10 +45,7 @@ def test_settings_that_cannot_work_end_it_with_one_line(idle: Place, bus_setting
     launcher = service(idle, bus_settings.url, tmp_path, RESOLUTE_KUBERNETES__KUBECONFIG=str(tmp_path / "not-there"))
     launcher.start()
     try:
-        for _ in range(200):
-            if launcher.returncode is not None:
-                break
-            time.sleep(0.1)
+        wait_until(lambda: launcher.returncode is not None, what="it has ended")
         assert launcher.returncode == 1
         last = launcher.log().strip().splitlines()[-1]
         assert "kubernetes.kubeconfig" in last
@@ -74,6 +70,38 @@ async def test_wheels_are_put_there_once_and_mounted_by_all(idle: Place, tmp_pat
     assert {"name": "det-wheels-volume", "configMap": {"name": found["metadata"]["name"], "defaultMode": 420}} in (
         pod["spec"]["volumes"]
     )
+
+
+async def test_wheels_of_before_go_when_nobody_mounts_them_any_more(idle: Place, tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / "determined-0.38.1-py3-none-any.whl").write_bytes(b"wheel")
+    idle.settings = msgspec.structs.replace(idle.settings, wheels_dir=str(wheels))
+
+    async def names() -> set[str]:
+        found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=wheels")
+        return {item["metadata"]["name"] for item in found}
+
+    await idle.start()
+    (old,) = await names()
+    allocation = await idle.run(task())
+    await idle.until_running(allocation)
+    await idle.kill()
+    (wheels / "determined-0.38.1-py3-none-any.whl").write_bytes(b"another wheel")
+    await idle.start()
+    assert len(await names()) == 2, "a task runs that has the old ones"
+    assert old in await names()
+    await idle.stop(allocation)
+    await idle.until_ended(allocation)
+    await idle.withdraw(allocation)
+    await idle.namespace.until_empty()
+    foreign = {"metadata": {"name": "theirs", "labels": {"resolute/purpose": "wheels", "resolute/launcher": "other"}}}
+    await idle.namespace.create(idle.namespace.paths.config_maps, foreign)
+    await idle.kill()
+    await idle.start()
+    assert old not in await names()
+    assert "theirs" in await names()
+    assert len(await names()) == 2
 
 
 async def test_wheels_that_are_too_large_are_refused_at_the_start(idle: Place, tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.cluster
 
 async def test_a13_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:
     running = await place.run(task())
-    pending = await place.run(task(notes={"start-seconds": "3"}))
-    ending = await place.run(task(notes={"run-seconds": "1", "exit-code": "7"}))
+    pending = await place.run(task(notes={"start-seconds": "6"}))
+    ending = await place.run(task(notes={"run-seconds": "5", "exit-code": "7"}))
     await place.until_running(running)
-    await place.until_running(ending)
+    await place.until_begun(ending)
     await place.kill()
     jobs = {job["metadata"]["uid"] for job in await place.namespace.jobs()}
 

@@ -12,6 +12,11 @@ import pytest
 from libs.bus import Bus
 from libs.errors import FailedPrecondition, InvalidRequest, PermissionDenied, Unavailable
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.launcher.backends.kubernetes.api import Refused
+from services.launcher.backends.kubernetes.connecting import connect
+from services.launcher.backends.kubernetes.objects import Named
+from services.launcher.backends.kubernetes.paths import PRIORITY_CLASSES
+from services.launcher.backends.kubernetes.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import (
@@ -121,7 +126,7 @@ async def test_a18_with_rights_in_the_namespace_alone_everything_else_works(
         found = await until_capacity(place, lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
         assert [node.slots for node in found.nodes] == [4, 2]
         allocation = await place.run(task(slots=2, notes={"run-seconds": "0.5"}, priority=60))
-        await place.until_running(allocation)
+        await place.until_begun(allocation)
         assert place.text(allocation)
         (pod,) = await namespace.pods(f"determined={allocation}")
         assert pod["spec"].get("priorityClassName") is None
@@ -147,6 +152,35 @@ async def test_a19_one_priority_class_for_all_tasks_of_a_priority(place: Place, 
         (pod,) = await namespace.pods(f"determined={allocation}")
         assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("determined-priority-61", 61)
         assert pod["spec"]["preemptionPolicy"] == "Never"
+
+
+async def test_a19_a_class_that_somebody_deletes_is_made_again_for_the_pods_that_need_it(
+    idle: Place, kubeconfig: Path
+) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, stuck_grace_s=60.0)
+    await idle.start()
+    await idle.until_running(await idle.run(task(slots=1, priority=67)))
+    async with connect(KubernetesSettings(kubeconfig=str(kubeconfig))) as admin:
+        await admin.delete(f"{PRIORITY_CLASSES}/determined-priority-67")
+    await idle.until_running(await idle.run(task(slots=1, priority=67)))
+
+
+async def test_a19_classes_are_listed_again(kubeconfig: Path) -> None:
+    path = f"{PRIORITY_CLASSES}/determined-priority-68"
+    async with connect(KubernetesSettings(kubeconfig=str(kubeconfig))) as admin:
+        classes = PriorityClasses(admin, mode="auto")
+        await classes.look()
+        assert await classes.of(task(priority=68)) == "determined-priority-68"
+        await admin.delete(path)
+        await classes.look_again()
+        with pytest.raises(Refused, match="not found"):
+            await admin.get(path, Named)  # nobody needs it now
+        assert await classes.of(task(priority=68)) == "determined-priority-68"
+        assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"
+        await admin.delete(path)
+        classes.missing("determined-priority-68")
+        await classes.look_again()
+        assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"  # somebody's pod needs it
 
 
 async def test_a14_a_namespace_that_does_not_exist(idle: Place) -> None:

@@ -29,10 +29,12 @@ from tests.integration.launcher_kubernetes.place import RIGHTS, Namespace, Place
 pytestmark = pytest.mark.cluster
 
 Json = dict[str, Any]
-TIMES = StandbySettings(lease_s=6, renew_deadline_s=4.0, retry_s=0.5)
+TIMES = StandbySettings(lease_s=15, renew_deadline_s=10.0, retry_s=0.5)
+"""As in production, but for more attempts: an API server that stalls for seconds takes the lease from nobody."""
 LONG = StandbySettings(lease_s=600, renew_deadline_s=60.0, retry_s=0.2)
 """Whoever has to wait for such a lease to run out does not get it during a test."""
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+"""For what another launcher does once a lease has run out, too."""
 
 
 @pytest.fixture
@@ -180,9 +182,9 @@ async def test_when_the_holder_is_killed_the_other_takes_over_and_no_task_notice
         one.start()
         await until_said(one, "launcher.started")
         running = await idle.run(task())
-        ending = await idle.run(task(notes={"run-seconds": "2", "exit-code": "7"}))
+        ending = await idle.run(task(notes={"run-seconds": "8", "exit-code": "7"}))
         await until_running(idle, running)
-        await until_running(idle, ending)
+        await idle.until_begun(ending)
         two.start()
         await until_said(two, "lease.standing_by")
         first = await holder(idle.namespace)

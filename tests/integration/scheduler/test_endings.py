@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import insert
 
+from libs.clock import SystemClock
 from libs.db.outbox import announce
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.events.changes import AllocationChanged, ExperimentChanged, WorkspaceChanged
@@ -14,6 +15,8 @@ from libs.events.orders import Environment, TaskSpec
 from libs.ids import new_uuid
 from libs.states.experiment import Trigger
 from libs.tasks.stored import StoredTask, to_document
+from services.scheduler.engine.allocations import AllocationEngine
+from services.scheduler.engine.containers import ContainerDeletion
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 
@@ -138,6 +141,37 @@ async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: Worl
         assert state.startswith(f"DELETE_FAILEDexperiment {experiment}: checkpoint GC failed")
 
 
+async def test_workspace_waits_for_what_deletes_files_of_an_experiment_that_has_left_it(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create(activate=False)
+        await eventually(lambda: w.api.trials(experiment))
+        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        [gc] = await w.launcher.running()
+        await w.api.sql("INSERT INTO workspaces (name, owner_id, state) VALUES ('doomed', 2, 'DELETING')")
+        await w.api.sql("UPDATE tasks SET workspace_id = 2 WHERE task_type = 'CHECKPOINT_GC'")
+        killing = AllocationEngine(db=w.db, clock=SystemClock(), ended=lambda _: None)
+        deletion = ContainerDeletion(db=w.db, allocations=killing)
+        assert await deletion.advance_workspace(2) is not None
+        assert not await _no_workspace(w)
+        assert (await w.api.allocation(gc))["killed_at"] is None
+        await w.launcher.exit(gc)
+        await eventually(lambda: _is_ended(w, gc.rpartition(".")[0]))
+        assert await deletion.advance_workspace(2) is None
+        assert await _no_workspace(w)
+        assert await w.api.state(experiment) == "PAUSED"
+
+
+async def test_task_whose_workspace_is_gone_ends_and_holds_up_nobody(world: World) -> None:
+    async with world.scheduling() as w:
+        notebook = await _launch_notebook(w, workspace=77)
+        await w.api.create()
+        [allocation] = await w.launcher.running()
+        assert allocation != notebook
+        row = await eventually(lambda: _over(w, notebook))
+        assert row["exit_reason"] == "allocation handler crashed due to error: its workspace is gone"
+        await eventually(lambda: _is_ended(w, notebook.rpartition(".")[0]))
+
+
 async def test_notebook_runs_and_ends_through_the_same_queue(world: World) -> None:
     async with world.scheduling() as w:
         allocation = await _launch_notebook(w, workspace=1)
@@ -238,8 +272,6 @@ async def _launch_notebook(w: World, *, workspace: int) -> str:
 
 
 def _now() -> Any:
-    from libs.clock import SystemClock
-
     return SystemClock().now()
 
 
@@ -247,6 +279,11 @@ def _spec(w: World, allocation: str) -> TaskSpec:
     spec = w.launcher.specs[allocation].spec
     assert spec is not None
     return spec
+
+
+async def _over(w: World, allocation: str) -> Any:
+    row = await w.api.allocation(allocation)
+    return row if row["state"] == "TERMINATED" else None
 
 
 async def _is_ended(w: World, task: str) -> bool:

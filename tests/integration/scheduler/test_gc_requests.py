@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import insert
 
+from libs.cluster.config import ClusterConfig, ResourceManagerConfig
 from libs.db.tables.checkpoints import storage_backends
 from libs.events.orders import TaskSpec
+from libs.ids import new_uuid
 from libs.states.experiment import Trigger
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World, background
@@ -39,6 +41,28 @@ async def test_each_wish_becomes_a_task(world: World) -> None:
             await w.launcher.exit(allocation)
         await eventually(lambda: _all_ended(w))
         assert await w.api.state(experiment) == "PAUSED"
+
+
+async def test_what_is_too_much_for_one_task_is_done_by_several(world: World) -> None:
+    async with world.scheduling() as w:
+        experiment = await w.api.create(activate=False)
+        uuids = [new_uuid() for _ in range(12_001)]
+        await w.api.ask_for_gc(experiment, uuids=uuids, globs=["**/*"], delete_tensorboards=True)
+        specs = await _specs(w, 3)
+        assert sorted(uuid for spec in specs for uuid in _files(spec)["checkpoints_to_delete"]) == sorted(uuids)
+        assert sum("--delete-tensorboards" in spec.argv for spec in specs) == 1
+
+
+async def test_where_no_pool_is_the_default_the_first_one_does(world: World) -> None:
+    manager = ResourceManagerConfig(
+        no_default_resource_pools=True, default_compute_resource_pool="", default_aux_resource_pool=""
+    )
+    world.cluster = ClusterConfig(resource_manager=manager)
+    async with world.scheduling() as w:
+        experiment = await w.api.create(activate=False)
+        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        (spec,) = await _specs(w, 1)
+        assert spec.task_type == "CHECKPOINT_GC"
 
 
 async def test_experiment_that_is_over_is_looked_at_too(world: World) -> None:

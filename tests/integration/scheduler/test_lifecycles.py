@@ -40,6 +40,7 @@ async def test_single_trial_that_exits_with_success_completes_its_experiment(wor
         assert spec.description == f"exp-{experiment}-trial-{trial['id']}-attempt-1"
         assert spec.owner.username == "determined"
         assert spec.trial.trial_run_id == 1
+        assert await w.api.sql("SELECT submitted_at FROM jobs") == [spec.submitted_at]
         assert spec.trial.latest_checkpoint is None
         assert spec.shared_fs_host_path == "/checkpoints"
         assert spec.trial.ssh_private_key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
@@ -73,7 +74,7 @@ async def test_order_follows_submission_quickly(world: World) -> None:
             await w.api.create()
             await w.launcher.running(count)
             times.append(time.monotonic() - began)
-        assert min(times) < 0.5, times  # 0.05 on a machine that has nothing else to do
+        assert min(times) < 2, times  # 0.05 on a machine that has nothing else to do, 10 when nobody is told
 
 
 async def test_created_paused_has_a_trial_and_no_allocation(world: World) -> None:

@@ -63,6 +63,14 @@ async def test_allocation_keeps_the_namespace_in_which_it_got_its_slots(world: W
         await w.api.ended(again, "COMPLETED")
 
 
+async def test_who_is_bound_to_the_namespace_of_the_pool_shares_its_quota(world: World) -> None:
+    await bind(world, "default")
+    async with world.scheduling() as w:
+        await w.api.create()
+        [first] = await w.launcher.running()
+        assert w.launcher.orders[first].namespace == ""
+
+
 async def test_order_that_was_lost_is_written_again_for_the_same_namespace(world: World) -> None:
     await bind(world, "team")
     async with world.scheduling(QUICK) as w:
@@ -185,7 +193,7 @@ async def test_namespace_in_which_something_runs_waits_for_it(world: World) -> N
         assert places.namespaces["mine"]
         await w.launcher.exit(first)
         await w.api.ended(experiment, "COMPLETED")
-        await eventually(lambda: "mine" not in places.namespaces, timeout_s=15)
+        await eventually(lambda: "mine" not in places.namespaces)
 
 
 async def test_namespace_of_somebody_else_is_left_alone(world: World) -> None:

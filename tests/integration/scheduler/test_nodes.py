@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
+
+from libs.clock import SystemClock
+from libs.cluster.config import ClusterConfig
+from libs.events.capacity import Device, NodeCapacity
 from libs.events.orders import Order
+from libs.states.experiment import Trigger
+from services.scheduler.engine.experiments import ExperimentEngine
+from services.scheduler.plan.reasons import WaitReason
+from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
 from tests.integration.scheduler.test_endings import _launch_notebook
-from tests.integration.scheduler.world import QUICK, World, background
+from tests.integration.scheduler.world import KUBERNETES, QUICK, World, background
 
 REASON = "node disabled without drain"
+NEVER_RESYNCED = SchedulerSettings(queue=QueueSettings(resync_s=600), engine=EngineSettings(resync_s=600, log_wait_s=0))
+"""For what has to be thought of in time."""
 
 
 async def test_disabled_node_is_cleared_and_used_again_when_it_is_enabled(world: World) -> None:
@@ -71,6 +84,69 @@ async def test_other_nodes_are_left_alone_and_orders_name_those_to_avoid(world: 
         assert (await w.api.allocation(allocation))["kill_reason"] == REASON
 
 
+async def test_in_a_cluster_orders_do_not_name_disabled_nodes(world: World) -> None:
+    """A pod is told for life where not to go, and the node may be back before the pod runs."""
+    world.cluster = KUBERNETES
+    async with world.scheduling() as w:
+        await w.launcher.offer(nodes=2)
+        await w.api.disable_node("node1", drain=True)
+        experiment = await w.api.create(activate=False)
+        await eventually(lambda: w.api.trials(experiment))
+        await w.api.sql("""UPDATE trials SET blocked_nodes = '["node7"]'""")
+        await w.api.ask(experiment, Trigger.ACTIVATE)
+        [allocation] = await w.launcher.running()
+        spec = w.launcher.specs[allocation].spec
+        assert spec is not None
+        assert spec.blocked_nodes == ("node7",)
+
+
+async def test_slots_of_another_pool_are_waited_for(world: World) -> None:
+    async with world.scheduling() as w:
+        theirs = tuple(Device(id=f"{i}", allocation="x.1", container="x", foreign=True) for i in range(8))
+        await w.launcher.offer_nodes(NodeCapacity(name="node0", devices=theirs))
+        await w.api.create()
+        await eventually(lambda: _wait_reasons(w))
+        assert await _wait_reasons(w) == ["waiting for slots to become free"]
+        await w.launcher.offer()
+        await w.launcher.running()
+
+
+EXCLUDED = [
+    ("of a machine", ClusterConfig(), "ERROR", []),
+    ("where more may be launched", ClusterConfig(launch_error=False), "ACTIVE", [WaitReason.NODES_EXCLUDED]),
+    ("of a cluster", KUBERNETES, "ACTIVE", [WaitReason.NODES_EXCLUDED]),
+]
+
+
+@pytest.mark.parametrize(("cluster", "state", "reasons"), [case[1:] for case in EXCLUDED], ids=[c[0] for c in EXCLUDED])
+async def test_trial_to_which_log_policies_leave_no_node(
+    world: World, cluster: ClusterConfig, state: str, reasons: list[str]
+) -> None:
+    world.cluster = cluster
+    async with world.scheduling() as w:
+        experiment = await w.api.create(max_restarts=5)
+        [first] = await w.launcher.running()
+        await w.api.sql("""UPDATE trials SET blocked_nodes = '["node0"]'""")
+        await w.launcher.exit(first, 1)
+        await eventually(lambda: _has_reacted(w, reasons))
+        [trial] = await w.api.trials(experiment)
+        assert (trial["state"], trial["restarts"]) == (state, 1)
+        assert list(w.launcher.specs) == [first]
+        assert ("node0" in (trial["error"] or "")) is not bool(reasons)
+
+
+async def test_trial_whose_nodes_are_excluded_waits_for_word_of_the_others(world: World) -> None:
+    experiment = await world.api.create()
+    engine = ExperimentEngine(db=world.db, clock=SystemClock(), cluster=world.cluster, capacity=lambda _: None)
+    await engine.reconcile(experiment)
+    await world.api.sql("DELETE FROM allocations")
+    await world.api.sql("""UPDATE trials SET blocked_nodes = '["node7"]'""")
+    assert (await engine.reconcile(experiment)).look_again_in_s is not None
+    assert await world.api.allocations() == []
+    async with world.scheduling() as w:
+        await w.launcher.running()
+
+
 async def test_disabled_node_is_cleared_without_a_hint(world: World) -> None:
     await world.launcher.offer()
     await world.api.create()
@@ -81,11 +157,17 @@ async def test_disabled_node_is_cleared_without_a_hint(world: World) -> None:
         await eventually(lambda: _is_killed(world, row["allocation_id"]))
 
 
-async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World) -> None:
+async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # How it grows is tested elsewhere; here the second shall not be over before the test has looked.
+    pauses = {1: timedelta(seconds=1)}
+    monkeypatch.setattr(
+        "services.scheduler.engine.backoff.pause_after", lambda ends: pauses.get(ends, timedelta(hours=1))
+    )
+
     async def refuse(order: Order) -> None:
         await world.launcher.see(order.allocation, "TERMINATED", failure="ABORTED", message="no")
 
-    async with world.scheduling() as w:
+    async with world.scheduling(NEVER_RESYNCED) as w:
         w.launcher.on_run = refuse
         experiment = await w.api.create(max_restarts=0)
         await w.launcher.running(2)
@@ -95,10 +177,9 @@ async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World) -
         [waited] = await w.api.sql(
             "SELECT extract(epoch FROM max(requested_at) - min(end_time))::float FROM allocations"
         )
-        assert 1 <= waited < 2
+        assert 1 <= waited < 20
         await eventually(lambda: _ends(w, 2))
         # The pause outlives the scheduler, and hints do not shorten it.
-        await w.api.sql("UPDATE trials SET not_before = now() + interval '1 hour'")
         async with background(w.scheduler(QUICK).run()):
             for _ in range(5):
                 await w.api.tell_search(experiment, trial["id"], "progress", {"progress": 0.1})
@@ -119,6 +200,10 @@ async def _is_killed(w: World, allocation: str) -> bool:
 
 async def _has_slots(w: World, allocation: str) -> bool:
     return (await w.api.allocation(allocation))["assigned_at"] is not None
+
+
+async def _has_reacted(w: World, reasons: list[str]) -> bool:
+    return await w.api.sql("SELECT restarts FROM trials") == [1] and await _wait_reasons(w) == reasons
 
 
 async def _wait_reasons(w: World) -> list[str]:

@@ -23,6 +23,7 @@ from libs.together import end
 from services.scheduler.lease import hold_lease
 from services.scheduler.settings import LeaseSettings
 from tests.harness import ServiceProcess, eventually
+from tests.integration.scheduler.test_endings import _launch_notebook
 from tests.integration.scheduler.world import QUICK, World, background
 
 LR: dict[str, Any] = {"lr": {"type": "double", "minval": 0, "maxval": 1}}
@@ -126,12 +127,12 @@ async def test_search_survives_kill_9(
     with process:
         async with background(world.launcher.run()):
             for term in range(1, 4):
-                await eventually(lambda: _terms(process) == term, timeout_s=20)  # noqa: B023  # awaited in the round
+                await eventually(lambda: _terms(process) == term)  # noqa: B023  # awaited in the round
                 # Long enough to start working, too short to finish.
                 await asyncio.sleep(rng.uniform(0.02, 0.2))
                 await asyncio.to_thread(process.restart)
             await world.api.ended(experiment, "COMPLETED")
-            await eventually(lambda: not world.launcher.orders, timeout_s=10)
+            await eventually(lambda: not world.launcher.orders)
         assert await asyncio.to_thread(process.stop) == 0
     await check_nothing_was_done_twice(world, experiment)
 
@@ -228,6 +229,22 @@ async def test_lost_orders_are_written_again_and_stale_ones_withdrawn(world: Wor
         assert await w.api.sql("SELECT count(*) FROM allocation_sessions WHERE revoked_at IS NULL") == [2]
 
 
+async def test_order_that_cannot_be_written_again_ends_its_allocation_and_holds_up_nobody(world: World) -> None:
+    async with world.scheduling() as w:
+        notebook = await _launch_notebook(w, workspace=1)
+        await w.launcher.running()
+        await w.api.create()
+        trial = (await w.launcher.running(2))[1]
+        await w.api.sql("UPDATE tasks SET workspace_id = 77 WHERE task_type = 'NOTEBOOK'")
+        await w.api.sql("UPDATE allocations SET assigned_at = now() - interval '1 minute'")
+        bucket = w.bus.bucket(subjects.ORDERS_BUCKET)
+        for allocation in (notebook, trial):
+            await bucket.delete(subjects.order_key("default", allocation))
+        async with background(w.scheduler(QUICK).run()):
+            await eventually(lambda: bucket.get(subjects.order_key("default", trial)))
+            await eventually(lambda: _is_in(w, notebook, "TERMINATED"))
+
+
 async def test_standby_takes_over_when_the_lease_is_lost(world: World) -> None:
     active: list[str] = []
 
@@ -256,7 +273,7 @@ async def test_standby_takes_over_when_the_lease_is_lost(world: World) -> None:
             " (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted)"
             " AND datname = current_database() AND application_name = 'resolute-scheduler-lease'"
         )
-        await eventually(lambda: (len(active) == 1 and active != [first]) or a.done() or b.done(), timeout_s=5)
+        await eventually(lambda: (len(active) == 1 and active != [first]) or a.done() or b.done())
         assert not a.done()
         assert not b.done()
         (a if first == "b" else b).cancel()

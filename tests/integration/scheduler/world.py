@@ -243,17 +243,13 @@ class FakeLauncher:
         self._over: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def offer(self, slots: int = 8, *, nodes: int = 1, aux: int = 100, **more: Any) -> None:
-        capacity = PoolCapacity(
-            pool=self.pool,
-            backend="process",
-            nodes=tuple(
-                NodeCapacity(name=f"node{n}", devices=tuple(Device(id=f"{i:03}") for i in range(slots)))
-                for n in range(nodes)
-            ),
-            max_aux_containers_per_node=aux,
-            **more,
-        )
+    async def offer(self, slots: int = 8, *, nodes: int = 1, **more: Any) -> None:
+        """Nodes with free slots."""
+        devices = tuple(Device(id=f"{i:03}") for i in range(slots))
+        await self.offer_nodes(*(NodeCapacity(name=f"node{n}", devices=devices) for n in range(nodes)), **more)
+
+    async def offer_nodes(self, *nodes: NodeCapacity, aux: int = 100, **more: Any) -> None:
+        capacity = PoolCapacity(pool=self.pool, backend="process", nodes=nodes, max_aux_containers_per_node=aux, **more)
         bucket = self.bus.bucket(subjects.CAPACITY_BUCKET)
         await bucket.put(subjects.capacity_key(self.pool), msgspec.json.encode(capacity))
 

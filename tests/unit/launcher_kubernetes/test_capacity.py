@@ -199,12 +199,12 @@ def test_a15_slots_are_filled_with_ours_then_with_those_of_others() -> None:
         slim_pod("no-gpu", "n1", {"cpu": "4"}),
     ]
     (found,) = capacities([node("n1", allocatable={GPU: "5"})], ours, others)
-    assert [(device.id, device.allocation, device.container) for device in found.devices] == [
-        ("000", "t.1", "p1"),
-        ("001", "t.1", "p1"),
-        ("002", "x.1", "other-pool"),
-        ("003", None, "theirs"),
-        ("004", None, None),
+    assert [(device.id, device.allocation, device.container, device.foreign) for device in found.devices] == [
+        ("000", "t.1", "p1", False),
+        ("001", "t.1", "p1", False),
+        ("002", "x.1", "other-pool", True),
+        ("003", None, "theirs", True),
+        ("004", None, None, False),
     ]
     assert found.aux_containers == ("a.1",)
     assert found.addresses == ("10.0.0.1",)

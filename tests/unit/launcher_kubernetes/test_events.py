@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.launcher.backends.kubernetes.observe.events import batch_of, is_about_quota, text_of
+from services.launcher.backends.kubernetes.observe.events import batch_of, is_about_quota, missing_class, text_of
+from services.launcher.backends.kubernetes.spec.priority import class_name, priority_of
 from services.logs.lines.arrival import Position, arrive
 from tests.unit.launcher_kubernetes.builders import event
 
@@ -41,6 +42,21 @@ SILENT = [
 @pytest.mark.parametrize("silent", SILENT)
 def test_a12_events_that_nobody_needs(silent: object) -> None:
     assert text_of(silent, slots_per_pod=1, slot_type="cuda", free_slots=0) is None  # type: ignore[arg-type]
+
+
+def test_a_priority_class_that_is_missing_is_named() -> None:
+    words = 'Error creating: pods "det-x-" is forbidden: no PriorityClass with name determined-priority-50 was found'
+    assert missing_class(event(words, kind="Job", reason="FailedCreate")) == "determined-priority-50"
+    assert missing_class(event(words, kind="Job", reason="Other")) is None
+    assert missing_class(event('Error creating: pods "det-x-" is forbidden', reason="FailedCreate")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "priority"),
+    [(class_name(50), 50), ("determined-medium-priority", None), ("determined-priority-", None), ("x", None)],
+)
+def test_which_priority_a_class_is_for(name: str, priority: int | None) -> None:
+    assert priority_of(name) == priority
 
 
 def test_a_mount_that_fails_for_another_reason_is_told() -> None:

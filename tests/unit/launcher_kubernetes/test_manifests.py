@@ -99,6 +99,19 @@ def test_the_worked_example_of_the_specification() -> None:
     assert pod["spec"]["initContainers"][-1] is init
 
 
+def test_ports_are_named_once_each() -> None:
+    spec = trial(
+        environment=Environment(image="I", ports=(8000, 80)),
+        proxy_ports=(ProxyPort(service_id="1.x:80", port=80),),
+        ports={"DTRAIN_SSH_PORT": 12350},
+    )
+    assert container(build(spec))["ports"] == [{"containerPort": port} for port in (8000, 80, 1734, 12350)]
+
+
+def test_how_a_task_ended_can_be_read_for_a_while() -> None:
+    assert build(trial()).job["spec"]["ttlSecondsAfterFinished"] == 900
+
+
 def test_tokens_keys_and_configuration_are_in_the_secret_alone() -> None:
     spec = trial(
         ssh_private_key="PRIVATE KEY",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -84,7 +85,8 @@ def test_pools_and_installations_never_share_a_label_or_a_name() -> None:
 
 
 def test_a2_every_label_with_odd_names() -> None:
-    spec = trial(task="1.x", workspace="My Team: 1", description="exp-1-trial-2-attempt-1")
+    submitted_at = datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)
+    spec = trial(task="1.x", workspace="My Team: 1", description="exp-1-trial-2-attempt-1", submitted_at=submitted_at)
     found = labels(spec, "1.x.1", pool="-gpu pool-", cluster_id=CLUSTER_ID)
     assert found == {
         "determined": "1.x.1",
@@ -97,7 +99,11 @@ def test_a2_every_label_with_odd_names() -> None:
         "determined.ai/user": "alice",
         "determined.ai/experiment_id": "5",
         "determined.ai/trial_id": "7",
-        "determined-queue-position": "0",
+        "determined-queue-position": "1700000000123456" + 30 * "0",
         "resolute/cluster-id": CLUSTER_ID,
         "resolute/launcher": launcher_id(CLUSTER_ID, "-gpu pool-"),
     }
+
+
+def test_what_no_job_is_known_of_has_no_place_in_the_queue() -> None:
+    assert labels(task(), "1.x.1", pool="p", cluster_id=CLUSTER_ID)["determined-queue-position"] == "0"

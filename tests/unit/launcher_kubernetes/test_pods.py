@@ -17,7 +17,7 @@ from services.launcher.backends.kubernetes.observe.pods import (
     waits_for,
 )
 from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
-from tests.unit.launcher_kubernetes.builders import exited, pod, running, waiting
+from tests.unit.launcher_kubernetes.builders import Json, exited, pod, running, waiting
 
 DONE = {"terminated": {"exitCode": 0}}
 FAILED = {"terminated": {"exitCode": 3, "message": "no space"}}
@@ -145,6 +145,25 @@ def test_an_init_container_without_its_image_is_trouble_too() -> None:
     assert found[0] is Trouble.IMAGE
 
 
+STARTED: dict[str, Json] = {"runs": {"running": {}}, "has ended": {"terminated": {"exitCode": 0}}}
+
+
+@pytest.mark.parametrize("reason", ["CreateContainerError", "CreateContainerConfigError", "InvalidImageName"])
+@pytest.mark.parametrize("main", STARTED.values(), ids=STARTED)
+def test_23_a_container_beside_a_task_that_has_started_may_be_stuck(main: Json, reason: str) -> None:
+    stuck = {"waiting": {"reason": reason, "message": "no such Secret"}}
+    assert trouble_of(pod(phase="Running", node="n1", main=main, sidecar=stuck)) is None
+    waits = {"waiting": {"reason": "ContainerCreating"}}
+    found = trouble_of(pod(node="n1", main=waits, sidecar=stuck))
+    assert found == (Trouble.STUCK, f"the pod cannot start: container side: {reason}: no such Secret")
+
+
+def test_an_image_that_cannot_be_had_is_trouble_whatever_runs() -> None:
+    found = trouble_of(running(sidecar={"waiting": {"reason": "ImagePullBackOff"}}))
+    assert found is not None
+    assert found[0] is Trouble.IMAGE
+
+
 def test_a_pod_that_waits_says_what_the_scheduler_says() -> None:
     unschedulable = {
         "type": "PodScheduled",
@@ -161,6 +180,7 @@ def test_a_pod_that_waits_says_what_the_scheduler_says() -> None:
 def test_a_pod_as_others_are_told_of_it() -> None:
     told = seen(running(address="10.1.2.3"), None)
     assert (told.name, told.state, told.node, told.addresses) == ("job-abcde", "RUNNING", "n1", ("10.1.2.3",))
+    assert told.job == "job"
     ended = seen(exited(7), end_of(exited(7)))
     assert (ended.state, ended.exit_code, ended.failure) == ("TERMINATED", 7, "FAILED")
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from libs.events.failures import FailureType, failure_of
 from services.launcher.backends.kubernetes.objects import Pod
 from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
 from services.launcher.backends.kubernetes.observe.pods import Cause
@@ -138,12 +139,24 @@ def test_a11_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
     found.lost_pod(exited(0, deleted_at=NOW), now=T0, lost=NOBODY)
     words = "unable to get exit code or exit message from deleted pod"
     assert told(found) == [("TERMINATED", None, "DELETED", words)]
+    assert [failure_of(pod) for pod in observation(found, view()).pods] == [FailureType.RESOURCES_FAILED]
 
 
 def test_a11_a_pod_deleted_while_it_waited() -> None:
     found = run(pod())
     found.lost_pod(pod(), now=T0, lost=NOBODY)
     assert told(found) == [("TERMINATED", None, "DELETED", "pod job-abcde deleted")]
+    (gone,) = observation(found, view()).pods
+    assert gone.vanished
+    assert failure_of(gone) == FailureType.TASK_ERROR
+
+
+def test_a_pod_that_vanished_is_remembered_as_such_by_the_next_launcher() -> None:
+    found = run(running())
+    found.lost_pod(running(), now=T0, lost=NOBODY)
+    after = run()
+    restore(after, outcome_of(found, view()))
+    assert [pod.vanished for pod in observation(after, view()).pods] == [True]
 
 
 def test_the_failure_of_a_pod_that_is_gone_is_written_down_and_nothing_takes_its_place() -> None:
@@ -298,7 +311,7 @@ def test_what_was_refused_is_over_and_says_why() -> None:
     assert (seen.gone, seen.failure, seen.message) == (
         True,
         "LAUNCH_ERROR",
-        "job crashed: exceeded quota: count/jobs.batch",
+        "exceeded quota: count/jobs.batch",
     )
 
 
@@ -320,6 +333,17 @@ def test_stuck_pods_get_some_time() -> None:
     outcome = outcome_of(found, view(T0 + 61))
     assert outcome.pods[0].failure == "LAUNCH_ERROR"
     assert 'secret "s" not found' in outcome.pods[0].message
+
+
+def test_23_a_stuck_container_beside_it_does_not_end_a_task_that_runs() -> None:
+    stuck = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}
+    found = run(pod(node="n1", main={"waiting": {"reason": "ContainerCreating"}}, sidecar=stuck))
+    found.saw_pod(running(sidecar=stuck), now=T0 + 5, lost=NOBODY)
+    judge(found, view(T0 + 1000))
+    assert (reaction(found, view(T0 + 1000)), next_look(found, view(T0 + 5))) == (None, None)
+    assert told(found) == [("RUNNING", None, "", "")]
+    found.saw_pod(exited(0, sidecar=stuck), now=T0 + 1000, lost=NOBODY)
+    assert told(found) == [("TERMINATED", 0, "", "")]
 
 
 def test_an_image_that_comes_after_all() -> None:

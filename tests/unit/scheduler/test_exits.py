@@ -30,6 +30,7 @@ class Case(NamedTuple):
     error: str | None = None
     stopped_early: bool = False
     status: int | None = None
+    explanation: str = ""
 
 
 KILLED = {"killed_at": NOW, "killed_while_running": True}
@@ -47,8 +48,8 @@ CASES = [
          "resources failed with non-zero exit code: boom (exit code 3)", status=3),
     Case("failed pod, then the rest killed", {"killed_at": NOW},
          {"stopped": True, "pods": (pod(exit_code=143, failure="FAILED"), pod(1, exit_code=2, failure="FAILED"))},
-         "allocation failed: resources failed with non-zero exit code (exit code 2)", "FAILED",
-         "resources failed with non-zero exit code (exit code 2)", status=2),
+         "allocation failed: resources failed with non-zero exit code:  (exit code 2)", "FAILED",
+         "resources failed with non-zero exit code:  (exit code 2)", status=2),
     Case("a lost node explains the failures of its siblings", {},
          {"pods": (pod(exit_code=1, failure="FAILED"), pod(1, failure="NODE_LOST", message="n1"))},
          "allocation failed due to agent failure: agent failed while the container was running: n1", "TRANSIENT",
@@ -56,8 +57,8 @@ CASES = [
     Case("what ended because of another pod explains nothing", {},
          {"pods": (pod(failure="DELETED", message="because of 1", is_consequence=True),
                    pod(1, failure="DELETED", message="deleted"))},
-         "allocation failed: task failed without an associated exit code: deleted", "FAILED",
-         "task failed without an associated exit code: deleted"),
+         "allocation failed: resources failed with non-zero exit code: deleted", "FAILED",
+         "resources failed with non-zero exit code: deleted"),
     Case("aborted before start", {}, {"pods": (pod(failure="ABORTED"),)},
          "allocation aborted: resources was aborted before it started", "TRANSIENT",
          "resources was aborted before it started"),
@@ -65,11 +66,24 @@ CASES = [
          "allocation failed: resources failed with non-zero exit code: no such image", "FAILED",
          "resources failed with non-zero exit code: no such image"),
     Case("pod deleted by somebody", {}, {"pods": (pod(failure="DELETED"),)},
-         "allocation failed: task failed without an associated exit code", "FAILED",
-         "task failed without an associated exit code"),
+         "allocation failed: resources failed with non-zero exit code", "FAILED",
+         "resources failed with non-zero exit code"),
+    Case("pod that vanished", {}, {"pods": (pod(failure="DELETED", vanished=True, message="pod a deleted"),)},
+         "allocation failed: task failed without an associated exit code: pod a deleted", "FAILED",
+         "task failed without an associated exit code: pod a deleted"),
+    Case("Job deleted by somebody", {}, {"failure": "DELETED", "message": "job was deleted", "gone": True},
+         "allocation failed: resources failed with non-zero exit code: job was deleted", "FAILED",
+         "resources failed with non-zero exit code: job was deleted"),
     Case("objects refused", {}, {"failure": "LAUNCH_ERROR", "message": "quota"},
-         "allocation failed: agent failed to launch the container: quota", "FAILED",
-         "agent failed to launch the container: quota"),
+         "allocation failed: task failed without an associated exit code: job crashed: quota", "FAILED",
+         "task failed without an associated exit code: job crashed", explanation="quota"),
+    Case("objects refused, in the words of launchers of before", {},
+         {"failure": "LAUNCH_ERROR", "message": "job crashed: quota"},
+         "allocation failed: task failed without an associated exit code: job crashed: quota", "FAILED",
+         "task failed without an associated exit code: job crashed", explanation="quota"),
+    Case("container that can never start", {}, {"pods": (pod(failure="LAUNCH_ERROR", message="no such Secret"),)},
+         "allocation failed: task failed without an associated exit code: no such Secret", "FAILED",
+         "task failed without an associated exit code: no such Secret"),
     Case("vanished", {"pods": [{"name": "p", "state": "RUNNING"}]}, {"gone": True},
          "allocation failed due to restore error: RM failed to restore the allocation", "TRANSIENT",
          "RM failed to restore the allocation"),
@@ -87,3 +101,4 @@ def test_exit_record(case: Case) -> None:
     assert record.reason == case.reason
     assert (record.kind, record.error) == (ExitKind(case.kind), case.error)
     assert (record.stopped_early, record.status_code) == (case.stopped_early, case.status)
+    assert record.explanation == case.explanation

@@ -30,6 +30,7 @@ CASES: list[tuple[PublicEvent, Hint]] = [
         Hint((Key("allocation", "1.x.1"),), "p"),
     ),
     (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ready", pool="p"), Hint()),
+    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="wish", pool="p"), Hint((Key("leaving", "1.x.1"),))),
     (JobChanged(job_id="j", what="changed", pool="p"), Hint((), "p")),
     (PoolChanged(pool="p", what="queue"), Hint((), "p")),
     (PoolChanged(pool="p", what="capacity"), Hint((Key("nodes", "disabled"),), "p")),

@@ -7,7 +7,7 @@ import pytest
 
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.states.allocation import AllocationState
-from services.scheduler.engine.leaving import kill, terminate
+from services.scheduler.engine.leaving import follow_up, kill, terminate
 from services.scheduler.engine.observing import observe, state_seen
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
@@ -124,7 +124,7 @@ def test_task_that_ended_before_it_was_seen_has_started_all_the_same() -> None:
     assert out.lines[:3] == [
         "Trial 1 (Experiment 1) was assigned to an agent",
         "Resources for Trial 1 (Experiment 1) have started",
-        "crashed: resources failed with non-zero exit code (exit code 1)",
+        "crashed: resources failed with non-zero exit code:  (exit code 1)",
     ]
 
 
@@ -132,10 +132,96 @@ def test_task_that_leaves_as_asked_may_do_so_with_any_exit_code() -> None:
     row = allocation(preempt_acked=True)
     out = watch(row, seen("TERMINATED:3"))
     assert out.lines[-2:] == [
-        "crashed: resources failed with non-zero exit code (exit code 3)",
+        "crashed: resources failed with non-zero exit code:  (exit code 3)",
         "Trial 1 (Experiment 1) was terminated: allocation preempted after 0s",
     ]
     assert (row.exit_error, row.status_code) == (None, 3)
+
+
+def test_what_could_not_be_made_says_why_before_it_says_that() -> None:
+    row = allocation()
+    out = watch(row, seen(failure="LAUNCH_ERROR", message='pods "a" is forbidden', gone=True))
+    assert out.lines == [
+        'pods "a" is forbidden',
+        "crashed: task failed without an associated exit code: job crashed",
+        "Trial 1 (Experiment 1) was terminated: allocation failed: task failed without an associated exit code: "
+        'job crashed: pods "a" is forbidden',
+    ]
+    assert row.exit_error == "task failed without an associated exit code: job crashed"
+
+
+@pytest.mark.parametrize("codes", [("TERMINATED:143",), ("TERMINATED:0",)], ids=["by a signal", "by itself"])
+def test_what_was_killed_says_so_in_the_words_that_people_search_for(codes: tuple[str, ...]) -> None:
+    row = allocation()
+    out = watch(row, seen("RUNNING", revision=1))
+    kill(row, reason="user requested kill", now=NOW, out=out)
+    observe(row, seen(*codes, revision=2, stopped=True, gone=True), now=NOW, out=out)
+    assert out.lines[-3:] == [
+        "forcibly killing allocation's remaining resources (reason: user requested kill)",
+        "killed: resources failed with non-zero exit code: killed",
+        "Trial 1 (Experiment 1) was terminated: allocation killed after 0s",
+    ]
+    assert (row.exit_error, row.exit_kind, row.status_code) == (None, "", None)
+
+
+STARTED = "Resources for Trial 1 (Experiment 1) have started"
+
+
+@pytest.mark.parametrize(
+    ("num_pods", "steps"),
+    [
+        (1, [["RUNNING"], ["RUNNING"], ["TERMINATED:0"]]),
+        (1, [["PULLING"], ["STARTING"], ["RUNNING"]]),
+        (1, [["STARTING"], ["TERMINATED:1"], ["TERMINATED:1"]]),
+        (2, [["RUNNING"], ["RUNNING", "STARTING"], ["RUNNING", "RUNNING"], ["TERMINATED", "TERMINATED:1"]]),
+        (2, [["RUNNING", "RUNNING"], ["TERMINATED", "RUNNING"], ["TERMINATED", "TERMINATED:1"]]),
+    ],
+    ids=["seen twice", "step by step", "ended before it was seen", "a gang", "a gang of which one is lost"],
+)
+@pytest.mark.parametrize("state", ["ASSIGNED", "RUNNING", "WAITING"])
+def test_that_all_have_started_is_said_once_whatever_the_task_said_before(
+    num_pods: int, steps: list[list[str]], state: str
+) -> None:
+    row = allocation(num_pods=num_pods, state=state)
+    observations = [seen(*pods, revision=number) for number, pods in enumerate(steps, start=1)]
+    out = watch(row, *(one for one in observations for _ in range(2)))
+    assert out.lines.count(STARTED) == 1
+
+
+def test_what_never_ran_together_has_not_started() -> None:
+    out = watch(allocation(num_pods=2), seen("TERMINATED", "STARTING", revision=1), seen(revision=2, gone=True))
+    assert STARTED not in out.lines
+
+
+def test_wish_that_it_leaves_is_followed_once() -> None:
+    out = Recorded()
+    wish = {"preempt_reason": "preempted by the scheduler"}
+    ready, young, fixed = (
+        allocation(is_ready=True, **wish),
+        allocation(**wish),
+        allocation(is_ready=True, preemptible=False, **wish),
+    )
+    for row in (ready, young, fixed) * 2:
+        follow_up(row, now=NOW, out=out)
+    assert out.lines == [
+        "gracefully terminating allocation's remaining resources (reason: preempted by the scheduler)",
+        *["forcibly killing allocation's remaining resources (reason: preempted by the scheduler)"] * 2,
+    ]
+    assert [(row.preempted_at, row.killed_at) for row in (ready, young, fixed)] == [
+        (NOW, None),
+        (None, NOW),
+        (None, NOW),
+    ]
+    assert ready.preempt_deadline is not None
+    follow_up(ready, now=ready.preempt_deadline, out=out)
+    assert (ready.killed_at, ready.kill_reason) == (ready.preempt_deadline, "allocation did not preempt in 0:01:00")
+
+
+def test_nothing_is_due_for_what_nobody_wants_to_leave() -> None:
+    out = Recorded()
+    row = allocation(is_ready=True)
+    follow_up(row, now=NOW, out=out)
+    assert (out.lines, row.preempted_at, row.killed_at) == ([], None, None)
 
 
 def test_old_news_changes_nothing() -> None:

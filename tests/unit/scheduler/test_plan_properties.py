@@ -26,6 +26,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         Node(
             name=name,
             slots=draw(st.integers(0, 8)),
+            lent=draw(st.sampled_from((0, 0, 1, 4))),
             max_aux=draw(st.integers(0, 3)),
             available=draw(st.booleans()) or draw(st.booleans()),
         )
@@ -98,7 +99,7 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
             started_on.add(place.node)
     for node in started_on:
         placed = [place for start in started for place in start.places if place.node == node]
-        assert slots[node] <= nodes[node].slots or not any(place.slots for place in placed)
+        assert slots[node] <= nodes[node].slots - nodes[node].lent or not any(place.slots for place in placed)
         assert aux[node] <= nodes[node].max_aux or all(place.slots for place in placed)
     for start in started:
         request = requests[start.allocation]
@@ -167,7 +168,7 @@ def test_large_pools_plan_in_seconds() -> None:
         )
         for i in range(30_000)
     )
-    began = time.perf_counter()
+    began = time.process_time()  # what others do on the machine does not count
     decisions = plan(PoolSnapshot(nodes=nodes, pending=pending))
     assert sum(isinstance(decision, Start) for decision in decisions) >= 10_000
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10

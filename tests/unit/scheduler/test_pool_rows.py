@@ -24,10 +24,24 @@ def test_slots_of_foreign_containers_are_not_ours_to_give() -> None:
             node("b", Device(id="0"), enabled=False),
             node("c", Device(id="0"), draining=True),
             node("d", Device(id="0")),
+            node("e", Device(id="0", container="x", foreign=True), Device(id="1")),
         ),
     )
     found = {one.name: (one.slots, one.max_aux, one.available) for one in nodes_of(capacity, excluded=["d"])}
-    assert found == {"a": (2, 3, True), "b": (1, 3, False), "c": (1, 3, False), "d": (1, 3, False)}
+    assert found == {
+        "a": (2, 3, True),
+        "b": (1, 3, False),
+        "c": (1, 3, False),
+        "d": (1, 3, False),
+        "e": (1, 3, True),
+    }
+
+
+def test_slots_of_other_pools_come_back_and_those_of_this_one_are_told_by_rows() -> None:
+    theirs = Device(id="0", container="y", allocation="2.y.1", foreign=True)
+    ours = Device(id="1", container="z", allocation="1.x.1")  # it may be over by now
+    [found] = nodes_of(PoolCapacity(pool="p", backend="kubernetes", nodes=(node("a", theirs, ours, Device(id="2")),)))
+    assert (found.slots, found.lent) == (3, 1)
 
 
 PLACES = [{"node": "a", "slots": 2}, {"node": "b", "slots": 2}]

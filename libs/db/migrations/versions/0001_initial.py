@@ -14,6 +14,7 @@ INSERT INTO cluster (id, cluster_id) VALUES (1, gen_random_uuid()::text);
 INSERT INTO users (username, admin) VALUES ('admin', true), ('determined', false);
 INSERT INTO workspaces (name, owner_id, immutable) VALUES ('Uncategorized', 1, true);
 INSERT INTO projects (workspace_id, name, key, owner_id, immutable) VALUES (1, 'Uncategorized', 'UNCAT', 1, true);
+INSERT INTO project_keys (key, project_id) VALUES ('UNCAT', 1);
 """
 
 # Whoever relays the outbox hears of a commit at once.
@@ -442,6 +443,16 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.UniqueConstraint("key", name=op.f("uq_projects_key")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
     )
+    op.create_table(
+        "project_keys",
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("project_id", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_project_keys_project_id"), ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_project_keys")),
+    )
+    op.create_index(op.f("ix_project_keys_project_id"), "project_keys", ["project_id"], unique=False)
     op.create_table(
         "workspace_namespace_bindings",
         sa.Column("workspace_id", sa.BigInteger(), nullable=False),

@@ -91,6 +91,8 @@ class Namespaces:
         async with asyncio.TaskGroup() as tasks:
             for namespace in sorted(others):
                 tasks.create_task(self._try_to_open(namespace))
+        for namespace in filter(self.is_open, sorted({self.own, *others})):
+            await self._tidy(namespace)
         self._remember(written.allocations)
         runs = self._tracker.runs.values()
         self._ledger.add({run.allocation: run.namespace for run in runs if not run.is_fragment})
@@ -180,6 +182,12 @@ class Namespaces:
             await self.open(namespace)
         except (NotFound, PermissionDenied, InvalidRequest, Refused, Unavailable):
             return  # noted, logged, and tried again as long as anything may be there
+
+    async def _tidy(self, namespace: str) -> None:
+        try:
+            await self._wheels.tidy(namespace)
+        except (Refused, Unavailable) as error:
+            log.warning("kubernetes.namespace_left_untidy", namespace=namespace, error=str(error))
 
     def _refused(self, namespace: str, error: Refused) -> None:
         """A watch was refused: because of the namespace, or because of our rights in it."""

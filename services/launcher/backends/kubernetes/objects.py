@@ -74,6 +74,37 @@ class Job(_Object, frozen=True, kw_only=True):
     status: JobStatus = JobStatus()
 
 
+class VolumeSource(_Object, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class Volume(_Object, frozen=True, kw_only=True):
+    config_map: VolumeSource | None = None
+
+
+class VolumesSpec(_Object, frozen=True, kw_only=True):
+    volumes: tuple[Volume, ...] = ()
+
+
+class VolumesTemplate(_Object, frozen=True, kw_only=True):
+    spec: VolumesSpec = VolumesSpec()
+
+
+class VolumesJobSpec(_Object, frozen=True, kw_only=True):
+    template: VolumesTemplate = VolumesTemplate()
+
+
+class JobVolumes(_Object, frozen=True, kw_only=True):
+    """A Job of which only what its pods mount matters."""
+
+    spec: VolumesJobSpec = VolumesJobSpec()
+
+    @property
+    def config_maps(self) -> set[str]:
+        """Names of the ConfigMaps among it."""
+        return {each.config_map.name for each in self.spec.template.spec.volumes if each.config_map is not None}
+
+
 class Waiting(_Object, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""

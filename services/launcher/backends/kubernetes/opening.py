@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from libs.clock import Clock
+from libs.cluster.checks import check_slot_requests
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
 from services.launcher.backends.kubernetes.acting import Actor
@@ -67,7 +68,8 @@ async def open_kubernetes_backend(
     if not settings.cluster_id:
         raise InvalidRequest("kubernetes.cluster_id is required: the id that `det master info` shows")
     namespace = settings.namespace or own.kubernetes_namespace or cluster.resource_manager.default_namespace
-    kind = SlotKind(type=cluster.slot_type, cpu=cluster.resource_manager.slot_resource_requests.cpu or 1.0)
+    check_slot_requests(cluster.resource_manager, slots_are_cores=cluster.slot_type == "cpu")
+    kind = SlotKind(type=cluster.slot_type, cpu=cluster.resource_manager.slot_resource_requests.cpu)
     launcher = launcher_id(settings.cluster_id, pool)
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(connect(settings))
@@ -110,13 +112,20 @@ async def open_kubernetes_backend(
             clock=clock,
         )
         lines = Lines(publish)
+        classes = PriorityClasses(api, mode=settings.priority_classes)
+        await classes.look()
         reporter = Reporter(
-            lines=lines, clock=clock, kind=kind, holdings=holdings, tracker=tracker, actor=actor, background=background
+            lines=lines,
+            clock=clock,
+            kind=kind,
+            holdings=holdings,
+            tracker=tracker,
+            actor=actor,
+            background=background,
+            no_class=classes.missing,
         )
         tracker.tell(react=Reactions(actor, tracker, background).react, reporter=reporter)
         ledger = Ledger(api, namespace=namespace, pool=pool, cluster_id=settings.cluster_id)
-        classes = PriorityClasses(api, mode=settings.priority_classes)
-        await classes.look()
 
         def watch(of: str, refused: Callable[[Refused], None]) -> NamespaceWatch:
             return NamespaceWatch(
@@ -166,6 +175,7 @@ async def open_kubernetes_backend(
         background.create_task(lines.run(), name="lines")
         background.create_task(ledger.run(), name="ledger")
         background.create_task(namespaces.run(), name="namespaces")
+        background.create_task(classes.run(), name="priority classes")
         log.info("kubernetes.opened", server=api.host, namespace=namespace, version=version, launcher=launcher)
         yield KubernetesBackend(
             cluster_id=settings.cluster_id,
@@ -204,7 +214,7 @@ def pool_traits(
         slot_cpu=kind.cpu,
         cpu_pod_spec=shared.cpu_pod_spec if special.cpu_pod_spec is None else special.cpu_pod_spec,
         gpu_pod_spec=shared.gpu_pod_spec if special.gpu_pod_spec is None else special.gpu_pod_spec,
-        default_scheduler=settings.default_scheduler,
+        default_scheduler=settings.default_scheduler or cluster.resource_manager.default_scheduler,
         tasks=tasks,
         shipper=settings.shipper,
         has_native_sidecars=version >= NATIVE_SIDECARS,

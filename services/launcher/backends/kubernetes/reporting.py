@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from libs.clock import Clock
@@ -17,6 +18,7 @@ from services.launcher.backends.kubernetes.observe.events import (
     is_about_quota,
     line_batch,
     line_number,
+    missing_class,
     text_of,
 )
 from services.launcher.backends.kubernetes.observe.pods import failed_containers
@@ -34,7 +36,7 @@ _OURS: Final = (MAIN, INIT, FLUENT)
 
 
 class Reporter:
-    """Listens to events, and to the tracker."""
+    """Listens to events, and to the tracker. ``no_class`` is told of priority classes that turn out to be missing."""
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Reporter:
         tracker: Tracker,
         actor: Actor,
         background: Background,
+        no_class: Callable[[str], None],
     ) -> None:
         self._lines = lines
         self._clock = clock
@@ -54,6 +57,7 @@ class Reporter:
         self._tracker = tracker
         self._actor = actor
         self._background = background
+        self._no_class = no_class
 
     def saw(self, item: Event) -> None:
         run = self._tracker.owner_of(item.involved_object.kind, item.metadata.namespace, item.involved_object.name)
@@ -63,6 +67,8 @@ class Reporter:
         text = text_of(item, slots_per_pod=run.slots_per_pod, slot_type=self._kind.type, free_slots=free)
         if text is not None:
             self._lines.say(batch_of(item, text, task=run.task, allocation=run.allocation))
+        if (name := missing_class(item)) is not None:
+            self._no_class(name)
         if item.reason == CREATE_FAILED and not run.pods and not run.ended and not run.is_asked_to_end:
             self._notice_refused_pod(run, item)
 

@@ -63,7 +63,7 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     uses them without looking, for launchers without rights in the cluster; ``off`` leaves pods without one."""
     default_scheduler: Literal["", "coscheduler"] = ""
     """Scheduler of pods whose pod spec names none."""
-    finished_job_ttl_s: Annotated[int, Meta(ge=0)] = 86_400
+    finished_job_ttl_s: Annotated[int, Meta(ge=0)] = 900
     """After which time the cluster may delete a finished Job of which the launcher did not take notice. How a task
     ended is known for that long after an outage of the launcher."""
     stuck_grace_s: Annotated[float, Meta(ge=0)] = 60.0

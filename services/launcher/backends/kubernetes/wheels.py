@@ -1,7 +1,8 @@
 """The wheels that tasks install, in one ConfigMap that all pods of the pool mount.
 
 In the ConfigMap of every task they would leave little room for anything else, and cost three quarters of a megabyte
-each time. The name says what is in it, so pods of before an upgrade keep what they have.
+each time. The name says what is in it, so pods of before an upgrade keep what they have; when the last of them is gone,
+the next launcher that begins removes it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import hashlib
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 from libs.errors import InvalidRequest
-from services.launcher.backends.kubernetes.api import KubeApi, Refused
-from services.launcher.backends.kubernetes.objects import Named
+from services.launcher.backends.kubernetes.api import ONLY_METADATA, KubeApi, Refused
+from services.launcher.backends.kubernetes.follow import PAGE
+from services.launcher.backends.kubernetes.objects import JobVolumes, ListOf, Named
 from services.launcher.backends.kubernetes.paths import paths_in
 from services.launcher.backends.kubernetes.spec.archives import MAX_OBJECT_BYTES
 from services.launcher.backends.kubernetes.spec.label_values import label_value
@@ -24,6 +28,8 @@ from services.launcher.backends.kubernetes.spec.names import (
     launcher_id,
     system_name,
 )
+
+log = structlog.get_logger()
 
 _EXISTS: Final = 409
 
@@ -51,11 +57,10 @@ class Wheels:
         digest = hashlib.sha256(b"".join(name.encode() + data for name, data in wheels.items())).hexdigest()[:12]
         self.name = system_name(cluster_id, pool, f"wheels-{digest}") if wheels else None
         """Of the ConfigMap; None when there are none."""
-        labels = {
-            PURPOSE_LABEL: "wheels",
-            CLUSTER_LABEL: label_value(cluster_id),
-            LAUNCHER_LABEL: launcher_id(cluster_id, pool),
-        }
+        launcher = launcher_id(cluster_id, pool)
+        labels = {PURPOSE_LABEL: "wheels", CLUSTER_LABEL: label_value(cluster_id), LAUNCHER_LABEL: launcher}
+        self._ours = f"{PURPOSE_LABEL}=wheels,{LAUNCHER_LABEL}={launcher}"
+        self._our_jobs = f"{LAUNCHER_LABEL}={launcher}"
         self._body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -72,6 +77,29 @@ class Wheels:
         except Refused as error:
             if error.code != _EXISTS:
                 raise InvalidRequest(f"the ConfigMap of the wheels cannot be made: {error}") from error
+
+    async def tidy(self, namespace: str) -> None:
+        """Remove those of before that no Job in a namespace mounts any more. Raises Refused and Unavailable."""
+        paths = paths_in(namespace)
+        query = {"labelSelector": self._ours}
+        found = await self._api.get(paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
+        old = {item.metadata.name for item in found.items or ()} - {self.name}
+        if old:
+            for name in sorted(old - await self._mounted(namespace)):
+                await self._api.delete(paths.config_map(name))
+                log.info("kubernetes.old_wheels_removed", namespace=namespace, name=name)
+
+    async def _mounted(self, namespace: str) -> set[str]:
+        """Names of all ConfigMaps that our Jobs in a namespace mount."""
+        mounted: set[str] = set()
+        query = {"labelSelector": self._our_jobs, "limit": str(PAGE)}
+        while True:
+            page = await self._api.get(paths_in(namespace).jobs, ListOf[JobVolumes], query)
+            for job in page.items or ():
+                mounted |= job.config_maps
+            if not page.metadata.continue_:
+                return mounted
+            query["continue"] = page.metadata.continue_
 
     async def withdraw(self, namespace: str) -> None:
         """Leave nothing in a namespace without pods. Raises Refused and Unavailable."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -74,6 +74,14 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
     """It belongs to the installation itself; what it takes is not part of the pool."""
 
 
+class _Holder(NamedTuple):
+    """Who holds a slot."""
+
+    container: str
+    allocation: str | None
+    foreign: bool = False
+
+
 P = TypeVar("P", OurPod, ForeignPod)
 
 
@@ -115,7 +123,7 @@ def assumed_nodes(
     slots: int, *, per_node: int, ours: Sequence[OurPod], kind: SlotKind, name: str
 ) -> tuple[NodeCapacity, ...]:
     """Nodes that stand for those we may not see: as many as it takes, each with the slots of the largest pod."""
-    left = [(pod.allocation, pod.name) for pod in ours for _ in range(pod.slots)]
+    left = _held_by_ours(ours)
     aux = tuple(sorted({pod.allocation for pod in ours if not pod.slots}))
     sizes = [min(per_node, slots - start) for start in range(0, slots, per_node)] if per_node > 0 else []
     nodes = []
@@ -163,7 +171,7 @@ def _node(
 ) -> NodeCapacity:
     reserved = sum((pod.amount for pod in others if pod.is_system), Decimal(0))
     slots = kind.whole(amount_in(node.status.allocatable, kind.resource) - reserved)
-    held = [(pod.allocation, pod.name) for pod in ours for _ in range(pod.slots)]
+    held = _held_by_ours(ours)
     held_by_others = _held_by_others([pod for pod in others if not pod.is_system], kind)
     state = node.metadata.labels.get(node_label(cluster_id))
     return NodeCapacity(
@@ -178,19 +186,28 @@ def _node(
     )
 
 
-def _held_by_others(others: Sequence[ForeignPod], kind: SlotKind) -> list[tuple[str | None, str]]:
+def _held_by_ours(ours: Sequence[OurPod]) -> list[_Holder]:
+    return [_Holder(pod.name, pod.allocation) for pod in ours for _ in range(pod.slots)]
+
+
+def _held_by_others(others: Sequence[ForeignPod], kind: SlotKind) -> list[_Holder]:
     """A holder for each slot that others leave nothing of; where several share a slot, the largest stands for all."""
     slots = kind.touched(sum((pod.amount for pod in others), Decimal(0)))
     largest = sorted(others, key=lambda pod: (-pod.amount, pod.name))
-    held: list[tuple[str | None, str]] = []
+    held: list[_Holder] = []
     for pod in largest:
-        held += [(pod.allocation, pod.name)] * max(1, kind.whole(pod.amount))
+        held += [_Holder(pod.name, pod.allocation, foreign=True)] * max(1, kind.whole(pod.amount))
     return held[:slots] if len(held) >= slots else [*held, *[held[0]] * (slots - len(held))]
 
 
-def _devices(held: Sequence[tuple[str | None, str]], slots: int) -> tuple[Device, ...]:
+def _devices(held: Sequence[_Holder], slots: int) -> tuple[Device, ...]:
     return tuple(
-        Device(id=f"{index:03d}", allocation=held[index][0], container=held[index][1])
+        Device(
+            id=f"{index:03d}",
+            allocation=held[index].allocation,
+            container=held[index].container,
+            foreign=held[index].foreign,
+        )
         if index < len(held)
         else Device(id=f"{index:03d}")
         for index in range(slots)

@@ -27,6 +27,7 @@ _UNSCHEDULABLE: Final = "nodes are available"
 _NUMBER_BITS: Final = 20
 _MOUNT_RACE: Final = re.compile(r'(?:configmap|secret) ".*" not found|object ".*" not registered')
 """Said in the moment between a Job and the objects it mounts; when it lasts, the pod says so itself."""
+_NO_CLASS: Final = re.compile(r"no PriorityClass with name (\S+) was found")
 
 
 def text_of(event: Event, *, slots_per_pod: int, slot_type: str, free_slots: int | None) -> str | None:
@@ -88,6 +89,12 @@ def line_number(at_s: float, identity: str) -> int:
 def is_about_quota(event: Event) -> bool:
     """Whether a pod could not be made because the namespace's quota is used up, which may change."""
     return event.reason == CREATE_FAILED and QUOTA in event.message
+
+
+def missing_class(event: Event) -> str | None:
+    """Name of the priority class for lack of which a pod could not be made."""
+    found = _NO_CLASS.search(event.message) if event.reason == CREATE_FAILED else None
+    return found[1] if found else None
 
 
 def _created_s(event: Event) -> float:

@@ -51,6 +51,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     message: str = ""
     is_consequence: bool = False
     """Of an order, or of the end of another pod."""
+    vanished: bool = False
+    """Nobody saw it end, nor that somebody deleted it."""
 
 
 class Trouble(Enum):
@@ -117,12 +119,17 @@ def is_ended_by_deletion(pod: Pod) -> bool:
 
 
 def trouble_of(pod: Pod) -> tuple[Trouble, str] | None:
-    """What keeps the pod from starting, with words about it; None when nothing does."""
+    """What keeps the pod from starting, with words about it; None when nothing does.
+
+    Once the task has started, a container beside it may be as stuck as it likes; an image that cannot be had ends it.
+    """
+    main = _main(pod)
+    has_started = main is not None and (main.state.running is not None or main.state.terminated is not None)
     for name, waiting in _waiting(pod):
         words = _words(name, waiting)
         if waiting.reason in _STUCK_IMAGE:
             return Trouble.IMAGE, f"{PULL_FAILED}: {words}"
-        if waiting.reason in _HOPELESS:
+        if waiting.reason in _HOPELESS and not has_started:
             return Trouble.STUCK, f"the pod cannot start: {words}"
     return None
 
@@ -157,6 +164,7 @@ def seen(pod: Pod, cause: Cause | None) -> PodSeen:
     state = phase_of(pod)
     return PodSeen(
         name=pod.metadata.name,
+        job=pod.job,
         state="TERMINATED" if cause is not None else state,
         node=pod.spec.node_name,
         addresses=addresses_of(pod),
@@ -165,6 +173,7 @@ def seen(pod: Pod, cause: Cause | None) -> PodSeen:
         failure=cause.failure if cause is not None else "",
         message=cause.message if cause is not None else ("" if state == "RUNNING" else waits_for(pod)),
         is_consequence=cause is not None and cause.is_consequence,
+        vanished=cause is not None and cause.vanished,
     )
 
 

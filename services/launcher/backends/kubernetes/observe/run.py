@@ -271,7 +271,7 @@ class Run:
             return _ended_by_us(self.asked.get(name, self.end_reason))
         if words := lost.words(pod.spec.node_name):
             return Cause(failure="NODE_LOST", message=words)
-        return Cause(failure="DELETED", message=f"pod {name} deleted")
+        return Cause(failure="DELETED", message=f"pod {name} deleted", vanished=True)
 
 
 def _ended_by_us(words: str, exit_code: int | None = None) -> Cause:

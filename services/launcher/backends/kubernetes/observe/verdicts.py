@@ -25,8 +25,6 @@ from services.launcher.backends.kubernetes.observe.times import unix_s
 from services.launcher.reconcile import Existence
 
 JOB_DELETED: Final = "job was deleted"
-CRASHED: Final = "job crashed"
-"""What the reference says of whatever could not be made; here the reason follows."""
 NO_DETAIL: Final = "job exited with a failure but we don't have pod-level detail"
 UNSEEN_S: Final = 30.0
 """How long after its time a task that nobody can see may be stopping, before it is taken for gone."""
@@ -179,7 +177,11 @@ def restore(run: Run, outcome: Outcome) -> None:
     run.outcome_saved = True
     for pod in outcome.pods:
         run.marked[pod.name] = Cause(
-            exit_code=pod.exit_code, failure=pod.failure, message=pod.message, is_consequence=pod.is_consequence
+            exit_code=pod.exit_code,
+            failure=pod.failure,
+            message=pod.message,
+            is_consequence=pod.is_consequence,
+            vanished=pod.vanished,
         )
         run.ended[pod.name] = pod
 
@@ -236,7 +238,7 @@ def _refused_pods(run: Run, view: View) -> bool:
 def _failure(run: Run, *, is_gone: bool) -> tuple[FailureKind, str]:
     """Of the allocation as a whole, beyond what its pods say."""
     if run.refusal is not None:
-        return ("", "") if run.refusal.withdrawn else ("LAUNCH_ERROR", f"{CRASHED}: {run.refusal.message}")
+        return ("", "") if run.refusal.withdrawn else ("LAUNCH_ERROR", run.refusal.message)
     if run.outcome is not None and run.outcome.failure:
         return run.outcome.failure, run.outcome.message
     if run.stop is not None or not is_gone:
@@ -266,5 +268,6 @@ def _presumed(run: Run, known: int) -> tuple[PodSeen, ...]:
     if condition is None or condition.type != "Complete":
         return ()
     return tuple(
-        PodSeen(name=f"{run.job_name}-{index}", state="TERMINATED", exit_code=0) for index in range(known, run.num_pods)
+        PodSeen(name=f"{run.job_name}-{index}", job=run.job_name, state="TERMINATED", exit_code=0)
+        for index in range(known, run.num_pods)
     )

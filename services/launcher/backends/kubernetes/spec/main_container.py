@@ -93,7 +93,8 @@ def resources(spec: TaskSpec, traits: PoolTraits, user: Json) -> Json:
 def ports(spec: TaskSpec) -> list[int]:
     """Ports that something in the container may listen on, for information, each once."""
     trial = [TRIAL_PORT] if spec.trial is not None else []
-    return list(dict.fromkeys([*(proxy.port for proxy in spec.proxy_ports), *trial, *spec.ports.values()]))
+    proxied = [proxy.port for proxy in spec.proxy_ports]
+    return list(dict.fromkeys([*spec.environment.ports, *proxied, *trial, *spec.ports.values()]))
 
 
 def _command(spec: TaskSpec, traits: PoolTraits) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from libs.events.orders import TaskSpec
@@ -11,8 +12,17 @@ SYSTEM: Final = "determined-system-priority"
 DEFAULT: Final = 50
 
 
+_OF_OURS: Final = re.compile(r"determined-priority-(\d+)")
+
+
 def class_name(priority: int) -> str:
     return f"determined-priority-{priority}"
+
+
+def priority_of(name: str) -> int | None:
+    """The priority that a class is for, or None when it is not one of those that ``class_name`` names."""
+    found = _OF_OURS.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def preferred_classes(spec: TaskSpec) -> tuple[str, ...]:

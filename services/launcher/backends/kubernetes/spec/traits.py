@@ -39,7 +39,7 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     services: bool = False
     has_gateway: bool = False
     """Whether tasks are reached through a Gateway rather than at the addresses of their pods."""
-    finished_job_ttl_s: int = 86_400
+    finished_job_ttl_s: int = 900
     scripts: Mapping[str, bytes] = {}
     master_cert: bytes | None = None
 

@@ -1,0 +1,81 @@
+"""Tasks that were told from elsewhere that they have to leave: the api notes the wish, the scheduler brings it about
+(spec/scheduling.md 8.1)."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import update
+
+from libs.db.outbox import announce
+from libs.db.tables.tasks import allocations
+from libs.events.changes import AllocationChanged
+from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
+from tests.harness import eventually
+from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.world import QUICK, World
+
+REASON = "preempted by the scheduler"
+NEVER_RESYNCED = SchedulerSettings(queue=QueueSettings(resync_s=600), engine=EngineSettings(resync_s=600, log_wait_s=0))
+"""For what has to be done at once, because somebody says so."""
+
+
+async def wish(world: World, allocation: str, *, hint: bool = True) -> None:
+    """What the api writes when a task says that it has to leave."""
+    async with world.db.transaction() as connection:
+        mine = update(allocations).where(allocations.c.allocation_id == allocation)
+        await connection.execute(mine.values(preempt_reason=REASON))
+        if hint:
+            event = AllocationChanged(allocation_id=allocation, task_id="", what="wish", pool="default")
+            await announce(connection, event)
+
+
+async def is_asked(world: World, allocation: str) -> bool:
+    return (await world.api.allocation(allocation))["preempted_at"] is not None
+
+
+async def is_over(world: World, allocation: str) -> bool:
+    return (await world.api.allocation(allocation))["state"] == "TERMINATED"
+
+
+@pytest.mark.parametrize("hint", [True, False], ids=["at once", "without a hint"])
+async def test_trial_that_listens_is_asked_to_leave_and_comes_back(world: World, hint: bool) -> None:
+    async with world.scheduling(NEVER_RESYNCED if hint else QUICK) as w:
+        experiment = await w.api.create(max_restarts=0)
+        [first] = await w.launcher.running()
+        await w.api.ready(first)
+        await wish(w, first, hint=hint)
+        await eventually(lambda: is_asked(w, first))
+        row = await w.api.allocation(first)
+        assert (row["preempt_reason"], row["killed_at"]) == (REASON, None)
+        assert row["preempt_deadline"] is not None
+        await w.api.ack(first)
+        await w.launcher.exit(first)
+        second = (await w.launcher.running(2))[1]
+        assert (await w.api.allocation(first))["exit_reason"].startswith("allocation preempted after")
+        await w.launcher.exit(second)
+        await w.api.ended(experiment, "COMPLETED")
+
+
+async def test_trial_that_does_not_listen_yet_is_killed_and_comes_back(world: World) -> None:
+    async with world.scheduling(NEVER_RESYNCED) as w:
+        experiment = await w.api.create(max_restarts=0)
+        [first] = await w.launcher.running()
+        await wish(w, first)
+        second = (await w.launcher.running(2))[1]
+        assert (await w.api.allocation(first))["kill_reason"] == REASON
+        [trial] = await w.api.trials(experiment)
+        assert (trial["state"], trial["restarts"]) == ("ACTIVE", 0)
+        await w.launcher.exit(second)
+        await w.api.ended(experiment, "COMPLETED")
+
+
+async def test_what_can_never_be_asked_is_killed(world: World) -> None:
+    async with world.scheduling(NEVER_RESYNCED) as w:
+        notebook = await _launch_notebook(w, workspace=1)
+        await w.launcher.running()
+        await w.api.ready(notebook)
+        await wish(w, notebook)
+        await eventually(lambda: is_over(w, notebook))
+        row = await w.api.allocation(notebook)
+        assert (row["kill_reason"], row["preempted_at"]) == (REASON, None)
+        assert row["exit_reason"].startswith("allocation killed after")
