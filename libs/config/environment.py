@@ -71,11 +71,14 @@ registry_auth: Final = record(dict.fromkeys(_REGISTRY_FIELDS, text))
 
 
 def pod_spec(value: Any, path: str) -> Read:
-    """A Kubernetes Pod as its author wrote it, nulls and patch directives included: merging gives them meaning."""
+    """A Kubernetes Pod as its author wrote it, nulls and patch directives included: merging gives them meaning.
+
+    Directives that make no sense are left out, for no experiment fails on one (spec/kubernetes.md 6.3).
+    """
     if not isinstance(value, dict):
         return expected("object", value, path)
     refused = tuple(Problem(f"{path}{refusal.path}", refusal.message) for refusal in podspec.refusals(value))
-    return Read(value, (*_misshapen(value, path), *refused))
+    return Read(podspec.without_senseless_directives(value), (*_misshapen(value, path), *refused))
 
 
 def _misshapen(pod: Object, path: str) -> list[Problem]:

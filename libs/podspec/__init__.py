@@ -5,5 +5,6 @@ Source: spec/kubernetes.md 5 and 6.
 
 from libs.podspec.merge import InvalidPodPatch, merge_pod
 from libs.podspec.refusals import MAIN_CONTAINER, Refusal, refusals
+from libs.podspec.sense import without_senseless_directives
 
-__all__ = ["MAIN_CONTAINER", "InvalidPodPatch", "Refusal", "merge_pod", "refusals"]
+__all__ = ["MAIN_CONTAINER", "InvalidPodPatch", "Refusal", "merge_pod", "refusals", "without_senseless_directives"]

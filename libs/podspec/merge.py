@@ -28,7 +28,7 @@ from libs.podspec.edits import (
     strategy,
 )
 from libs.podspec.lists import Identity, identity_of, interleave
-from libs.podspec.merge_keys import NO_RULES, POD, KeyedList, Rule, Schema, ValueSet
+from libs.podspec.merge_keys import NO_RULES, POD, KeyedList, Rule, Schema, ValueSet, inside
 
 __all__ = ["InvalidPodPatch", "merge_pod"]
 
@@ -68,10 +68,10 @@ def _apply(base: Any, edit: Edit, rule: Rule | None, path: str) -> Any:
     if edit.value is UNSET:
         merged = base
     elif isinstance(edit.value, dict):
-        merged = _apply_object(base, edit.value, _inside(rule), path)
+        merged = _apply_object(base, edit.value, inside(rule), path)
     elif isinstance(edit.value, list):
         merged = _merge_lists(base if isinstance(base, list) else [], edit.value, rule, path)
-        _check_order(edit, rule, path)
+        check_order(edit, rule, path)
     else:
         merged = edit.value
     if edit.order is not None and isinstance(merged, list):
@@ -139,7 +139,7 @@ def _reorder(merged: list[Any], order: Sequence[Any], base: list[Any], rule: Rul
     return [element for identity in interleave(groups, wanted, known) for element in groups[identity]]
 
 
-def _check_order(edit: Edit, rule: Rule | None, path: str) -> None:
+def check_order(edit: Edit, rule: Rule | None, path: str) -> None:
     """Refuse a patch whose own list contradicts its ``$setElementOrder``."""
     if edit.order is None:
         return
@@ -170,10 +170,6 @@ def _element_strategy(element: Any, path: str) -> str:
 
 def _has_directive(element: Any) -> bool:
     return isinstance(element, dict) and element.get(DIRECTIVE) in ("replace", "delete")
-
-
-def _inside(rule: Rule | None) -> Schema:
-    return NO_RULES if rule is None or isinstance(rule, KeyedList | ValueSet) else rule
 
 
 def _join(path: str, name: str) -> str:

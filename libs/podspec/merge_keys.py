@@ -64,3 +64,8 @@ POD: Final[Schema] = {
         "podIPs": KeyedList("ip", NO_RULES),
     },
 }
+
+
+def inside(rule: Rule | None) -> Schema:
+    """The rules for the fields of an object for which ``rule`` holds; none where a list was expected."""
+    return NO_RULES if rule is None or isinstance(rule, KeyedList | ValueSet) else rule

@@ -211,7 +211,9 @@ def test_delete_removes_rows_and_files(det: Client, look: Looking, whole_system:
     assert (files / "step").exists()
     assert "in progress" in det("experiment", "delete", "--yes", str(experiment))
     with whole_system.http() as http:
-        wait_until(lambda: http.get(f"/api/v1/experiments/{experiment}").status_code == 404)
+        # A task deletes the files first.
+        gone = lambda: http.get(f"/api/v1/experiments/{experiment}").status_code == 404  # noqa: E731
+        wait_until(gone, timeout_s=180, what="it is deleted")
         assert http.get(f"/api/v1/checkpoints/{checkpoint}").status_code == 404
     assert not files.exists()
     assert f"experiment '{experiment}' not found" in det.fails("experiment", "describe", str(experiment))

@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import UNSET
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, any_, literal, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
@@ -78,9 +79,9 @@ async def select_ids(
     elif verb in ("archive", "unarchive"):
         conditions.append(experiments.c.archived == (verb == "unarchive"))
     if filters.user_ids:
-        conditions.append(experiments.c.owner_id.in_(filters.user_ids))
+        conditions.append(any_of(experiments.c.owner_id, filters.user_ids))
     if filters.excluded_experiment_ids:
-        conditions.append(experiments.c.id.not_in(filters.excluded_experiment_ids))
+        conditions.append(~any_of(experiments.c.id, filters.excluded_experiment_ids))
     for project in (project_id, filters.project_id):
         if project > 0:
             conditions.append(experiments.c.project_id == project)
@@ -88,7 +89,7 @@ async def select_ids(
 
 
 async def _present(connection: AsyncConnection, ids: Sequence[int], project_id: int) -> set[int]:
-    query = select(experiments.c.id).where(experiments.c.id == any_(literal(list(ids), ARRAY(BigInteger))))
+    query = select(experiments.c.id).where(any_of(experiments.c.id, ids))
     if project_id != ANY_PROJECT:
         query = query.where(experiments.c.project_id == project_id)
     return set(await connection.scalars(query))

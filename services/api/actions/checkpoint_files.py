@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ARRAY, Text, any_, insert, literal, select
+from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.retention import checkpoints_to_delete, policy_of
+from libs.db.any_of import any_of
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
@@ -80,7 +81,7 @@ async def _find(connection: AsyncConnection, uuids: Sequence[str]) -> list[Store
     wanted = list(dict.fromkeys(uuids))
     rows = await connection.execute(
         select(checkpoints.c.uuid, checkpoints.c.experiment_id, checkpoints.c.storage_id).where(
-            checkpoints.c.uuid == any_(literal(wanted, ARRAY(Text)))  # a list of any length is one parameter
+            any_of(checkpoints.c.uuid, wanted)
         )
     )
     by_uuid = {row.uuid: StoredCheckpoint(row.uuid, row.experiment_id, row.storage_id) for row in rows}

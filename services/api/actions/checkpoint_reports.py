@@ -11,6 +11,7 @@ from sqlalchemy import Row, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
@@ -97,7 +98,7 @@ async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping
     Repeating it changes nothing. Raises NotFound, naming all that are unknown.
     """
     columns = checkpoints.c
-    query = select(columns.uuid, columns.trial_id, columns.experiment_id).where(columns.uuid.in_(files))
+    query = select(columns.uuid, columns.trial_id, columns.experiment_id).where(any_of(columns.uuid, files))
     owners = (await connection.execute(query)).all()
     if unknown := sorted(set(files) - {owner.uuid for owner in owners}):
         raise NotFound("checkpoints", ", ".join(unknown))
@@ -105,7 +106,7 @@ async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping
     trial_ids = [owner.trial_id for owner in owners if owner.trial_id is not None]
     await _lock(connection, experiment_ids, trial_ids)
     rows = await connection.execute(
-        select(checkpoints).where(columns.uuid.in_(files)).order_by(columns.uuid).with_for_update()
+        select(checkpoints).where(any_of(columns.uuid, files)).order_by(columns.uuid).with_for_update()
     )
     for row in rows.all():
         if (left := files[row.uuid]) is not None:
@@ -173,11 +174,11 @@ async def recount(connection: AsyncConnection, experiment_ids: Sequence[int], tr
         size = select(func.coalesce(func.sum(checkpoints.c.size_bytes), 0)).where(mine).scalar_subquery()
         count = select(func.count()).select_from(checkpoints).where(mine).scalar_subquery()
         await connection.execute(
-            update(table).where(table.c.id.in_(set(ids))).values(checkpoint_size=size, checkpoint_count=count)
+            update(table).where(any_of(table.c.id, set(ids))).values(checkpoint_size=size, checkpoint_count=count)
         )
 
 
 async def _lock(connection: AsyncConnection, experiment_ids: Sequence[int], trial_ids: Sequence[int]) -> None:
     for table, ids in ((experiments, experiment_ids), (trials, trial_ids)):
-        query = select(table.c.id).where(table.c.id.in_(set(ids))).order_by(table.c.id)
+        query = select(table.c.id).where(any_of(table.c.id, set(ids))).order_by(table.c.id)
         await connection.execute(query.with_for_update(key_share=True))

@@ -17,6 +17,7 @@ from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cluster.config import ClusterConfig
 from libs.db.outbox import announce
 from libs.db.tables.namespaces import auto_created_namespaces as made
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
@@ -108,7 +109,7 @@ async def set_quotas(app: App, workspace_id: int, quotas: Mapping[str, int]) -> 
         raise FailedPrecondition(NO_OWN_NAMESPACE)
     for cluster_name, slots in limits.items():
         namespace = namespaces[cluster_name]
-        await set_quota(app.bus, manager.default_compute_resource_pool, namespace, slots)
+        await set_quota(app.bus, app.cluster.representative_pool, namespace, slots)
         async with app.db.transaction() as connection:
             asked = update(made).where(made.c.cluster_name == cluster_name, made.c.namespace == namespace)
             await connection.execute(asked.values(quota_slots=slots))
@@ -164,7 +165,7 @@ async def plan_bindings(
 
 async def carry_out(app: App, plans: Iterable[Plan]) -> None:
     """The second step: what the launcher does. Doing it again changes nothing."""
-    pool = app.cluster.resource_manager.default_compute_resource_pool
+    pool = app.cluster.representative_pool
     for plan in plans:
         if plan.is_to_be_made:
             await create_namespace(app.bus, pool, plan.namespace)
@@ -176,19 +177,26 @@ async def carry_out(app: App, plans: Iterable[Plan]) -> None:
 
 async def write_bindings(app: App, connection: AsyncConnection, workspace_id: int, plans: Iterable[Plan]) -> None:
     """The third step, in the transaction in which the workspace is locked or made."""
-    default = app.cluster.resource_manager.default_namespace
     for plan in plans:
         if plan.is_to_be_made:
             await _settle(app, connection, plan, workspace_id)
             values = {"auto_created_namespace": plan.namespace}
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(values))
         key = {"workspace_id": workspace_id, "cluster_name": plan.cluster_name}
-        if plan.namespace == default:
+        if _is_implied(app.cluster, plan.namespace):
             await connection.execute(delete(bindings).filter_by(**key))
             continue
         where = {"namespace": plan.namespace, "auto_created": plan.is_own}
         bound = upsert(bindings).values(**key, **where)
         await connection.execute(bound.on_conflict_do_update(index_elements=list(key), set_=where))
+
+
+def _is_implied(cluster: ClusterConfig, namespace: str) -> bool:
+    """Whether tasks run there without a binding, whatever their pool: such a binding is not kept."""
+    default = cluster.resource_manager.default_namespace
+    return namespace == default and all(
+        (pool.kubernetes_namespace or default) == default for pool in cluster.resource_pools
+    )
 
 
 async def _check_free(connection: AsyncConnection, namespace: str, workspace_id: int) -> None:

@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy import select
 
 from libs.bus import Bus
+from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.tasks import tasks
 from libs.errors import NotFound, Unavailable
@@ -65,7 +66,7 @@ async def post_legacy_lines(db: Database, bus: Bus, poster: str, body: bytes) ->
 
 async def _known(db: Database, task_ids: Iterable[str]) -> set[str]:
     async with db.read() as connection:
-        found = await connection.execute(select(tasks.c.task_id).where(tasks.c.task_id.in_(list(task_ids))))
+        found = await connection.execute(select(tasks.c.task_id).where(any_of(tasks.c.task_id, task_ids)))
         return set(found.scalars())
 
 

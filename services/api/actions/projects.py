@@ -10,19 +10,22 @@ from typing import Any, Final
 
 from msgspec import UnsetType
 from sqlalchemy import delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.workspaces import projects
+from libs.db.tables.workspaces import project_keys, projects
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
 from services.api.queries.workspaces import Row, project_row, workspace_row
 from services.api.wire.workspaces import Note, PatchProject, PostProjectRequest
 
 KEY_PATTERN: Final = re.compile(r"[A-Za-z0-9]{1,5}")
+LONGEST_NAME: Final = 256
+"""In characters; the index of the table could not hold names of any length."""
 LONGEST_KEY: Final = 5
 KEY_STEM: Final = 3
 _TRIES: Final = 20
@@ -53,6 +56,7 @@ async def create_project(
                 .returning(projects.c.id)
             )
         ).scalar_one()
+        await _keep_key(connection, key, project_id)
         await _announce(connection, workspace_id, project_id, request.name)
         return await project_row(connection, project_id)
 
@@ -69,7 +73,8 @@ async def patch_project(db: Database, project_id: int, patch: PatchProject) -> R
         if isinstance(patch.description, str):
             values["description"] = patch.description
         if isinstance(patch.key, str) and patch.key.upper() != before["key"]:
-            values["key"] = await _free_key(connection, patch.key)
+            values["key"] = await _free_key(connection, patch.key, project_id)
+            await _keep_key(connection, values["key"], project_id)
         if values:
             await connection.execute(update(projects).where(projects.c.id == project_id).values(**values))
             await _announce(connection, before["workspace_id"], project_id, before["name"])
@@ -164,6 +169,8 @@ async def _announce(connection: AsyncConnection, workspace_id: int, project_id: 
 def _check_name(name: str) -> None:
     if not name.strip():
         raise InvalidRequest("name: must be more than white space")
+    if len(name) > LONGEST_NAME:
+        raise InvalidRequest(f"name: must not be longer than {LONGEST_NAME} characters")
 
 
 async def _check_name_free(connection: AsyncConnection, workspace_id: int, name: str) -> None:
@@ -173,7 +180,7 @@ async def _check_name_free(connection: AsyncConnection, workspace_id: int, name:
 
 
 async def _new_key(connection: AsyncConnection, name: str, wanted: str | UnsetType) -> str:
-    """The wanted key, or one made of the name. Keys are unique over all projects, and upper case."""
+    """The wanted key, or one made of the name. Keys are unique over all projects that ever were, and upper case."""
     if isinstance(wanted, str) and wanted:
         return await _free_key(connection, wanted)
     stem = "".join(char for char in name.upper() if char in _LETTERS)[:KEY_STEM]
@@ -185,13 +192,26 @@ async def _new_key(connection: AsyncConnection, name: str, wanted: str | UnsetTy
     raise AlreadyExists("no free project key was found; give one with the project")
 
 
-async def _free_key(connection: AsyncConnection, wanted: str) -> str:
+async def _free_key(connection: AsyncConnection, wanted: str, project_id: int | None = None) -> str:
+    """The key as it is stored. A project may take back one that it had itself."""
     if not KEY_PATTERN.fullmatch(wanted):
         raise InvalidRequest("key: must be 1 to 5 letters and digits")
-    if await _is_taken(connection, wanted.upper()):
+    if await _is_taken(connection, wanted.upper(), project_id):
         raise AlreadyExists(f"project key {wanted.upper()} is already in use")
     return wanted.upper()
 
 
-async def _is_taken(connection: AsyncConnection, key: str) -> bool:
-    return (await connection.execute(select(projects.c.id).where(projects.c.key == key))).first() is not None
+async def _is_taken(connection: AsyncConnection, key: str, project_id: int | None = None) -> bool:
+    """Whether another project has the key, or had it: its old addresses still lead there (spec/platform.md 8)."""
+    known = (await connection.execute(select(project_keys.c.project_id).where(project_keys.c.key == key))).one_or_none()
+    return known is not None and (known.project_id is None or known.project_id != project_id)
+
+
+async def _keep_key(connection: AsyncConnection, key: str, project_id: int) -> None:
+    """Remember for good that the project had this key."""
+    row = upsert(project_keys).values(key=key, project_id=project_id)
+    mine = row.on_conflict_do_update(
+        index_elements=["key"], set_={"project_id": project_id}, where=project_keys.c.project_id == project_id
+    )
+    if not (await connection.execute(mine)).rowcount:
+        raise AlreadyExists(f"project key {key} is already in use")  # since a moment ago

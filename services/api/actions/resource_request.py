@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from libs.cluster.config import ClusterConfig
-from libs.cluster.resolution import PodSplit, split_slots
+from libs.cluster.resolution import could_fit, split_slots
 from libs.errors import InvalidRequest
 from libs.events.capacity import PoolCapacity
 from services.api.wire.experiments import LaunchWarning
@@ -28,18 +28,10 @@ def check_resources(
     if slots == 0:
         return []
     split = split_slots(slots, cluster.max_slots_per_pod(pool), single_pod=single_pod)
-    if capacity is None or capacity.backend == "kubernetes" or _could_fit(split, capacity):
+    if capacity is None or capacity.backend == "kubernetes" or could_fit(split, capacity.nodes):
         return []
     if single_pod:
         raise InvalidRequest(UNFULFILLABLE)  # more nodes of the same size would not help
     if cluster.launch_error:
         raise InvalidRequest(EXCEEDS)
     return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
-
-
-def _could_fit(split: PodSplit, capacity: PoolCapacity) -> bool:
-    """Whether the pods would all find a place if nothing else ran."""
-    if split.slots_per_pod == 0:
-        return True
-    places = sum(node.slots // split.slots_per_pod for node in capacity.nodes)
-    return places >= split.num_pods

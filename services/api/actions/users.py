@@ -20,6 +20,8 @@ from services.api.queries.users import Row, user_by_id, user_by_name
 from services.api.wire.users import AgentUserGroup, NewUser, PatchUser
 
 SHORTEST_NAME: Final = 2
+LONGEST_NAME: Final = 256
+"""In characters; the index of the table could not hold names of any length."""
 RESERVED: Final = "determined"
 RESERVED_FOR: Final = 2
 """The id of the built-in user of that name, who may go by another one and come back."""
@@ -134,6 +136,8 @@ def _check_username(name: str) -> None:
     _check_printable(name)
     if len(name) < SHORTEST_NAME:
         raise InvalidRequest("Display name or username value has minimum length.")
+    if len(name) > LONGEST_NAME:
+        raise InvalidRequest(f"username: must not be longer than {LONGEST_NAME} characters")
 
 
 def _check_printable(name: str) -> None:

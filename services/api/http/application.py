@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import structlog
@@ -48,7 +49,7 @@ from services.api.http.replies import (
     send_raw,
 )
 from services.api.http.routing import Auth, HandlerResult, Route, RouteTable
-from services.api.http.streams import StreamResult, send_stream
+from services.api.http.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -72,6 +73,7 @@ def build_application(
     health: Health | None = None,
     registry: CollectorRegistry | None = None,
     enable_cors: bool = False,
+    authenticated_for_s: float = AUTHENTICATED_FOR_S,
 ) -> FastAPI:
     """The ASGI application that serves ``routes``, ``/metrics``, the API description and, if given, ``/health``.
 
@@ -79,6 +81,7 @@ def build_application(
     authenticate  raises Unauthenticated or PermissionDenied; called before anything of the body is read
     registry      where the HTTP metrics are registered, and what ``/metrics`` shows; None makes a new one
     enable_cors   allow browsers of any origin, with credentials
+    authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
     """
@@ -88,7 +91,7 @@ def build_application(
     if health is not None:
         extra.append(health_route(health))
     for route in [*routes, *extra]:
-        table.add(route.method, route.path, _Endpoint(route, app_state, authenticate))
+        table.add(route.method, route.path, _Endpoint(route, app_state, authenticate, authenticated_for_s))
     return _Application(table, metrics, lifespan=lifespan, enable_cors=enable_cors)
 
 
@@ -224,21 +227,22 @@ class _Exchange:
 class _Endpoint:
     """One route with its decoders, ready to serve."""
 
-    def __init__(self, route: Route, app_state: object, authenticate: Authenticate) -> None:
+    def __init__(self, route: Route, app_state: object, authenticate: Authenticate, authenticated_for_s: float) -> None:
         self.route = route
         self._app_state = app_state
         self._authenticate = authenticate
+        self._authenticated_for_s = authenticated_for_s
         self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
         self._decode_body = _body_decoder(route)
 
     async def serve(self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], Failure]) -> None:
         route = self.route
-        repeats = route.method == "POST" and ALLOCATION_TOKEN_HEADER in exchange.headers
-        principal = None
+        repeats = route.repeatable and ALLOCATION_TOKEN_HEADER in exchange.headers
+        principal = credentials = None
         if route.auth is Auth.USER:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
-            who = self._authenticate
-            principal = await (patiently(lambda: who(credentials)) if repeats else who(credentials))
+            who = partial(self._authenticate, credentials)
+            principal = await (patiently(who) if repeats else who())
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         body = None if self._decode_body is None else self._decode_body(await read_body(exchange, route.body_limit))
         call = Call(
@@ -253,15 +257,28 @@ class _Endpoint:
             receive=exchange.receive,
         )
         result = await (patiently(lambda: route.handler(call)) if repeats else route.handler(call))
-        await _send_result(exchange, result, explain)
+        if isinstance(result, StreamResult):
+            await self._send_stream(exchange, result, credentials, explain)
+        else:
+            await _send_result(exchange, result)
+
+    async def _send_stream(
+        self,
+        exchange: _Exchange,
+        stream: StreamResult,
+        credentials: Credentials | None,
+        explain: Callable[[Exception], Failure],
+    ) -> None:
+        until = None
+        if credentials is not None:
+            until = until_refused(partial(self._authenticate, credentials), every_s=self._authenticated_for_s)
+        sending = send_stream(exchange.send, stream, headers=exchange.reply_headers(), classify=explain, until=until)
+        await while_connected(exchange.receive, sending)
 
 
-async def _send_result(exchange: _Exchange, result: HandlerResult, explain: Callable[[Exception], Failure]) -> None:
+async def _send_result(exchange: _Exchange, result: HandlerResult) -> None:
     headers = exchange.reply_headers()
     match result:
-        case StreamResult():
-            sending = send_stream(exchange.send, result, headers=headers, classify=explain)
-            await while_connected(exchange.receive, sending)
         case RawResponse():
             sending = send_raw(exchange.send, result, headers=headers)
             await (sending if isinstance(result.content, bytes) else while_connected(exchange.receive, sending))

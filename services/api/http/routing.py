@@ -50,6 +50,7 @@ class Route:
     stream          the handler returns a StreamResult, and errors have the shape streams use
     raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count
     allow_nul       whether text in the body may contain NUL characters
+    repeatable      done twice it has the effect of once: for a task it is done again while the database is away
     max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
     summary         one line for the API description
     """
@@ -64,6 +65,7 @@ class Route:
     auth: Auth = Auth.USER
     raw: bool = False
     allow_nul: bool = False
+    repeatable: bool = False
     max_body_bytes: int | None = None
     summary: str = ""
 

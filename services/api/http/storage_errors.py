@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlalchemy import exc as sqlalchemy_errors
 
+from libs.db.engine import is_refused_by_driver
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, ResoluteError, Unavailable
 
 _AWAY_CLASSES: Final = (
@@ -30,6 +31,8 @@ _AWAY_STATES: Final = frozenset(
 _UNIQUE_VIOLATION: Final = "23505"
 _FOREIGN_KEY_VIOLATION: Final = "23503"
 _BAD_VALUE_CLASS: Final = "22"
+_LIMIT_CLASS: Final = "54"
+"""A limit of the program, as of what fits into an index: whatever is beyond it came with the request."""
 _LOST: Final = frozenset({"InterfaceError", "InternalClientError"})
 
 
@@ -45,9 +48,9 @@ def as_known_error(error: BaseException) -> ResoluteError | None:
             return _by_sqlstate(state)
     if any(_is_asyncpg(cause) and isinstance(cause, ValueError) for cause in chain):
         return InvalidRequest("a value is out of range")  # refused by asyncpg before it reached the server
-    if any(_is_lost_connection(cause) for cause in chain):
-        return Unavailable("the database does not answer, try again")
-    return None
+    # What the driver refuses, as too many arguments, is no lost connection: asking again would not help.
+    is_lost = any(map(_is_lost_connection, chain)) and not any(map(is_refused_by_driver, chain))
+    return Unavailable("the database does not answer, try again") if is_lost else None
 
 
 def _by_sqlstate(state: str) -> ResoluteError | None:
@@ -59,6 +62,8 @@ def _by_sqlstate(state: str) -> ResoluteError | None:
         return FailedPrecondition("something this refers to does not exist, or is still in use")
     if state[:2] == _BAD_VALUE_CLASS:
         return InvalidRequest("a value is out of range")
+    if state[:2] == _LIMIT_CLASS:
+        return InvalidRequest("a value is too long")
     return None
 
 

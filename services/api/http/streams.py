@@ -1,26 +1,36 @@
 """Server streams: newline-delimited JSON, one ``{"result": …}`` per line, a chunk per batch, and never a blank line.
 
 The client hands every line to a JSON parser, so there is no room for heartbeats; an error after the first line is the
-last line. Source: spec/platform.md 1.4, spec/tasks-and-cli.md 1.4, spec/logs.md 4.1.
+last line. A stream may go on for days, so whoever reads it is asked for again who they are.
+Source: spec/platform.md 1.4, spec/tasks-and-cli.md 1.4, spec/logs.md 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import structlog
 from starlette.types import Send
 
+from libs.errors import Unavailable
+from libs.together import together
 from services.api.http.call import ClientGone
 from services.api.http.errors import Failure
 from services.api.http.replies import JSON_TYPE, Headers
+from services.api.http.storage_errors import as_known_error
 
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
+AUTHENTICATED_FOR_S: Final = 45.0
+"""How long a stream goes on before the token it was asked for with is looked at again."""
 # Keeps nginx from holding lines back.
 _STREAM_HEADERS: Final = (JSON_TYPE, (b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +50,23 @@ def encode_batch(batch: Sequence[msgspec.Struct]) -> bytes:
 
 
 async def send_stream(
-    send: Send, result: StreamResult, *, headers: Headers, classify: Callable[[Exception], Failure]
+    send: Send,
+    result: StreamResult,
+    *,
+    headers: Headers,
+    classify: Callable[[Exception], Failure],
+    until: Coroutine[Any, Any, None] | None = None,
 ) -> None:
     """Send a stream to its end.
 
+    until  runs beside it; what it raises ends the stream like an error of its own
     Nothing is sent before the first line is there, so an error up to there is raised, to be answered with its own
     status; a later one is classified and becomes the last line.
     """
     started = False
-    try:
+
+    async def send_batches() -> None:
+        nonlocal started
         async for batch in result.batches:
             lines = encode_batch(batch)
             if not lines:
@@ -57,6 +75,9 @@ async def send_stream(
                 await _start(send, headers)
                 started = True
             await send({"type": "http.response.body", "body": lines, "more_body": True})
+
+    try:
+        await (send_batches() if until is None else together(batches=send_batches(), until=until))
     except ClientGone:
         raise
     except Exception as error:
@@ -71,6 +92,21 @@ async def send_stream(
     if not started:
         await _start(send, headers)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def until_refused(authenticate: Callable[[], Awaitable[object]], *, every_s: float) -> None:
+    """Ask again and again who reads; raises what refuses them, as after a logout, and never returns.
+
+    A database that is away refuses nobody.
+    """
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await authenticate()
+        except Exception as error:
+            if not isinstance(error, Unavailable) and not isinstance(as_known_error(error), Unavailable):
+                raise
+            log.info("http.not_authenticated_again", error=str(error).partition("\n")[0])
 
 
 async def _start(send: Send, headers: Headers) -> None:

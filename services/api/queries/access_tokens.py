@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.users import user_sessions, users
 from services.api.actions.access_tokens import ACCESS
 from services.api.wire.base import timestamp
@@ -51,7 +52,7 @@ async def list_tokens(
     if query.username:
         statement = statement.where(users.c.username == query.username)
     if query.token_ids:
-        statement = statement.where(user_sessions.c.id.in_(query.token_ids))
+        statement = statement.where(any_of(user_sessions.c.id, query.token_ids))
     if not query.show_inactive:
         statement = statement.where(user_sessions.c.revoked_at.is_(None), user_sessions.c.expires_at > now)
     column = _SORT[query.sort_by]

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import mask_secrets
+from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
@@ -201,9 +202,9 @@ def _conditions(query: GetExperimentsQuery) -> Sequence[ColumnElement[bool]]:
         if not query.archived and not query.project_id:
             conditions += [~projects.c.archived, ~workspaces.c.archived]
     if query.users:
-        conditions.append(users.c.username.in_(query.users))
+        conditions.append(any_of(users.c.username, query.users))
     if query.user_ids:
-        conditions.append(users.c.id.in_(query.user_ids))
+        conditions.append(any_of(users.c.id, query.user_ids))
     if query.project_id:
         conditions.append(experiments.c.project_id == query.project_id)
     return conditions
@@ -239,9 +240,9 @@ def _in_range(query: GetExperimentsQuery) -> list[ColumnElement[bool]]:
     if wanted.gte is not UNSET:
         conditions.append(column >= wanted.gte)
     if wanted.incl:
-        conditions.append(column.in_(wanted.incl))
+        conditions.append(any_of(column, wanted.incl))
     if wanted.not_in:
-        conditions.append(column.not_in(wanted.not_in))
+        conditions.append(~any_of(column, wanted.not_in))
     return conditions
 
 

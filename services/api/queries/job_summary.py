@@ -6,9 +6,10 @@ Source: spec/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only j
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from msgspec import Struct
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
@@ -27,6 +28,15 @@ class QueuedJob(Struct, frozen=True):
     scheduled: bool
 
 
+def scheduled_at(cluster: ClusterConfig) -> ColumnElement[datetime]:
+    """When the pods of an allocation had their places; NULL before, and never NULL again.
+
+    In a cluster the plan only lets pods in, and its scheduler may take its time: they count from the moment from which
+    all of them are seen on nodes, which is when the allocation starts (spec/kubernetes.md 7).
+    """
+    return allocations.c.start_time if cluster.resource_manager.type == "kubernetes" else allocations.c.assigned_at
+
+
 async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_id: str) -> JobSummary | None:
     """The state of a job and how many others come before it; None when it is not in the queue (as when paused)."""
     pool_of_job = select(allocations.c.pool).where(allocations.c.job_id == job_id, allocations.c.released_at.is_(None))
@@ -36,7 +46,7 @@ async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_i
             jobs.c.priority,
             jobs.c.submitted_at,
             allocations.c.pool,
-            func.bool_or(allocations.c.assigned_at.is_not(None)).label("scheduled"),
+            func.bool_or(scheduled_at(cluster).is_not(None)).label("scheduled"),
         )
         .join(jobs, jobs.c.job_id == allocations.c.job_id)
         .where(

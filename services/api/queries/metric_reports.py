@@ -8,6 +8,7 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
@@ -34,7 +35,7 @@ async def read_metrics(
         raise InvalidRequest("size must be >= 0")
     wanted = sorted(set(trial_ids))
     async with db.read() as connection:
-        known = set((await connection.execute(select(trials.c.id).where(trials.c.id.in_(wanted)))).scalars())
+        known = set((await connection.execute(select(trials.c.id).where(any_of(trials.c.id, wanted)))).scalars())
     for trial_id in wanted:
         if trial_id not in known:
             raise NotFound("trial", trial_id)
@@ -60,7 +61,7 @@ async def _row_ids(connection: AsyncConnection, trial_id: int, group: str) -> Se
 
 async def _reports(connection: AsyncConnection, trial_id: int, ids: Sequence[int]) -> list[MetricsReport]:
     """Those of ``ids`` that were not rolled back since, in the same order."""
-    query = select(metrics).where(metrics.c.trial_id == trial_id, metrics.c.id.in_(ids), ~metrics.c.archived)
+    query = select(metrics).where(metrics.c.trial_id == trial_id, any_of(metrics.c.id, ids), ~metrics.c.archived)
     by_id = {row.id: row for row in await connection.execute(query)}
     return [
         MetricsReport(

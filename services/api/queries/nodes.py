@@ -56,6 +56,18 @@ def with_marks(capacity: Iterable[PoolCapacity], marked: Mapping[str, tuple[bool
     return [msgspec.structs.replace(pool, nodes=tuple(map(remarked, pool.nodes))) for pool in capacity]
 
 
+def listed(capacity: Iterable[PoolCapacity]) -> list[PoolCapacity]:
+    """The same pools without what no list of nodes shows: nodes of a cluster that have no slots.
+
+    Their pools need them, as auxiliary tasks may run there, and they are still found by name.
+    """
+
+    def shown(pool: PoolCapacity) -> tuple[NodeCapacity, ...]:
+        return tuple(node for node in pool.nodes if node.slots or pool.backend != "kubernetes")
+
+    return [msgspec.structs.replace(pool, nodes=shown(pool)) for pool in capacity]
+
+
 def agents(capacity: Iterable[PoolCapacity], overrides: Overrides, states: Mapping[str, ContainerState]) -> list[Agent]:
     """Every node once, by name, whatever number of pools it belongs to."""
     pools: dict[str, list[str]] = defaultdict(list)

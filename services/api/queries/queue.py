@@ -15,11 +15,12 @@ from sqlalchemy import case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
-from services.api.queries.job_summary import NO_LINE
+from services.api.queries.job_summary import NO_LINE, scheduled_at
 from services.api.wire.base import double, timestamp
 from services.api.wire.experiments import JobState, JobSummary
 from services.api.wire.jobs import DayInQueue, Job, JobType
@@ -60,7 +61,7 @@ class Standing(Struct, frozen=True):
 
 async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: str | None = None) -> list[QueuedJob]:
     """The jobs of one pool, or of all when it is None; in no order."""
-    scheduled = allocations.c.assigned_at.is_not(None)
+    scheduled = scheduled_at(cluster).is_not(None)
     query = (
         select(
             jobs,
@@ -155,7 +156,7 @@ def _wire(standing: Standing, entity: Mapping[str, Any], username: str) -> Job:
 
 
 async def _usernames(connection: AsyncConnection, ids: Iterable[int]) -> dict[int, str]:
-    rows = await connection.execute(select(users.c.id, users.c.username).where(users.c.id.in_(ids)))
+    rows = await connection.execute(select(users.c.id, users.c.username).where(any_of(users.c.id, ids)))
     return {row.id: row.username for row in rows}
 
 
@@ -169,7 +170,7 @@ async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> d
             projects.c.workspace_id,
         )
         .join(projects, projects.c.id == experiments.c.project_id)
-        .where(experiments.c.job_id.in_(job_ids))
+        .where(any_of(experiments.c.job_id, job_ids))
     )
     return {
         row.job_id: {
@@ -183,19 +184,22 @@ async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> d
 
 
 async def _tasks(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    query = select(tasks.c.job_id, tasks.c.task_id).where(tasks.c.job_id.in_(job_ids), tasks.c.task_type != "TRIAL")
+    query = select(tasks.c.job_id, tasks.c.task_id).where(any_of(tasks.c.job_id, job_ids), tasks.c.task_type != "TRIAL")
     return {row.job_id: {"entity_id": row.task_id} for row in await connection.execute(query)}
 
 
-async def days_in_queue(connection: AsyncConnection, pool: str, now: datetime) -> list[DayInQueue]:
-    """The average wait in a pool on each of the last days on which something got its slots; today is always there."""
+async def days_in_queue(
+    connection: AsyncConnection, cluster: ClusterConfig, pool: str, now: datetime
+) -> list[DayInQueue]:
+    """The average wait in a pool on each of the last days on which something got its places; today is always there."""
     since = (now - timedelta(days=DAYS_AVERAGED)).replace(hour=0, minute=0, second=0, microsecond=0)
-    day = func.to_char(func.timezone("UTC", allocations.c.assigned_at), "YYYY-MM-DD")
-    waited = func.avg(func.extract("epoch", allocations.c.assigned_at - allocations.c.requested_at))
+    scheduled = scheduled_at(cluster)
+    day = func.to_char(func.timezone("UTC", scheduled), "YYYY-MM-DD")
+    waited = func.avg(func.extract("epoch", scheduled - allocations.c.requested_at))
     query = (
         select(day.label("day"), waited.label("seconds"))
         .join(jobs, jobs.c.job_id == allocations.c.job_id)
-        .where(allocations.c.pool == pool, allocations.c.assigned_at >= since, jobs.c.job_type != INVISIBLE)
+        .where(allocations.c.pool == pool, scheduled >= since, jobs.c.job_type != INVISIBLE)
         .group_by(day)
         .order_by(day)
     )

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, false, func, or_, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.engine import driver_connection
 from libs.db.tables.logs import log_streams, task_logs
 from libs.errors import InvalidRequest
@@ -178,7 +179,7 @@ async def log_fields(connection: AsyncConnection, tasks: Sequence[str]) -> LogFi
         return LogFields()
     # One pass over the lines for all fields together; their combinations are few.
     found = await connection.execute(
-        select(*columns).distinct().where(lines.task_id.in_(tasks), lines.ingested_at >= since)
+        select(*columns).distinct().where(any_of(lines.task_id, tasks), lines.ingested_at >= since)
     )
     combinations = [tuple(row) for row in found]
 
@@ -205,13 +206,14 @@ def conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
         (lines.stdtype, wanted.stdtypes),
         (lines.source, wanted.sources),
     )
-    found: list[ColumnElement[bool]] = [column.in_(values) for column, values in members if values]
+    found: list[ColumnElement[bool]] = [any_of(column, values) for column, values in members if values]
     if wanted.rank_ids:
         ranks = [rank for rank in wanted.rank_ids if rank != NO_RANK]
-        found.append(or_(lines.rank_id.in_(ranks), lines.rank_id.is_(None) if NO_RANK in wanted.rank_ids else false()))
+        without = lines.rank_id.is_(None) if NO_RANK in wanted.rank_ids else false()
+        found.append(or_(any_of(lines.rank_id, ranks), without))
     if wanted.levels:
         unspecified = lines.level.is_(None) if UNSPECIFIED in wanted.levels else false()
-        found.append(or_(lines.level.in_(wanted.levels), unspecified))
+        found.append(or_(any_of(lines.level, wanted.levels), unspecified))
     if wanted.timestamp_before is not None:
         found.append(lines.timestamp <= wanted.timestamp_before)
     if wanted.timestamp_after is not None:
@@ -224,7 +226,7 @@ def conditions(wanted: LogFilter) -> list[ColumnElement[bool]]:
 async def _written_since(connection: AsyncConnection, task_ids: Sequence[str]) -> datetime | None:
     """A moment before all lines of the tasks, those to come included: spares reading the partitions before it."""
     opened = await connection.scalar(
-        select(func.min(log_streams.c.opened_at)).where(log_streams.c.task_id.in_(task_ids))
+        select(func.min(log_streams.c.opened_at)).where(any_of(log_streams.c.task_id, task_ids))
     )
     return None if opened is None else opened - CLOCK_SLACK
 

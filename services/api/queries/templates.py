@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.templates import templates
 from libs.errors import NotFound
 from services.api.http.pagination import sql_page
@@ -42,5 +43,5 @@ def _matching(query: GetTemplatesQuery) -> Select[Any]:
     if query.name:
         statement = statement.where(templates.c.name.icontains(query.name, autoescape=True))
     if query.workspace_ids:
-        statement = statement.where(templates.c.workspace_id.in_(query.workspace_ids))
+        statement = statement.where(any_of(templates.c.workspace_id, query.workspace_ids))
     return statement

@@ -9,10 +9,11 @@ from msgspec import UNSET
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
-from libs.db.tables.workspaces import projects, workspace_pins, workspaces
+from libs.db.tables.workspaces import project_keys, projects, workspace_pins, workspaces
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
@@ -148,7 +149,7 @@ def _is_named(wanted: str) -> ColumnElement[bool]:
 
 def _of_users(statement: Select[Any], names: list[str], ids: list[int], *, owner: ColumnElement[int]) -> Select[Any]:
     if names or ids:
-        return statement.where(or_(users.c.username.in_(names), owner.in_(ids)))
+        return statement.where(or_(any_of(users.c.username, names), any_of(owner, ids)))
     return statement
 
 
@@ -206,9 +207,10 @@ async def project_row(connection: AsyncConnection, project_id: int, *, lock: boo
 
 
 async def project_by_key(connection: AsyncConnection, key: str) -> Row:
-    """Keys are compared without case. Raises NotFound."""
+    """The project that has the key, or had it once; keys are compared without case. Raises NotFound."""
+    query = _projects().join(project_keys, project_keys.c.project_id == projects.c.id)
     row: Row | None = (
-        (await connection.execute(_projects().where(projects.c.key == key.upper()))).mappings().one_or_none()
+        (await connection.execute(query.where(project_keys.c.key == key.upper()))).mappings().one_or_none()
     )
     if row is None:
         raise NotFound("project", key)
@@ -225,13 +227,24 @@ _PROJECT_SORT: Final = {
 }
 
 
+def _is_called(wanted: str) -> ColumnElement[bool]:
+    """The project of that very name; in a workspace without it, those whose names differ from it by case alone.
+
+    Names of projects may differ by case alone, and clients take the first hit for the project they named, even to
+    delete it (spec/tasks-and-cli.md 9.3).
+    """
+    others = projects.alias()
+    is_a_name = select(others.c.id).where(others.c.workspace_id == projects.c.workspace_id, others.c.name == wanted)
+    return or_(projects.c.name == wanted, and_(~is_a_name.exists(), func.lower(projects.c.name) == func.lower(wanted)))
+
+
 async def list_projects(connection: AsyncConnection, workspace_id: int, query: GetProjectsQuery) -> list[Project]:
     """The projects of a workspace, or of all when ``workspace_id`` is 0."""
     statement = _projects()
     if workspace_id:
         statement = statement.where(projects.c.workspace_id == workspace_id)
     if query.name:
-        statement = statement.where(func.lower(projects.c.name) == query.name.lower())
+        statement = statement.where(_is_called(query.name))
     if isinstance(query.archived, bool):
         archived = or_(projects.c.archived, workspaces.c.archived)
         statement = statement.where(archived if query.archived else ~archived)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 from libs.errors import NotFound
+from libs.events.capacity import PoolCapacity
 from services.api.access.rules import require_admin
 from services.api.actions.nodes import disable_node, enable_node
 from services.api.app import App
@@ -13,7 +14,7 @@ from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
 from services.api.places.asking import mark_node
-from services.api.queries.nodes import agents, load_overrides, load_states, with_marks
+from services.api.queries.nodes import agents, listed, load_overrides, load_states, with_marks
 from services.api.wire.agents import (
     Agent,
     AgentResponse,
@@ -31,7 +32,7 @@ from services.api.wire.ordering import OrderBy
 
 async def get_agents(call: Call[App, GetAgentsQuery, None]) -> GetAgentsResponse:
     query = call.query
-    found = await _all(call.app)
+    found = await _agents(call.app, listed(call.app.capacity.all()))
     if query.sort_by is SortAgents.TIME:
         found.sort(key=lambda agent: (agent.registered_time or "", agent.id))
     if query.order_by is OrderBy.DESC:
@@ -86,18 +87,18 @@ async def _mark(app: App, agent: Agent, mark: Literal["no-execute", "no-schedule
         await mark_node(app.bus, pool, agent.id, mark)
 
 
-async def _all(app: App, marked: Mapping[str, tuple[bool, bool]] | None = None) -> list[Agent]:
-    """``marked`` are nodes of which we know more than their launchers have said, with enabled and draining."""
+async def _agents(app: App, capacity: Iterable[PoolCapacity]) -> list[Agent]:
     async with app.db.read() as connection:
         overrides = await load_overrides(connection)
         states = await load_states(connection)
-    return agents(with_marks(app.capacity.all(), marked or {}), overrides, states)
+    return agents(capacity, overrides, states)
 
 
 async def _one(call: Call[App, Any, Any], *, marked: tuple[bool, bool] | None = None) -> Agent:
-    """``marked`` as in ``_all``, of this node."""
+    """A node by its name. ``marked``, when it is known better than its launcher has said: enabled and draining."""
     wanted = call.path_str("agentId")
-    everything = await _all(call.app, None if marked is None else {wanted: marked})
+    marks = {} if marked is None else {wanted: marked}
+    everything = await _agents(call.app, with_marks(call.app.capacity.all(), marks))
     found = next((agent for agent in everything if agent.id == wanted), None)
     if found is None:
         raise NotFound("agent", wanted)

@@ -53,8 +53,8 @@ async def post_ack_preemption(call: Call[App, None, None]) -> None:
 
 
 async def post_pending_preemption(call: Call[App, None, None]) -> None:
-    allocation_id, now = _allocation_id(call), call.app.clock.now()
-    await in_transaction(call.app.db, lambda tx: actions.request_preemption(tx, allocation_id, now))
+    allocation_id = _allocation_id(call)
+    await in_transaction(call.app.db, lambda tx: actions.request_preemption(tx, allocation_id))
 
 
 async def post_ready(call: Call[App, None, None]) -> None:
@@ -155,16 +155,29 @@ ROUTES: Final = (
         query=PreemptionQuery,
         response=PreemptionResponse,
     ),
-    Route(method="POST", path=f"{_ONE}/signals/ack_preemption", handler=post_ack_preemption, response=Empty),
-    Route(method="POST", path=f"{_ONE}/signals/pending_preemption", handler=post_pending_preemption, response=Empty),
-    Route(method="POST", path=f"{_ONE}/ready", handler=post_ready, response=Empty),
-    Route(method="POST", path=f"{_ONE}/waiting", handler=post_waiting, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_ONE}/signals/ack_preemption",
+        handler=post_ack_preemption,
+        response=Empty,
+        repeatable=True,
+    ),
+    Route(
+        method="POST",
+        path=f"{_ONE}/signals/pending_preemption",
+        handler=post_pending_preemption,
+        response=Empty,
+        repeatable=True,
+    ),
+    Route(method="POST", path=f"{_ONE}/ready", handler=post_ready, response=Empty, repeatable=True),
+    Route(method="POST", path=f"{_ONE}/waiting", handler=post_waiting, response=Empty, repeatable=True),
     Route(
         method="POST",
         path=f"{_ONE}/proxy_address",
         handler=post_proxy_address,
         body=ProxyAddressRequest,
         response=Empty,
+        repeatable=True,
     ),
     Route(
         method="POST",
@@ -172,6 +185,7 @@ ROUTES: Final = (
         handler=post_accelerator_data,
         body=PostAcceleratorDataRequest,
         response=Empty,
+        repeatable=True,
     ),
     Route(
         method="POST",
@@ -179,14 +193,22 @@ ROUTES: Final = (
         handler=post_all_gather,
         body=AllGatherRequest,
         response=AllGatherResponse,
+        repeatable=True,
     ),
     Route(
         method="POST",
         path=f"{_ONE}/notify_container_running",
         handler=post_container_running,
         response=NotifyContainerRunningResponse,
+        repeatable=True,
     ),
-    Route(method="POST", path=f"{_ONE}/resources/{{resourcesId}}/daemon", handler=post_daemon, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_ONE}/resources/{{resourcesId}}/daemon",
+        handler=post_daemon,
+        response=Empty,
+        repeatable=True,
+    ),
     Route(method="GET", path=f"{_ONE}/resources/{{resourcesId}}/rendezvous", handler=get_rendezvous),
     Route(
         method="GET",

@@ -77,7 +77,9 @@ def _sizes(resources: dict[str, str]) -> dict[str, int]:
 _ALL: Final = "/api/v1/checkpoints"
 
 ROUTES: Final = (
-    Route(method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty),
+    Route(
+        method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty, repeatable=True
+    ),
     Route(method="PATCH", path=_ALL, handler=patch_checkpoints, body=PatchCheckpointsRequest, response=Empty),
     Route(
         method="POST",

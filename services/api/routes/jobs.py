@@ -49,7 +49,7 @@ async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
             PoolQueue(
                 resource_pool=name,
                 stats=stats.get(name, QueueStats()),
-                aggregates=await days_in_queue(connection, name, app.clock.now()),
+                aggregates=await days_in_queue(connection, app.cluster, name, app.clock.now()),
             )
             for name in names
             if not wanted or name in wanted

@@ -95,13 +95,21 @@ _TRIAL: Final = "/api/v1/trials/{trialId}"
 _RAW: Final = "/api/v1/trials/metrics"
 
 ROUTES: Final = (
-    Route(method="POST", path=f"{_TRIAL}/metrics", handler=post_metrics, body=ReportMetricsRequest, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_TRIAL}/metrics",
+        handler=post_metrics,
+        body=ReportMetricsRequest,
+        response=Empty,
+        repeatable=True,
+    ),
     Route(
         method="POST",
         path=f"{_TRIAL}/training_metrics",
         handler=post_training_metrics,
         body=TrialMetrics,
         response=Empty,
+        repeatable=True,
     ),
     Route(
         method="POST",
@@ -109,6 +117,7 @@ ROUTES: Final = (
         handler=post_validation_metrics,
         body=TrialMetrics,
         response=Empty,
+        repeatable=True,
     ),
     Route(
         method="GET",

@@ -70,7 +70,7 @@ async def get_quotas(call: Call[App, None, None]) -> QuotasResponse:
     if manager.type != "kubernetes":
         return QuotasResponse()
     namespace = shown[manager.cluster_name].namespace
-    limit = await get_quota(call.app.bus, manager.default_compute_resource_pool, namespace)
+    limit = await get_quota(call.app.bus, call.app.cluster.representative_pool, namespace)
     return QuotasResponse(resource_quotas={} if limit is None else {manager.cluster_name: double(limit)})
 
 

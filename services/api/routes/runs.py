@@ -103,6 +103,7 @@ ROUTES: Final = (
         handler=post_start,
         body=StartRunRequest,
         response=StartRunResponse,
+        repeatable=True,
     ),
     Route(method="GET", path=_METADATA, handler=get_metadata, response=RunMetadataResponse),
     Route(
@@ -111,15 +112,31 @@ ROUTES: Final = (
         handler=post_metadata,
         body=RunMetadataRequest,
         response=RunMetadataResponse,
+        repeatable=True,
     ),
-    Route(method="POST", path=f"{_TRIAL}/progress", handler=post_progress, body=ProgressRequest, response=Empty),
-    Route(method="POST", path=f"{_TRIAL}/early_exit", handler=post_early_exit, body=EarlyExitRequest, response=Empty),
+    Route(
+        method="POST",
+        path=f"{_TRIAL}/progress",
+        handler=post_progress,
+        body=ProgressRequest,
+        response=Empty,
+        repeatable=True,
+    ),
+    Route(
+        method="POST",
+        path=f"{_TRIAL}/early_exit",
+        handler=post_early_exit,
+        body=EarlyExitRequest,
+        response=Empty,
+        repeatable=True,
+    ),
     Route(
         method="POST",
         path=f"{_TRIAL}/runner/metadata",
         handler=post_runner_metadata,
         body=RunnerMetadataRequest,
         response=Empty,
+        repeatable=True,
     ),
     Route(
         method="POST",
@@ -127,5 +144,6 @@ ROUTES: Final = (
         handler=post_trial_source_info,
         body=TrialSourceInfoRequest,
         response=TrialSourceInfoResponse,
+        repeatable=True,
     ),
 )

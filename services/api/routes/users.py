@@ -31,6 +31,9 @@ from services.api.wire.users import (
     UserSettings,
 )
 
+LONGEST_SETTING_NAME: Final = 256
+"""In characters, of a key and of a storage path: the index of the table has to hold both."""
+
 
 async def get_users(call: Call[App, GetUsersQuery, None]) -> GetUsersResponse:
     if call.query.role_id_assigned_directly_to_user:
@@ -109,6 +112,10 @@ async def get_settings(call: Call[App, None, None]) -> UserSettings:
 
 async def post_settings(call: Call[App, None, UserSettings]) -> Empty:
     """Each setting replaces the one of its name; an empty value removes it."""
+    for setting in call.body.settings:
+        for name, text in (("key", setting.key), ("storagePath", setting.storage_path)):
+            if len(text) > LONGEST_SETTING_NAME:
+                raise InvalidRequest(f"{name}: must not be longer than {LONGEST_SETTING_NAME} characters")
     async with call.app.db.transaction() as connection:
         for setting in call.body.settings:
             key = {

@@ -19,7 +19,7 @@ from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_
 log = structlog.get_logger(__name__)
 
 
-async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer, *, look_again_s: float = LOOK_AGAIN_S) -> list[Any]:
+async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer) -> list[Any]:
     """What all peers have brought, in the order in which they came; waits as long as it takes.
 
     Cancel it when the client goes away: the peer leaves then, unless the group was complete.
@@ -31,7 +31,7 @@ async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer, *, look_again
             news.clear()
             gathered = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
             while gathered is None:
-                await news_or_timeout(news, look_again_s)
+                await news_or_timeout(news, LOOK_AGAIN_S)
                 news.clear()
                 gathered = await _look(db, clock, peer)
             return gathered

@@ -74,9 +74,10 @@ class ResourcesStopped(Message):
 
 
 class ResourcesSummary(Message, kw_only=True):
-    """One pod.
+    """One pod; in a cluster, the Job with all pods of the allocation.
 
-    ``container_id`` is what its slots show, the id of the allocation; the only key of ``agent_devices`` is its node.
+    ``container_id`` is what its slots show, the id of the allocation; keys of ``agent_devices`` are nodes, and ``pods``
+    for what the cluster has not placed yet.
     """
 
     resources_id: str

@@ -151,5 +151,5 @@ async def logged_in(url: str, db: Database, username: str) -> AsyncIterator[http
                 expires_at=datetime.now(UTC) + timedelta(hours=1),
             )
         )
-    async with httpx.AsyncClient(base_url=url, timeout=30, headers={"Authorization": f"Bearer {token}"}) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=120, headers={"Authorization": f"Bearer {token}"}) as client:
         yield client

@@ -32,7 +32,7 @@ class Det:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(arguments).encode() + b"\n")
         await self._process.stdin.drain()
-        answer = await asyncio.wait_for(self._process.stdout.readline(), 60)
+        answer = await asyncio.wait_for(self._process.stdout.readline(), 180)
         ran = Ran(**json.loads(answer))
         assert ran.code == code, f"det {' '.join(arguments)}: {ran}"
         return ran

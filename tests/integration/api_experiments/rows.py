@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select, text, update
 
 from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints, storage_backends
@@ -71,6 +71,42 @@ class Rows:
             )
         )
         await connection.execute(insert(trial_tasks).values(trial_id=trial_id, position=position, task_id=task_id))
+
+    async def gc_task(self, experiment_id: int) -> str:
+        """A task that deletes files of an experiment; returns its job, which is its own."""
+        ident = f"{experiment_id}.{uuid4()}"
+        common = {"owner_id": 1, "job_id": f"checkpoint_gc-{ident}"}
+        async with self._db.transaction() as connection:
+            await connection.execute(
+                insert(jobs).values(job_type="CHECKPOINT_GC", pool="default", submitted_at=START, **common)
+            )
+            await connection.execute(
+                insert(tasks).values(
+                    task_id=ident, task_type="CHECKPOINT_GC", experiment_id=experiment_id, start_time=START, **common
+                )
+            )
+        return common["job_id"]
+
+    async def task_of(self, job_id: str) -> Any:
+        async with self._db.read() as connection:
+            return (await connection.execute(select(tasks).where(tasks.c.job_id == job_id))).one()
+
+    async def many_trials(self, experiment_id: int, count: int) -> None:
+        """Active trials, each with a task."""
+        experiment = await self.experiment(experiment_id)
+        numbers = f"FROM generate_series(1, {count}) n"
+        named = {"e": experiment_id, "p": experiment.project_id, "j": experiment.job_id}
+        statements = (
+            "INSERT INTO trials (experiment_id, project_id, request_id, state, start_time)"
+            f" SELECT CAST(:e AS bigint), CAST(:p AS bigint), 'r' || n, 'ACTIVE', now() {numbers}",
+            "INSERT INTO tasks (task_id, task_type, job_id, experiment_id, owner_id, start_time)"
+            f" SELECT CAST(:e AS bigint) || '.r' || n, 'TRIAL', :j, CAST(:e AS bigint), 1, now() {numbers}",
+            "INSERT INTO trial_tasks (trial_id, position, task_id)"
+            " SELECT id, 0, experiment_id || '.' || request_id FROM trials WHERE experiment_id = :e",
+        )
+        async with self._db.transaction() as connection:
+            for statement in statements:
+                await connection.execute(text(statement), {k: v for k, v in named.items() if f":{k}" in statement})
 
     async def allocation(self, trial_id: int, state: str, *, run: int = 1, **values: Any) -> None:
         """An allocation of the newest task of a trial."""

@@ -285,9 +285,7 @@ async def test_restart_policy_and_unknown_fields_are_taken(layered: Front) -> No
 NO_PODS: list[Any] = [
     "pod", 5, [], [{}], True, {"spec": 5}, {"spec": []}, {"metadata": "m"}, {"spec": {"containers": {}}},
     {"spec": {"containers": ["x"]}}, {"spec": {"containers": [[]]}}, {"spec": {"volumes": [5]}},
-    {"spec": {"volumes": [{"$patch": "delete"}]}}, {"spec": {"volumes": [{"name": None}]}},
-    {"spec": {"$patch": "swap"}}, {"spec": {"$retainKeys": 5}}, {"spec": {"$setElementOrder/volumes": "v"}},
-    {"spec": {"$deleteFromPrimitiveList/volumes": 1}}, {"$patch": []}, {"$patch": {"a": 1}},
+    {"spec": {"volumes": [{"name": None}]}},
     {"spec": {"containers": [{"name": "side", "env": ["A=B"]}]}}, {"spec": {"imagePullSecrets": ["q"]}},
     {"spec": {"containers": [{"name": "side", "env": [{}]}]}},
 ]  # fmt: skip
@@ -299,6 +297,21 @@ async def test_what_is_no_pod_is_the_users_mistake(layered: Front, pod: Any) -> 
     if isinstance(pod, dict):
         template = await layered.template(pod, resources=slots(1, "full"))
         assert "pod" in await layered.refused(None, template=template)
+
+
+SENSELESS: list[Object] = [
+    {"spec": {"volumes": [{"$patch": "delete"}]}}, {"spec": {"$patch": "swap"}}, {"spec": {"$retainKeys": 5}},
+    {"spec": {"$setElementOrder/volumes": "v"}}, {"spec": {"$deleteFromPrimitiveList/volumes": 1}}, {"$patch": []},
+    {"$patch": {"a": 1}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pod", SENSELESS, ids=json.dumps)
+async def test_no_experiment_fails_on_a_directive(layered: Front, pod: Object) -> None:
+    untouched = await layered.pod(None, resources=slots(1, "full"))
+    assert await layered.pod(pod, resources=slots(1, "full")) == untouched
+    template = await layered.template(pod, resources=slots(1, "full"))
+    assert await layered.pod(None, template=template) == untouched
 
 
 @pytest.mark.parametrize("service", ["api", "scheduler", "launcher"])

@@ -184,6 +184,15 @@ async def test_fields_of_a_trial(api: Api) -> None:
     await api.refused(404, "GET", "/api/v1/experiments/999999/trials")
 
 
+async def test_all_trials_are_listed_however_many(api: Api) -> None:
+    """More than a statement takes arguments (32,767)."""
+    experiment_id = await api.create()
+    await api.rows.many_trials(experiment_id, 33_000)
+    page = await api.ok("GET", f"/api/v1/experiments/{experiment_id}/trials", params={"limit": -1})
+    assert len(page["trials"]) == page["pagination"]["total"] == 33_000
+    assert {trial["state"] for trial in page["trials"]} == {"STATE_QUEUED"}
+
+
 async def test_trials_in_order(api: Api) -> None:
     experiment_id = await api.create(config("orders", best="false"))
     one = await api.rows.trial(experiment_id, state="COMPLETED", end_time=START + timedelta(seconds=9), restarts=1)

@@ -253,6 +253,17 @@ async def test_move_renumbers_trials(api: Api) -> None:
     assert message == f"experiment ({experiment_id}) is archived and cannot be moved"
 
 
+async def test_move_takes_along_what_has_a_job_of_its_own(api: Api) -> None:
+    experiment_id, other = await api.create(), await api.create()
+    mine, theirs = await api.rows.gc_task(experiment_id), await api.rows.gc_task(other)
+    target = await api.rows.project("Place of files")
+    await api.ok("POST", f"/api/v1/experiments/{experiment_id}/move", json={"destinationProjectId": target})
+    workspace = (await api.ok("GET", f"/api/v1/experiments/{experiment_id}"))["experiment"]["workspaceId"]
+    assert workspace != 1
+    for job, place in ((mine, workspace), (theirs, 1)):
+        assert ((await api.rows.job(job)).workspace_id, (await api.rows.task_of(job)).workspace_id) == (place, place)
+
+
 async def test_experiments_moved_at_the_same_time_never_share_a_local_id(api: Api) -> None:
     target = await api.rows.project("Busy target")
     moving = [await api.create() for _ in range(5)]

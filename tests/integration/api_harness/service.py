@@ -60,7 +60,7 @@ class Replica(Struct, frozen=True):
     app: App
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.url, timeout=20, **options)
+        return httpx.AsyncClient(base_url=self.url, timeout=60, **options)
 
 
 @asynccontextmanager

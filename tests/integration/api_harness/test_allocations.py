@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -26,6 +27,8 @@ from tests.integration.api_harness.service import (
     rows_of,
     set_allocation,
 )
+
+SINCE = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def path(run: Run, rest: str) -> str:
@@ -90,14 +93,17 @@ async def test_preemption_is_answered_at_once_when_it_is_known(
     assert (await client.get(path(run, "signals/preemption?timeoutSeconds=60"))).json() == {"preempt": True}
 
 
-async def test_the_long_poll_hears_of_the_signal(db: Database, live_api: Replica, clock: FakeClock) -> None:
+async def test_the_long_poll_hears_of_the_signal(
+    db: Database, live_api: Replica, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.api.waits.preemption.LOOK_AGAIN_S", 60.0)
     run = await new_run(db)
     async with live_api.client(headers=run.headers) as client:
         polling = asyncio.create_task(client.get(path(run, "signals/preemption?timeout_seconds=60")))
         await asyncio.sleep(0.1)
         assert not polling.done()
         await signal(db, run, clock)
-        async with asyncio.timeout(8):  # below the time after which it would look again by itself
+        async with asyncio.timeout(30):  # below the time after which it would look again by itself
             assert (await polling).json() == {"preempt": True}
         assert (await client.get(path(run, "signals/preemption?timeout_seconds=1"))).json() == {"preempt": True}
 
@@ -113,18 +119,45 @@ async def test_preemption_of_what_cannot_be_preempted(db: Database, client: http
     assert (answer.status_code, error_of(answer)) == (400, "allocation is not preemptible")
     await set_allocation(db, run.allocation, state="TERMINATED")
     assert (await client.get(path(run, "signals/preemption?timeout_seconds=9"))).json() == {"preempt": True}
-    async with asyncio.timeout(8):  # at once, whatever it would wait: nobody will ever ask it to leave
+    async with asyncio.timeout(30):  # at once, whatever it would wait: nobody will ever ask it to leave
         unknown = await client.get("/api/v1/allocations/1.nobody.1/signals/preemption?timeout_seconds=60")
     assert (unknown.status_code, unknown.json()) == (200, {"preempt": False})
 
 
-async def test_ack_and_pending(db: Database, client: httpx.AsyncClient, run: Run, clock: FakeClock) -> None:
+async def test_ack(db: Database, client: httpx.AsyncClient, run: Run) -> None:
     for _ in range(2):
         await done(client, run, "signals/ack_preemption")
+    assert (await row_of(db, allocations, allocation_id=run.allocation)).preempt_acked is True
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+async def test_whoever_has_to_leave_tells_the_scheduler(
+    db: Database, client: httpx.AsyncClient, run: Run, preemptible: bool
+) -> None:
+    await set_allocation(db, run.allocation, preemptible=preemptible)
+    before = len(await announced(db, ".wish"))
+    for _ in range(2):
         await done(client, run, "signals/pending_preemption")
     row = await row_of(db, allocations, allocation_id=run.allocation)
-    assert (row.preempt_acked, row.preempted_at) == (True, clock.now())
-    assert row.preempt_deadline == clock.now() + timedelta(seconds=row.preemption_timeout_s)
+    # How it is ended, and what is said of that, is the scheduler's to decide.
+    assert (row.preempt_reason, row.preempted_at, row.killed_at) == ("preempted by the scheduler", None, None)
+    assert len(await announced(db, ".wish")) == before + 1
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"state": "TERMINATED"}, {"killed_at": SINCE}, {"preempted_at": SINCE, "preempt_reason": "user requested pause"}],
+    ids=["is over", "was killed", "was asked already"],
+)
+async def test_what_is_leaving_anyway_needs_nobody(
+    db: Database, client: httpx.AsyncClient, run: Run, columns: dict[str, Any]
+) -> None:
+    await set_allocation(db, run.allocation, **columns)
+    before = len(await announced(db, ".wish"))
+    await done(client, run, "signals/pending_preemption")
+    row = await row_of(db, allocations, allocation_id=run.allocation)
+    assert row.preempt_reason == columns.get("preempt_reason")
+    assert len(await announced(db, ".wish")) == before
 
 
 @pytest.mark.parametrize(

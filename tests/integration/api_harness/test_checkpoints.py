@@ -133,6 +133,11 @@ async def test_patching_unknown_checkpoints(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, error_of(answer)) == (404, f"checkpoints '{', '.join(uuids)}' not found")
 
 
+async def test_patching_more_of_them_than_a_statement_has_parameters(client: httpx.AsyncClient) -> None:
+    patch = {"checkpoints": [{"uuid": str(uuid4()), "resources": {}} for _ in range(33_000)]}
+    assert (await client.patch("/api/v1/checkpoints", json=patch)).status_code == 404
+
+
 async def test_patching_says_nothing_of_files(db: Database, client: httpx.AsyncClient, run: Run) -> None:
     body = checkpoint(run)
     await client.post("/api/v1/checkpoints", json=body)

@@ -228,23 +228,26 @@ async def test_logs_of_a_trial_with_two_tasks(db: Database, client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("kind", ["task", "trial"])
-async def test_followers_see_what_comes_and_end_with_the_task(db: Database, bus: Bus, kind: str) -> None:
+async def test_followers_see_what_comes_and_end_with_the_task(
+    db: Database, bus: Bus, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.api.queries.task_log_following.LOOK_AGAIN_S", 60.0)
     run = await new_run(db)
     path = f"/api/v1/tasks/{run.task}/logs" if kind == "task" else f"/api/v1/trials/{run.trial}/logs"
     await add_lines(db, run.task, b"first\n")
     async with replica(db, bus, SystemClock()) as api, api.client(headers=run.headers) as client:
-        async with asyncio.timeout(30), client.stream("GET", path, params={"follow": "true"}) as answer:
+        async with client.stream("GET", path, params={"follow": "true"}) as answer:
             lines = answer.aiter_lines()
             assert json.loads(await anext(lines))["result"]["log"] == "first\n"
             await add_lines(db, run.task, b"second\n")
             await bus.publish_core(subjects.log_stored(run.task), b"")
-            async with asyncio.timeout(8):  # below the time after which it would look again by itself
+            async with asyncio.timeout(30):  # below the time after which it would look again by itself
                 assert json.loads(await anext(lines))["result"]["log"] == "second\n"
             ended = datetime.now(UTC) - timedelta(minutes=1)
             async with db.transaction() as tx:
                 await tx.execute(update(tasks).where(tasks.c.task_id == run.task).values(end_time=ended))
             await bus.publish_core(subjects.event("task", run.task, "ended"), b"{}")
-            async with asyncio.timeout(8):  # below the time after which it would look again by itself
+            async with asyncio.timeout(30):  # below the time after which it would look again by itself
                 assert [line async for line in lines] == []
 
         async def nobody_listens() -> bool:

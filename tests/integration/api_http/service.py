@@ -44,6 +44,13 @@ class World:
     held: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     bodies_read: int = 0
+    losses: int = 0
+    """How often the connection to the database still breaks, after the work is done."""
+    done: int = 0
+    refused: Exception | None = None
+    """What everybody is told who asks for something."""
+    refusals: asyncio.Queue[Exception] = field(default_factory=asyncio.Queue)
+    """One for each time that somebody was told so."""
 
 
 async def authenticate(credentials: Credentials) -> Principal:
@@ -60,6 +67,13 @@ async def echo(call: Call[World, None, Echo]) -> Echo:
     call.app.bodies_read += 1
     caller = call.principal.allocation_id or call.principal.username
     return Echo(number=call.body.number, size=call.body.size, text=call.body.text, caller=caller)
+
+
+async def report(call: Call[World, None, None]) -> None:
+    call.app.done += 1
+    if call.app.losses:
+        call.app.losses -= 1
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
 
 
 async def get(call: Call[World, None, None]) -> Echo:
@@ -163,6 +177,8 @@ async def starlette(call: Call[World, None, None]) -> Response:
 ROUTES = [
     Route(method="POST", path="/api/v1/echoes", handler=echo, body=Echo, response=Echo, max_body_bytes=10_000),
     Route(method="GET", path="/api/v1/echoes/{echoId}", handler=get, response=Echo),
+    Route(method="POST", path="/api/v1/reports", handler=report, repeatable=True),
+    Route(method="POST", path="/api/v1/things", handler=report),
     Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, auth=Auth.NONE),
     Route(method="DELETE", path="/api/v1/echoes/{echoId}", handler=quiet),
     Route(method="POST", path="/api/v1/password", handler=password, body=str, response=Echo),
@@ -182,5 +198,11 @@ def application(world: World, **options: Any) -> FastAPI:
     async def health() -> HealthReport:
         return HealthReport() if world.healthy else HealthReport(status="down", database="down")
 
+    async def who(credentials: Credentials) -> Principal:
+        if world.refused is not None:
+            world.refusals.put_nowait(world.refused)
+            raise world.refused
+        return await authenticate(credentials)
+
     routes = [*ROUTES, *unimplemented(ROUTES)]
-    return build_application(routes, world, authenticate, health=health, registry=CollectorRegistry(), **options)
+    return build_application(routes, world, who, health=health, registry=CollectorRegistry(), **options)

@@ -7,10 +7,13 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from libs.errors import Unauthenticated
+from services.api.http.credentials import ALLOCATION_TOKEN_HEADER
 from tests.integration.api_http.service import World, application
 
 USER = {"authorization": "Bearer hans"}
@@ -205,6 +208,34 @@ async def test_streams_that_fail_later_say_so_in_the_last_line(client: httpx.Asy
     assert json.loads(first)["result"]["number"] == 1
     assert json.loads(last) == stream_error(5, 404, "Not Found", "task 'y' not found")
     assert end == ""
+
+
+async def test_a_stream_ends_soon_after_its_reader_has_logged_out(world: World) -> None:
+    transport = httpx.ASGITransport(application(world, authenticated_for_s=0.01))
+    async with asyncio.timeout(10), httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        following = asyncio.create_task(client.get("/api/v1/follow", headers=USER))
+        await world.held.wait()
+        world.refused = asyncpg.CannotConnectNowError("the database system is starting up")
+        for _ in range(3):
+            await world.refusals.get()
+        assert not following.done(), "a database that is away ends nothing"
+        world.refused = Unauthenticated("invalid credentials")
+        first, last, _ = (await following).text.split("\n")
+    assert json.loads(first)["result"]["number"] == 1
+    assert json.loads(last) == stream_error(16, 401, "Unauthorized", "invalid credentials")
+    assert world.released.is_set()
+
+
+async def test_only_what_may_be_done_twice_is_done_again_for_a_task(client: httpx.AsyncClient, world: World) -> None:
+    task = {"authorization": "", ALLOCATION_TOKEN_HEADER: "Bearer 1.1"}
+    for path, headers, status, done in (
+        ("/api/v1/reports", task, 200, 2),
+        ("/api/v1/reports", USER, 503, 1),
+        ("/api/v1/things", task, 503, 1),
+    ):
+        world.losses, world.done = 1, 0
+        answer = await client.post(path, headers=headers)
+        assert (answer.status_code, world.done) == (status, done)
 
 
 async def test_downloads_are_never_compressed(client: httpx.AsyncClient) -> None:

@@ -37,7 +37,7 @@ async def address(world: World) -> AsyncIterator[tuple[str, int]]:
 
 @pytest.fixture
 async def client(address: tuple[str, int]) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"http://{address[0]}:{address[1]}", headers=USER) as client:
+    async with httpx.AsyncClient(base_url=f"http://{address[0]}:{address[1]}", headers=USER, timeout=30) as client:
         yield client
 
 

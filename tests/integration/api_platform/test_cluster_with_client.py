@@ -47,11 +47,21 @@ def test_config_is_shown_without_secrets(det: Det) -> None:
     assert "hidden-too" not in text
 
 
-def test_log_level_is_the_one_thing_to_set(det: Det) -> None:
+def test_the_log_is_the_one_thing_to_set(det: Det, admin: httpx.Client) -> None:
+    def shown() -> object:
+        return det("master", "config", "show", "--json").json()["log"]
+
+    assert shown() == {"level": "info", "color": True}
     det("master", "config", "set", "--log.level=DEBUG")
-    assert det("master", "config", "show", "--json").json()["log"]["level"] == "debug"
-    det("master", "config", "set", "--log.level=INFO")
-    assert "only log.level" in det.fails("master", "config", "set", "--log.color=on").err
+    assert shown() == {"level": "debug", "color": True}
+    det("master", "config", "set", "--log.color=off")
+    assert shown() == {"level": "debug", "color": False}
+    det("master", "config", "set", "--log.level=INFO", "--log.color=on")
+    assert shown() == {"level": "info", "color": True}
+    for paths in ([], ["log.color", "cluster_name"], ["log.level"]):
+        body = {"config": {"log": {"color": False}}, "fieldMask": {"paths": paths}}
+        assert admin.patch("/api/v1/master/config", json=body).status_code == 400
+    assert shown() == {"level": "info", "color": True}, "what is refused changes nothing"
 
 
 def test_logs_are_shown_from_the_end(det: Det) -> None:

@@ -53,6 +53,8 @@ WAITS = {"/api/v1/allocations/{allocationId}/all_gather", "/api/v1/allocations/{
 """Answered when something happens; the client gives up before."""
 SPARED = {"/api/v1/auth/logout"}
 """Would end the session of the test."""
+ENOUGH_S = 40.0
+"""For an answer; the api itself has patience for half of it."""
 REFUSED = "is not available in this release"
 """One such route is as good as another: they all look at nothing."""
 
@@ -100,14 +102,14 @@ def test_no_request_is_an_internal_error(api: ApiProcess, rows: Rows) -> None:
     bad = asyncio.run(send_all(api))
     assert bad == []
     assert "http.unexpected" not in api.process.log()
-    assert httpx.get(f"{api.url}/health").status_code == 200
+    assert httpx.get(f"{api.url}/health", timeout=ENOUGH_S).status_code == 200
 
 
 async def send_all(api: ApiProcess) -> list[str]:
     todo = [one for route in all_routes() if route.path not in SPARED for one in requests_to(route)]
     headers = {"Authorization": f"Bearer {api.token()}"}
     bad: list[str] = []
-    async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=ENOUGH_S) as client:
         queue = iter(todo)
 
         async def worker() -> None:
@@ -126,7 +128,7 @@ async def send(client: httpx.AsyncClient, one: Request) -> str | None:
     waits = one.route.stream or one.route.path in WAITS
     what = f"{one.route.method} {one.path} {one.body[:60]!r}"
     request = client.build_request(one.route.method, one.path, content=one.body)
-    request.extensions["timeout"] = httpx.Timeout(0.5 if waits else 20).as_dict()
+    request.extensions["timeout"] = httpx.Timeout(ENOUGH_S, read=0.5 if waits else ENOUGH_S).as_dict()
     try:
         reply = await client.send(request)
     except httpx.ReadTimeout:

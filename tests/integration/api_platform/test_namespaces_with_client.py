@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +16,7 @@ from libs.db.tables.namespaces import auto_created_namespaces
 from libs.errors import PermissionDenied, Unavailable
 from libs.events import places as verbs
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.events.observations import PodSeen
 from libs.events.places import NamespaceAsked, NodeMarkAsked
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
@@ -147,6 +150,22 @@ def test_bindings_are_taken_away(det: Det, places: FakePlaces) -> None:
     det("workspace", "bindings", "set", "loose", "--namespace", "default")
     assert bound(det, "loose") == "default"
     says(det.fails("workspace", "bindings", "delete", "loose"), "tried to delete default binding for cluster here")
+
+
+def test_the_default_namespace_goes_before_that_of_a_pool(world: World, places: FakePlaces, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER.replace("pool_name: gpus", "pool_name: gpus, kubernetes_namespace: theirs"))
+    settings = {**world.settings, "cluster_config": str(path)}
+    with dataclasses.replace(world, settings=settings).api("pools") as other:
+        det = Det(url=other.url, home=tmp_path / "det")
+        det("user", "login", "admin", answers=[""])
+        det("workspace", "create", "plain", "--namespace", "default")
+        assert bound(det, "plain") == "default"
+        unbound = "/api/v1/namespace-bindings/workspace-ids-with-default-bindings"
+        with other.client() as admin:
+            assert ident(det, "plain") not in admin.get(unbound).json()["workspaceIds"]
+        det("workspace", "bindings", "delete", "plain")
+        says(det.fails("workspace", "bindings", "delete", "plain"), "tried to delete default binding for cluster here")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +364,7 @@ def nodes(world: World, api: ApiProcess, det: Det) -> None:
             nodes=tuple(NodeCapacity(name=name, devices=(Device(id="000"),)) for name in ("n1", "n2")),
         )
     )
-    wait_until(lambda: "n2" in det("agent", "list", "--csv").out, timeout_s=20, what="the capacity is seen")
+    wait_until(lambda: "n2" in det("agent", "list", "--csv").out, what="the capacity is seen")
 
 
 def test_nodes_of_a_cluster_are_marked_before_anything_else(det: Det, places: FakePlaces, nodes: None) -> None:
@@ -373,12 +392,24 @@ def test_nodes_of_a_cluster_are_marked_before_anything_else(det: Det, places: Fa
     assert places.asked[-1] == (verbs.MARK_NODE, NodeMarkAsked(node="n2", mark="no-execute"))
 
 
+def test_nodes_without_slots_are_out_of_sight_and_still_there(det: Det, places: FakePlaces, world: World) -> None:
+    nodes = (NodeCapacity(name="control"), NodeCapacity(name="n3", devices=(Device(id="000"),)))
+    world.publish(PoolCapacity(pool="gpus", backend="kubernetes", nodes=nodes))
+    wait_until(lambda: "n3" in det("agent", "list", "--csv").out, timeout_s=20, what="the capacity is seen")
+    assert [one["id"] for one in det("agent", "list", "--json").json()] == ["n3"]
+    assert "control" not in det("slot", "list", "--csv").out
+    det("agent", "disable", "control")
+    assert places.marks["control"] == "no-execute"
+    det("agent", "enable", "control")
+    assert places.marks["control"] == ""
+
+
 def test_the_answer_shows_a_node_as_it_is_now(
     admin: httpx.Client, places: FakePlaces, world: World, nodes: None
 ) -> None:
     drained = NodeCapacity(name="n1", devices=(Device(id="000"),), enabled=False, draining=True)
     world.publish(PoolCapacity(pool="gpus", backend="kubernetes", nodes=(drained,)))
-    wait_until(lambda: _agent(admin)["draining"], timeout_s=20, what="the launcher's word is heard")
+    wait_until(lambda: _agent(admin)["draining"], what="the launcher's word is heard")
     assert (_agent(admin)["enabled"], _agent(admin)["slots"]["000"]["draining"]) == (False, True)
     agent = admin.post("/api/v1/agents/n1/enable").json()["agent"]
     assert (agent["enabled"], agent["draining"]) == (True, False)
@@ -386,9 +417,46 @@ def test_the_answer_shows_a_node_as_it_is_now(
     assert (agent["enabled"], agent["draining"], agent["slots"]["000"]["enabled"]) == (False, False, False)
 
 
+def test_tasks_are_found_by_their_slots_and_by_their_nodes(
+    det: Det, places: FakePlaces, rows: Rows, world: World
+) -> None:
+    _, job = rows.experiment(name="somewhere")
+    pod = PodSeen(name="det-x-abcde", job="det-x", state="RUNNING", node="n4")
+    allocation = rows.allocation(job_id=job, pods=(pod,), name="Trial 9 (Experiment 9)")
+    held = tuple(Device(id=f"00{n}", allocation=allocation, container=pod.name) for n in range(2))
+    node = NodeCapacity(name="n4", devices=(*held, Device(id="002")))
+    world.publish(PoolCapacity(pool="gpus", backend="kubernetes", nodes=(node,)))
+    wait_until(lambda: "n4" in det("agent", "list", "--csv").out, timeout_s=20, what="the capacity is seen")
+    slots = det("slot", "list", "--json").json()
+    assert [slot["allocation_id"] for slot in slots] == [allocation, allocation, "FREE"]
+    assert [slot["task_name"] for slot in slots] == ["Trial 9 (Experiment 9)"] * 2 + ["FREE"]
+    (resource,) = det("task", "list", "--json").json()[allocation]["resources"]
+    assert (resource["resourcesId"], resource["containerId"]) == (allocation, allocation)
+    assert resource["resourcesType"] == "k8s-job"
+    assert resource["started"]["nativeResourcesId"] == "det-x"
+    assert {name: len(devices["devices"]) for name, devices in resource["agentDevices"].items()} == {"n4": 2}
+    assert allocation in det("agent", "disable", "--drain", "n4").out, "it is still there"
+
+
 def _agent(admin: httpx.Client) -> dict[str, Any]:
     found: dict[str, Any] = admin.get("/api/v1/agents/n1").json()["agent"]
     return found
+
+
+def test_a_job_is_scheduled_when_all_its_pods_are(det: Det, admin: httpx.Client, rows: Rows) -> None:
+    ident, job = rows.experiment(priority=10)
+    rows.allocation(job_id=job, state="ASSIGNED", started=False, slots=8)
+
+    def seen() -> list[Any]:
+        [shown] = [one for one in det("job", "list", "--json").json()["jobs"] if one["jobId"] == job]
+        [pool] = admin.get("/api/v1/job-queues/stats").json()["results"]
+        summary = admin.get(f"/api/v1/experiments/{ident}").json()["jobSummary"]
+        return [shown["summary"]["state"], summary["state"], shown["allocatedSlots"], pool["stats"]["queuedCount"]]
+
+    waiting = seen()
+    assert waiting[:3] == ["STATE_QUEUED", "STATE_QUEUED", 0]
+    rows.start(job)
+    assert seen() == ["STATE_SCHEDULED", "STATE_SCHEDULED", 8, waiting[3] - 1]
 
 
 def test_a19_only_what_resumes_can_get_a_new_priority(det: Det, rows: Rows) -> None:

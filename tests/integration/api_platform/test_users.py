@@ -122,6 +122,18 @@ def test_many_are_deactivated_at_once(admin: httpx.Client) -> None:
     assert admin.get(f"/api/v1/users/{ids[0]}").json()["user"]["active"] is False
 
 
+@pytest.mark.parametrize("field", ["key", "storagePath"])
+def test_names_of_settings_have_a_length(admin: httpx.Client, field: str) -> None:
+    setting = {"key": "k", "storagePath": "p", "value": "1"}
+    # Letters that take as many bytes as any.
+    longest = {"key": "\U0001f600" * 256, "storagePath": "\U0001f601" * 256, "value": "1"}
+    assert admin.post("/api/v1/users/setting", json={"settings": [longest]}).status_code == 200
+    reply = admin.post("/api/v1/users/setting", json={"settings": [{**setting, field: "x" * 257}]})
+    assert reply.status_code == 400
+    assert reply.json()["error"]["error"] == f"{field}: must not be longer than 256 characters"
+    assert admin.post("/api/v1/users/setting/reset").status_code == 200
+
+
 def test_settings_are_everyones_own(admin: httpx.Client, user: httpx.Client) -> None:
     theme = {"key": "theme", "storagePath": "ui", "value": "dark"}
     other = {"key": "size", "storagePath": "ui", "value": "9"}

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import random
+import string
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import DBAPIError
 
-from libs.db.engine import Connection
+from libs.db.engine import Connection, DatabaseSettings, connect_database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs, tasks
+from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
+from libs.errors import InvalidRequest
+from services.api.http.storage_errors import as_known_error
 from tests.integration.api_platform.world import Rows, World
+
+INCOMPRESSIBLE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=4000))
+"""More than an entry of an index can hold, however it is compressed."""
 
 
 def workspace(admin: httpx.Client, name: str, **fields: Any) -> dict[str, Any]:
@@ -92,6 +101,37 @@ def test_a_name_goes_before_the_pattern_it_could_be(admin: httpx.Client) -> None
     assert [one["id"] for one in found] == both[1:]
 
 
+def test_names_of_projects_may_differ_by_case_alone(admin: httpx.Client) -> None:
+    home, other = workspace(admin, "case")["id"], workspace(admin, "other case")["id"]
+    upper, lower = project(admin, home, "Vision")["id"], project(admin, home, "vision")["id"]
+    project(admin, other, "VISION")
+
+    def found(name: str) -> list[int]:
+        reply = admin.get(f"/api/v1/workspaces/{home}/projects", params={"name": name})
+        return [one["id"] for one in reply.json()["projects"]]
+
+    assert (found("Vision"), found("vision"), found("VISION"), found("Visio")) == ([upper], [lower], [upper, lower], [])
+
+
+@pytest.mark.parametrize("name", ["x" * 257, INCOMPRESSIBLE])
+def test_names_of_projects_have_a_length(admin: httpx.Client, name: str) -> None:
+    one = project(admin, workspace(admin, f"{len(name)} long")["id"], "x" * 256)
+    replies = [
+        admin.post(f"/api/v1/workspaces/{one['workspaceId']}/projects", json={"name": name}),
+        admin.patch(f"/api/v1/projects/{one['id']}", json={"name": name}),
+    ]
+    assert [error_of(reply) for reply in replies] == [(400, "name: must not be longer than 256 characters")] * 2
+
+
+async def test_what_no_index_can_hold_is_refused(database_url: str) -> None:
+    """Whatever else finds its way into an index."""
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+        with pytest.raises(DBAPIError) as caught:
+            async with db.transaction() as connection:
+                await connection.execute(insert(users).values(username=INCOMPRESSIBLE))
+    assert isinstance(as_known_error(caught.value), InvalidRequest)
+
+
 def test_what_has_experiments_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
     home = workspace(admin, "busy")
     inside = project(admin, home["id"], "experiments")
@@ -147,6 +187,22 @@ def test_keys_are_unique_and_found_without_case(admin: httpx.Client) -> None:
     made = project(admin, home["id"], "b-a c!d")
     assert made["key"].startswith("BAC")
     assert len(made["key"]) == 5
+
+
+def test_an_old_key_leads_to_its_project_and_to_no_other(admin: httpx.Client) -> None:
+    home = workspace(admin, "old keys")["id"]
+    one = project(admin, home, "one", key="old1")
+    path = f"/api/v1/projects/{one['id']}"
+    assert admin.patch(path, json={"key": "new1"}).json()["project"]["key"] == "NEW1"
+    found = [admin.get(f"/api/v1/projects/key/{key}").json()["project"]["key"] for key in ("old1", "new1")]
+    assert found == ["NEW1", "NEW1"]
+    other = project(admin, home, "other", key="other")
+    taken = (409, "project key OLD1 is already in use")
+    assert error_of(admin.patch(f"/api/v1/projects/{other['id']}", json={"key": "old1"})) == taken
+    assert admin.patch(path, json={"key": "old1"}).json()["project"]["key"] == "OLD1", "it had this one itself"
+    assert admin.delete(path).json() == {"completed": True}
+    assert admin.get("/api/v1/projects/key/old1").status_code == 404
+    assert error_of(admin.post(f"/api/v1/workspaces/{home}/projects", json={"name": "one", "key": "old1"})) == taken
 
 
 def test_a_key_is_not_taken_away(admin: httpx.Client) -> None:

@@ -104,6 +104,21 @@ def test_only_owners_and_administrators_change_a_workspace(det: Det, other: Det)
     other("project", "delete", "private", "guest", "--yes")
 
 
+def test_the_project_that_was_named_is_the_one_that_changes(det: Det) -> None:
+    det("workspace", "create", "twins")
+    for name in ("Vision", "vision"):
+        det("project", "create", "twins", name)
+    det("project", "edit", "twins", "vision", "--description", "the small one")
+    det("project", "archive", "twins", "vision")
+    shown = {one["name"]: one for one in det("project", "list", "twins", "--json").json()}
+    assert (shown["vision"]["description"], shown["vision"]["archived"]) == ("the small one", True)
+    assert (shown["Vision"]["description"], shown["Vision"]["archived"]) == ("", False)
+    det("project", "delete", "twins", "vision", "--yes")
+    assert [one["name"] for one in det("project", "list", "twins", "--json").json()] == ["Vision"]
+    det("project", "delete", "twins", "vISION", "--yes")
+    assert det("project", "list", "twins", "--json").json() == []
+
+
 def test_a_project_lives_and_dies(det: Det) -> None:
     det("workspace", "create", "home")
     created = det("project", "create", "home", "vision", "--description", "eyes", "--key", "eye").out

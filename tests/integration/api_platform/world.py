@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 
 from libs.bus import BusSettings, connect_bus
 from libs.db.engine import Connection, DatabaseSettings, connect_database
@@ -63,7 +63,9 @@ class World:
         return self.run_async(run())
 
     def publish(self, capacity: PoolCapacity) -> None:
-        """What a launcher says of its pool."""
+        """What a launcher says of its pool, now unless it says when."""
+        if not capacity.seen_at:
+            capacity = msgspec.structs.replace(capacity, seen_at=datetime.now(UTC).isoformat())
 
         async def run() -> None:
             async with connect_bus(BusSettings(url=self.bus_url, name="launcher")) as bus:
@@ -192,10 +194,11 @@ class Rows:
         slots: int = 2,
         assigned: bool = True,
         state: str = "RUNNING",
+        started: bool = True,
         pods: tuple[PodSeen, ...] = (),
         name: str = "Trial 1 (Experiment 1)",
     ) -> str:
-        """Id of a live allocation; without a task it gets one of a trial."""
+        """Id of a live allocation; without a task it gets one of a trial. ``started``: its pods have their places."""
 
         async def work(connection: Connection) -> str:
             of_task = task_id or f"1.{new_uuid()}"
@@ -216,7 +219,7 @@ class Rows:
                     state=state if assigned else "PENDING",
                     requested_at=NOW,
                     assigned_at=NOW + timedelta(seconds=30) if assigned else None,
-                    start_time=NOW if assigned else None,
+                    start_time=NOW if assigned and started else None,
                     pods=msgspec.to_builtins(pods),
                 )
             )
@@ -224,3 +227,8 @@ class Rows:
 
         found: str = self._world.in_database(work)
         return found
+
+    def start(self, job_id: str) -> None:
+        """All pods of the allocations of a job have been seen where they run."""
+        started = update(allocations).where(allocations.c.job_id == job_id).values(state="PULLING", start_time=NOW)
+        self._world.in_database(lambda connection: connection.execute(started))
