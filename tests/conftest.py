@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from deploy.local.servers.postgres import TEST_SETTINGS
 from libs.bus import Bus, BusSettings, connect_bus
@@ -31,6 +32,11 @@ NEEDS_KUBELET = (
     "`../shared/kube/cluster images`, then `make test-kubelet KUBECONFIG=$(../shared/kube/cluster up --kubelet) "
     "RESOLUTE_TEST_IMAGE=local/det-env:1`"
 )
+
+# How long an example takes says more about the other work of a machine than about the code: speed is measured in
+# tests/bench, as ratios of one run.
+settings.register_profile("noisy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("noisy machine")
 
 
 @pytest.fixture(scope="session")

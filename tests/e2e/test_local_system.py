@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.layout import Layout, Options
+from tests.harness.certificates import self_signed
 from tests.harness.client import client_python
 from tests.harness.looking import Looking
 from tests.harness.processes import REPOSITORY
@@ -30,13 +31,13 @@ class Resolute:
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run(
-            [*self._argv, *arguments], cwd=REPOSITORY, capture_output=True, text=True, timeout=90, check=False
+            [*self._argv, *arguments], cwd=REPOSITORY, capture_output=True, text=True, timeout=200, check=False
         )
         assert done.returncode == code, f"{arguments} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def up(self) -> str:
-        return self("up", "--port", "0", "--slots", "2", "--python", str(client_python()))
+    def up(self, *options: str) -> str:
+        return self("up", "--port", "0", "--slots", "2", "--python", str(client_python()), *options)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -98,13 +99,32 @@ def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> 
         assert look.trial(experiment)["restarts"] == 0
 
     (system.layout.checkpoints / "finish").unlink()
-    submit(system.det(), "steps.py", hyperparameters={"steps": 0, "pause_s": 0.1})
+    second = submit(system.det(), "steps.py", hyperparameters={"steps": 0, "pause_s": 0.1})
     with system.http() as http:
         look = Looking(http)
-        wait_until(lambda: look.state(experiment + 1) == "STATE_RUNNING")
+        wait_until(lambda: look.state(second) == "STATE_RUNNING")
     assert "ended 1 tasks" in resolute("down", "--tasks")
     resolute("reset", "--yes")
     assert not resolute.state.exists()
+
+
+def test_tasks_and_clients_speak_https_where_the_api_does(resolute: Resolute) -> None:
+    resolute.state.mkdir()
+    # A name that nothing here is reached by.
+    pair = self_signed(resolute.state, names=("api.example.com",), addresses=())
+    config = resolute.state / "cluster.yaml"
+    storage = {"type": "shared_fs", "host_path": str(resolute.state / "checkpoints")}
+    tls = {"cert": str(pair.cert), "key": str(pair.key)}
+    config.write_text(json.dumps({"security": {"tls": tls}, "checkpoint_storage": storage}))
+    assert f"DET_MASTER_CERT_FILE={pair.cert}" in resolute.up("--config", str(config))
+    system = resolute.system()
+    assert resolute.status()["master"] == system.url
+    assert system.url.startswith("https://")
+    experiment = submit(system.det(), "steps.py", hyperparameters={"steps": 2, "pause_s": 0})
+    with system.http() as http:
+        look = Looking(http)
+        look.wait(experiment)
+        assert "step 2" in look.printed(look.trials(experiment)[0]["id"])
 
 
 def test_one_service_in_the_foreground_is_handed_back(resolute: Resolute) -> None:
@@ -120,7 +140,7 @@ def test_one_service_in_the_foreground_is_handed_back(resolute: Resolute) -> Non
             Looking(http).wait(experiment)
     finally:
         foreground.send_signal(signal.SIGINT)
-        foreground.wait(timeout=30)
+        foreground.wait(timeout=60)
     wait_until(lambda: system.pids().get("scheduler") not in (None, pid, supervised), what="the supervisor took over")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

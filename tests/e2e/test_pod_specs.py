@@ -81,7 +81,7 @@ def look(submitting: Submitting) -> Looking:
 def cluster_config(namespace: str) -> Object:
     pools = {"default": {"cpu_pod_spec": {}}, "twenty": {"cpu_pod_spec": TWENTY.base}, "A100": {"gpu_pod_spec": {}}}
     return {
-        "resource_manager": {"type": "kubernetes", "slot_type": "cuda", "default_namespace": namespace},
+        "resource_manager": {"type": "kubernetes", "max_slots_per_pod": 8, "default_namespace": namespace},
         "resource_pools": [
             {"pool_name": name, "kubernetes_namespace": namespace, "task_container_defaults": defaults}
             for name, defaults in pools.items()
@@ -123,7 +123,7 @@ def test_a5_what_the_cluster_refuses_is_said_in_the_log(
     look: Looking, submitted: dict[str, int], example: Example
 ) -> None:
     experiment = submitted[example.name]
-    look.wait(experiment, "STATE_ERROR", timeout_s=LONG_S)
+    look.wait(experiment, "STATE_ERROR")
     said = "".join(line["message"] for line in look.logs(look.trial(experiment)["id"]))
     assert example.refused in said
 

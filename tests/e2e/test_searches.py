@@ -69,12 +69,12 @@ def test_a_random_search_is_numpys_stream_of_its_seed(det: Client, look: Looking
         assert look.steps(ident) == [1, 2]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 def test_the_adaptive_search_of_the_example_finds_a_good_network(
     det: Client, look: Looking, whole_system: WholeSystem
 ) -> None:
     experiment = created(det("experiment", "create", str(DIGITS / "search.yaml"), str(DIGITS)))
-    look.wait(experiment, timeout_s=200)
+    look.wait(experiment, timeout_s=400)
     config = yaml.safe_load((DIGITS / "search.yaml").read_text())
     trials = look.trials(experiment)
     assert len(trials) == config["searcher"]["max_trials"]

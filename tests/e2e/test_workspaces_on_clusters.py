@@ -205,7 +205,7 @@ def test_a19_a_new_priority_makes_new_pods(on_cluster: OnCluster) -> None:
     assert on_cluster.runs(experiment) == [{"run_id": 2, "restarts": 0}]
     [job] = [job for job in json.loads(det("job", "list", "--json"))["jobs"] if job["entityId"] == str(experiment)]
     assert job["priority"] == 70
-    assert look.state(experiment) == "STATE_RUNNING"
+    wait_until(lambda: look.state(experiment) == "STATE_RUNNING", timeout_s=PATIENCE_S, what="that is known")
     on_cluster.end(experiment)
 
 

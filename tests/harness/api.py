@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -11,13 +12,14 @@ from typing import Any, Self
 
 import httpx
 
-from tests.harness.processes import ServiceProcess, answers_http
+from tests.harness.processes import ServiceProcess
 
 
 class ApiProcess:
     """``python -m services.api.main`` on a free port, ready when it is entered.
 
-    settings  as in its settings file, without ``http``, ``database`` and ``bus``
+    settings     as in its settings file, without ``http``, ``database`` and ``bus``
+    certificate  that it is configured to have, when it is to be spoken to over HTTPS
     """
 
     def __init__(
@@ -27,6 +29,7 @@ class ApiProcess:
         database_url: str,
         bus_url: str,
         settings: Mapping[str, Any] | None = None,
+        certificate: Path | None = None,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._log_path = directory / "api.log"
@@ -48,6 +51,8 @@ class ApiProcess:
             ready_timeout_s=60,
         )
         self._skip_log = 0
+        self._scheme = "https" if certificate else "http"
+        self._verify = ssl.create_default_context(cafile=certificate) if certificate else True
         self.url = ""
 
     @property
@@ -65,7 +70,7 @@ class ApiProcess:
 
     def token(self, username: str = "admin", password: str = "") -> str:
         """A new login of a user."""
-        with httpx.Client(base_url=self.url, timeout=30) as client:
+        with httpx.Client(base_url=self.url, timeout=30, verify=self._verify) as client:
             body = {"username": username, "password": password, "isHashed": False}
             reply = client.post("/api/v1/auth/login", json=body)
             assert reply.status_code == 200, reply.text
@@ -75,13 +80,16 @@ class ApiProcess:
     def client(self, username: str = "admin", password: str = "") -> httpx.Client:
         """Requests on behalf of a user; close it."""
         headers = {"Authorization": f"Bearer {self.token(username, password)}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=self._verify)
 
     def _is_ready(self) -> bool:
         if (port := self._port()) is None:
             return False
-        self.url = f"http://127.0.0.1:{port}"
-        return answers_http(f"{self.url}/health")()
+        self.url = f"{self._scheme}://127.0.0.1:{port}"
+        try:
+            return httpx.get(f"{self.url}/health", timeout=1, verify=self._verify).is_success
+        except httpx.TransportError:
+            return False
 
     def _port(self) -> int | None:
         """The port that the last start has logged."""

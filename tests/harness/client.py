@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,14 +31,15 @@ class Client:
     """One person's client.
 
     home  where it remembers logins; its working directory too
+    env   added to the few variables that it gets
     """
 
-    def __init__(self, master_url: str, home: Path) -> None:
+    def __init__(self, master_url: str, home: Path, *, env: Mapping[str, str] | None = None) -> None:
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
-        self._det = Det(url=master_url, home=home)
+        self._det = Det(url=master_url, home=home, env=env or {})
 
-    def __call__(self, *arguments: str, answers: tuple[str, ...] = (), timeout_s: float = 60) -> str:
+    def __call__(self, *arguments: str, answers: tuple[str, ...] = (), timeout_s: float = 180) -> str:
         """What ``det`` printed. AssertionError with everything it said when it did not exit with 0."""
         return self._det(*arguments, answers=answers, timeout_s=timeout_s).out
 
@@ -51,7 +53,7 @@ class Client:
     def run(self, *arguments: str) -> Ended:
         return self._det.run(*arguments)
 
-    def sdk(self, code: str, *arguments: object, timeout_s: float = 60) -> Any:
+    def sdk(self, code: str, *arguments: object, timeout_s: float = 180) -> Any:
         """Run ``code`` with the client's Python, with ``client`` imported; returns what it passes to ``result``.
 
         arguments  as text in ``sys.argv[1:]``
@@ -63,6 +65,7 @@ class Client:
             "DET_DEBUG_CONFIG_PATH": str(self.home),
             "DET_MASTER": self._det.url,
             "LANG": "C.UTF-8",
+            **self._det.env,
         }
         done = subprocess.run(
             argv, env=environment, cwd=self.home, capture_output=True, text=True, timeout=timeout_s, check=False

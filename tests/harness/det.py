@@ -53,19 +53,19 @@ class Det:
     username: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
 
-    def __call__(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 60) -> Ended:
+    def __call__(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 180) -> Ended:
         """Run a command that must succeed; ``answers`` are typed at its prompts."""
         ended = self.run(*arguments, answers=answers, timeout_s=timeout_s)
         assert ended.code == 0, str(ended)
         return ended
 
-    def fails(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 60) -> Ended:
+    def fails(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 180) -> Ended:
         """Run a command that must fail."""
         ended = self.run(*arguments, answers=answers, timeout_s=timeout_s)
         assert ended.code != 0, str(ended)
         return ended
 
-    def run(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 60) -> Ended:
+    def run(self, *arguments: str, answers: Sequence[str] = (), timeout_s: float = 180) -> Ended:
         """Run a command, however it ends."""
         self.home.mkdir(parents=True, exist_ok=True)
         who = ("-u", self.username) if self.username else ()

@@ -29,7 +29,7 @@ class Looking:
     def state(self, experiment: int) -> str:
         return str(self.experiment(experiment)["state"])
 
-    def wait(self, experiment: int, state: str = "STATE_COMPLETED", *, timeout_s: float = 60) -> None:
+    def wait(self, experiment: int, state: str = "STATE_COMPLETED", *, timeout_s: float = 180) -> None:
         """Wait for a state of an experiment, and when that is an end, until its logs are complete.
 
         AssertionError with the logs when it ends in another one.
@@ -48,7 +48,7 @@ class Looking:
         return sorted(found, key=lambda trial: int(trial["id"]))
 
     def trial(self, experiment: int) -> dict[str, Any]:
-        """The only one."""
+        """The only one, which is made a moment after its experiment."""
         trials = self.trials(experiment)
         assert len(trials) == 1
         return trials[0]
@@ -69,4 +69,8 @@ class Looking:
         with self._http.stream("GET", f"/api/v1{path}", params=parameters) as response:
             response.raise_for_status()
             for line in response.iter_lines():
-                yield json.loads(line)["result"]
+                item = json.loads(line)
+                if "result" not in item:
+                    # As after an answer that breaks off: the status was sent before it was known.
+                    raise httpx.RemoteProtocolError(f"the stream ended with {line}")
+                yield item["result"]

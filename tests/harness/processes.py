@@ -30,7 +30,7 @@ class ServiceProcess:
         log_path: Path,
         env: Mapping[str, str] | None = None,
         is_ready: Callable[[], bool] | None = None,
-        ready_timeout_s: float = 30.0,
+        ready_timeout_s: float = 60.0,
         python: str = sys.executable,
     ) -> None:
         argv: Sequence[str] = (python, "-m", module, *arguments)
@@ -97,7 +97,7 @@ def answers_http(url: str) -> Callable[[], bool]:
 
     def ask() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=1):
+            with urllib.request.urlopen(url, timeout=5):
                 return True
         except OSError:
             return False

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from deploy.local import bus_users, plan, processes, system
+from deploy.local import bus_users, certificates, plan, processes, system
 from deploy.local.layout import Layout, Options
 from tests.harness.client import Client, client_python
 from tests.harness.processes import REPOSITORY
@@ -54,15 +55,21 @@ class WholeSystem:
         return bus_users.subscriber_url(self.options)
 
     def det(self, name: str = "client") -> Client:
-        return Client(self.url, self.home / name)
+        return Client(self.url, self.home / name, env=certificates.for_clients(self.options.certificate))
 
     def token(self, username: str = "determined", password: str = "") -> str:
         body = {"username": username, "password": password}
-        return str(httpx.post(f"{self.url}/api/v1/auth/login", json=body).raise_for_status().json()["token"])
+        answer = httpx.post(f"{self.url}/api/v1/auth/login", json=body, timeout=30, verify=self._verify)
+        return str(answer.raise_for_status().json()["token"])
 
     def http(self) -> httpx.Client:
         """A client that is logged in as ``determined``."""
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token()}"}, timeout=60)
+        headers = {"Authorization": f"Bearer {self.token()}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=self._verify)
+
+    @property
+    def _verify(self) -> ssl.SSLContext | bool:
+        return certificates.trust(self.options.certificate) or True
 
     def pids(self) -> dict[str, int]:
         found = {name: processes.find(self.layout, name) for name in plan.PROCESSES}
@@ -118,7 +125,8 @@ def state_folder() -> Iterator[Path]:
     finally:
         assert cleaner.stdin is not None
         cleaner.stdin.close()
-        assert cleaner.wait(timeout=60) == 0, "`resolute reset` failed"
+        # Ending tasks of a cluster may take a minute, and then there is the rest.
+        assert cleaner.wait(timeout=200) == 0, "`resolute reset` failed"
 
 
 @contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from deploy.local.servers.process import free_port
 from libs.bus import BusSettings
 from tests.harness import ServiceProcess, eventually
 
@@ -40,6 +42,14 @@ def process(service: Service, directory: Path, *, database_url: str, bus_url: st
     return ServiceProcess(f"services.{service.name}.main", log_path=directory / "log", env=env)
 
 
+@contextmanager
+def nobody_there() -> Iterator[str]:
+    """Host and port where nobody listens, nor can begin to."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
 def check_it_ends_soon(running: ServiceProcess) -> None:
     began = time.monotonic()
     assert running.stop(grace_s=30) == 0, running.log()
@@ -51,16 +61,18 @@ async def test_it_ends_while_it_works(
     service: Service, database_url: str, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     with process(service, tmp_path, database_url=database_url, bus_url=bus_settings.url) as running:
-        await eventually(lambda: service.at_work in running.log(), timeout_s=30, what=service.at_work)
+        await eventually(lambda: service.at_work in running.log(), timeout_s=60, what=service.at_work)
         check_it_ends_soon(running)
 
 
 @by_service
 async def test_it_ends_while_it_waits_for_its_servers(service: Service, tmp_path: Path) -> None:
-    nobody = f"127.0.0.1:{free_port()}"
-    with process(
-        service, tmp_path, database_url=f"postgresql://postgres@{nobody}/x", bus_url=f"nats://{nobody}"
-    ) as running:
+    with (
+        nobody_there() as nobody,
+        process(
+            service, tmp_path, database_url=f"postgresql://postgres@{nobody}/x", bus_url=f"nats://{nobody}"
+        ) as running,
+    ):
         waits = "bus.error" if service.name == "launcher" else "database.waiting"
-        await eventually(lambda: waits in running.log(), timeout_s=30, what=waits)
+        await eventually(lambda: waits in running.log(), timeout_s=60, what=waits)
         check_it_ends_soon(running)

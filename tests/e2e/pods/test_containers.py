@@ -117,7 +117,7 @@ def submitted(det: Client, task_image: str) -> dict[str, int]:
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
 def test_b23_pod_specs_of_users(case: Case, look: Looking, kubectl: Kubectl, submitted: dict[str, int]) -> None:
     experiment = submitted[case.name]
-    look.wait(experiment, case.state, timeout_s=150)
+    look.wait(experiment, case.state)
     log = [line["log"] for line in look.logs(look.trial(experiment)["id"])]
     assert any(case.says in line for line in log), "".join(log)
     assert not any("never seen" in line for line in log)

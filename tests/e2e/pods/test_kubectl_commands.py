@@ -29,7 +29,7 @@ def begun(det: Client, look: Looking, count: int, **changes: Any) -> list[int]:
     def all_begun() -> bool:
         return all(any("begun" in look.printed(one["id"]) for one in look.trials(each)) for each in made)
 
-    wait_until(all_begun, timeout_s=90, what="they run")
+    wait_until(all_begun, timeout_s=180, what="they run")
     return made
 
 
@@ -115,7 +115,7 @@ def test_b26_deleting_all_pods_or_jobs_leaves_none(
             f" | xargs kubectl delete -n {ns} {kind}"
         )
         for experiment in experiments:
-            look.wait(experiment, "STATE_ERROR", timeout_s=120)
+            look.wait(experiment, "STATE_ERROR")
             log = "".join(line["log"] for line in look.logs(look.trial(experiment)["id"]))
             [crash] = [line for line in log.splitlines() if line.startswith("crashed:")]
             assert "deleted" in crash

@@ -50,7 +50,9 @@ def trains(look: Looking, experiment: int) -> bool:
 
 def test_b22_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl, node: str) -> None:
     experiment = submit(det, "sleep 1000", resources={"slots_per_trial": 2})
-    wait_until(lambda: look.state(experiment) == "STATE_RUNNING" and look.trials(experiment), what="it runs")
+    wait_until(
+        lambda: look.state(experiment) == "STATE_RUNNING" and look.trials(experiment), timeout_s=180, what="it runs"
+    )
     allocation = f"{look.trial(experiment)['taskId']}.1"
     name = f"Trial {look.trial(experiment)['id']} (Experiment {experiment})"
 
@@ -60,7 +62,7 @@ def test_b22_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl,
         assert [row["slot_id"] for row in rows] == [f"{number:03}" for number in range(len(rows))]
         return [(row["allocation_id"], row["task_name"]) for row in rows if row["allocation_id"] != "FREE"]
 
-    wait_until(lambda: slots() == [(allocation, name)] * 2, timeout_s=20, what="two slots are taken")
+    wait_until(lambda: slots() == [(allocation, name)] * 2, timeout_s=60, what="two slots are taken")
     [agent] = listed(det, "agent", "list")
     assert (agent["Agent ID"], agent["Resource Pool"]) == (node, "default")
     assert (agent["Enabled"], agent["Draining"], agent["Containers"]) == ("True", "False", "1")
@@ -80,23 +82,23 @@ def test_b22_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl,
     det("experiment", "kill", str(experiment))
     look.wait(experiment, "STATE_CANCELED")
     assert listed(det, "job", "list") == []
-    wait_until(lambda: slots() == [], timeout_s=20, what="the slots are free")
+    wait_until(lambda: slots() == [], timeout_s=60, what="the slots are free")
 
 
 def test_b22_a_trial_without_restarts_survives_that_its_node_is_disabled(
     on_cluster: OnCluster, det: Client, admin: Client, look: Looking, kubectl: Kubectl, node: str
 ) -> None:
     experiment = submit(det, "steps.py", hyperparameters=ENDLESS, max_restarts=0)
-    wait_until(lambda: trains(look, experiment), timeout_s=60, what="it trains")
+    wait_until(lambda: trains(look, experiment), timeout_s=180, what="it trains")
     before = on_cluster.pods_of(experiment)
 
     admin("agent", "disable", node)
     wait_until(lambda: not on_cluster.pods_of(experiment), timeout_s=120, what="its pod is gone")
-    wait_until(lambda: listed(det, "agent", "list")[0]["Enabled"] == "False", timeout_s=20, what="it is listed")
+    wait_until(lambda: listed(det, "agent", "list")[0]["Enabled"] == "False", timeout_s=60, what="it is listed")
     assert look.state(experiment) in ("STATE_ACTIVE", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING")
 
     admin("agent", "enable", node)
-    wait_until(lambda: on_cluster.pods_of(experiment), timeout_s=60, what="it has another pod")
+    wait_until(lambda: on_cluster.pods_of(experiment), timeout_s=120, what="it has another pod")
     assert not on_cluster.pods_of(experiment) & before
     finish(on_cluster, look, experiment)
     assert look.trial(experiment)["restarts"] == 0
@@ -106,11 +108,11 @@ def test_b22_what_runs_on_a_draining_node_goes_on(
     on_cluster: OnCluster, det: Client, admin: Client, look: Looking, node: str
 ) -> None:
     running = submit(det, "steps.py", hyperparameters=ENDLESS)
-    wait_until(lambda: trains(look, running), timeout_s=60, what="it trains")
+    wait_until(lambda: trains(look, running), timeout_s=180, what="it trains")
     pods = on_cluster.pods_of(running)
 
     admin("agent", "disable", "--drain", node)
-    wait_until(lambda: listed(det, "agent", "list")[0]["Draining"] == "True", timeout_s=20, what="it is listed")
+    wait_until(lambda: listed(det, "agent", "list")[0]["Draining"] == "True", timeout_s=60, what="it is listed")
     waiting = submit(det, "steps.py")
     last = len(look.steps(look.trial(running)["id"]))
     wait_until(lambda: len(look.steps(look.trial(running)["id"])) > last + 20, what="it trains on")
@@ -118,7 +120,7 @@ def test_b22_what_runs_on_a_draining_node_goes_on(
     assert not trains(look, waiting)
 
     admin("agent", "enable", node)
-    look.wait(waiting, timeout_s=90)
+    look.wait(waiting)
     finish(on_cluster, look, running)
     assert on_cluster.system.rows("SELECT run_id, restarts FROM trials WHERE experiment_id = $1", running) == [
         {"run_id": 1, "restarts": 0}

@@ -19,7 +19,7 @@ from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
 from tests.programs import submit
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kubelet, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.kubelet, pytest.mark.timeout(900)]
 
 ENDLESS = {"steps": 0, "pause_s": 0.5}
 PROGRESS = 3
@@ -53,24 +53,27 @@ def outage(system: WholeSystem, names: tuple[str, ...], duration_s: float) -> No
     system.wait_until_ready()
 
 
-def last_steps(look: Looking, experiment: int) -> tuple[int, int]:
-    """Last step of the only trial in its metrics, and in its log; zeroes while nobody answers."""
+def last_steps(look: Looking, experiment: int) -> tuple[int, int] | None:
+    """Last step of the only trial in its metrics, and in its log; None while nobody answers."""
     try:
         trial = look.trial(experiment)["id"]
         printed = [line for line in look.printed(trial) if line.startswith("step ")]
         return max(look.steps(trial), default=0), int(printed[-1].split()[1]) if printed else 0
     except httpx.HTTPError:
-        return 0, 0
+        return None
 
 
 def wait_for_progress(look: Looking, experiments: tuple[int, ...], *, after: str) -> None:
     for experiment in experiments:
-        before = wait_until(lambda: last_steps(look, experiment), timeout_s=30, what="the api answers")  # noqa: B023
+        before = wait_until(lambda: last_steps(look, experiment), what="the api answers")  # noqa: B023
+        assert before is not None
 
         def moved(experiment: int = experiment, before: tuple[int, int] = before) -> bool:
-            return all(now >= then + PROGRESS for now, then in zip(last_steps(look, experiment), before, strict=True))
+            now = last_steps(look, experiment)
+            return now is not None and all(last >= then + PROGRESS for last, then in zip(now, before, strict=True))
 
-        wait_until(moved, timeout_s=90, every_s=0.5, what=f"experiment {experiment} goes on after {after}")
+        # The first time, its pod has not begun yet.
+        wait_until(moved, timeout_s=180, every_s=0.5, what=f"experiment {experiment} goes on after {after}")
 
 
 def test_b25_trials_go_on_while_the_control_plane_is_away(
@@ -114,7 +117,7 @@ def test_b25_a_trial_that_ends_while_nobody_looks_has_ended_well(
     experiment = submit(det, "echo begun; sleep 4; echo over; exit 0", max_restarts=0)
     failing = submit(det, "echo begun; sleep 4; exit 9", max_restarts=0)
     for each in (experiment, failing):
-        wait_until(lambda: look.trials(each) and "begun" in look.printed(look.trial(each)["id"]), what="it runs")  # noqa: B023
+        wait_until(lambda: look.trials(each) and "begun" in look.printed(look.trial(each)["id"]), timeout_s=180)  # noqa: B023
     outage(system, plan.SERVICES, 8)
     look.wait(experiment)
     look.wait(failing, "STATE_ERROR")

@@ -70,7 +70,7 @@ def test_b24_without_credentials_it_ends_and_says_why(
         says_where(det, image, registry_auth=wrong): "unauthorized",
     }
     for experiment, words in refusals.items():
-        look.wait(experiment, "STATE_ERROR", timeout_s=150)
+        look.wait(experiment, "STATE_ERROR")
         log = log_of(look, experiment)
         assert "running on " not in log
         [crash] = [line for line in log.splitlines() if line.startswith("crashed:")]

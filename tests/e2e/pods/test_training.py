@@ -42,7 +42,7 @@ def accuracies(look: Looking, experiment: int) -> list[float]:
 
 def test_b21_the_search_of_the_demo_runs_as_pods(det: Client, look: Looking, context: Path) -> None:
     experiment = created(det("experiment", "create", str(DIGITS / "search.yaml"), str(context)))
-    look.wait(experiment, timeout_s=150)
+    look.wait(experiment, timeout_s=240)
     trials = look.trials(experiment)
     assert [trial["state"] for trial in trials] == ["STATE_COMPLETED"] * 8
     assert max(accuracies(look, experiment)) > GOAL
@@ -52,7 +52,7 @@ def test_b21_the_search_of_the_demo_runs_as_pods(det: Client, look: Looking, con
 def test_b21_a_trial_of_two_pods_trains_as_one(det: Client, look: Looking, context: Path) -> None:
     two_pods = ("--config", "resources.slots_per_trial=2")
     experiment = created(det("experiment", "create", str(DIGITS / "one.yaml"), str(context), *two_pods))
-    look.wait(experiment, timeout_s=120)
+    look.wait(experiment)
     trial = look.trial(experiment)
     assert trial["state"] == "STATE_COMPLETED"
     assert max(accuracies(look, experiment)) > GOAL
@@ -99,7 +99,7 @@ def test_b21_checkpoints_are_deleted_by_a_pod(
 
     nothing_kept = ("--save-experiment-best", "0", "--save-trial-best", "0", "--save-trial-latest", "0")
     det("experiment", "set", "gc-policy", "--yes", *nothing_kept, str(experiment))
-    wait_until(lambda: not stored.exists(), timeout_s=60, what="the files are deleted")
+    wait_until(lambda: not stored.exists(), timeout_s=120, what="the files are deleted")
 
     def is_deleted() -> bool:
         return str(look.get(f"/checkpoints/{checkpoint['uuid']}")["checkpoint"]["state"]) == "STATE_DELETED"

@@ -9,6 +9,7 @@ from typing import Any
 from libs.bus import Bus, BusSettings, CoreMessage, Message, connect_bus
 from libs.events.subjects import LOGS_STREAM, log_shard, logs, logs_of_shard
 from tests.harness import NatsServer, eventually
+from tests.harness.waiting import PATIENCE_S
 from tests.integration.bus.test_consumer import running
 
 TASK = "1.task"
@@ -95,7 +96,7 @@ async def test_only_one_of_two_writers_works_until_it_leaves(bus: Bus) -> None:
             assert first.lines == []
             other.cancel()
             more = await send(bus, 40, 60)
-            await eventually(lambda: len(first.lines) >= 20, timeout_s=10)
+            await eventually(lambda: len(first.lines) >= 20)
             assert first.lines[-20:] == more
     assert second.lines == lines
 
@@ -111,14 +112,14 @@ async def test_standby_continues_in_order_after_crash(bus: Bus, bus_settings: Bu
             await asyncio.sleep(0.3)
             assert survivor.lines == []
             await doomed_bus._connection.client.close()  # as the server sees a process that was killed
-            await eventually(lambda: len(survivor.lines) == 30, timeout_s=20)
+            await eventually(lambda: len(survivor.lines) == 30)
         doomed.cancel()
         await asyncio.gather(doomed, return_exceptions=True)
     assert survivor.lines == lines
 
 
 async def test_writer_survives_kill_and_restart_of_server(own_nats_server: NatsServer) -> None:
-    settings = BusSettings(url=own_nats_server.url, connect_timeout_s=5, logs_max_bytes=2**28)
+    settings = BusSettings(url=own_nats_server.url, connect_timeout_s=PATIENCE_S, logs_max_bytes=2**28)
     writer = Writer()
     reconnected = asyncio.Event()
 
@@ -133,7 +134,7 @@ async def test_writer_survives_kill_and_restart_of_server(own_nats_server: NatsS
         lines = await send(bus, 0, 25)
         await eventually(lambda: len(writer.lines) == 25)
         own_nats_server.restart()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await reconnected.wait()
         lines += await send(bus, 25, 50)
         await eventually(lambda: len(set(writer.lines)) == 50)

@@ -12,6 +12,7 @@ from libs.bus.headers import deletion_headers
 from libs.errors import Unavailable
 from libs.events.subjects import ORDERS_BUCKET, kv_subject, order_key, orders_of
 from tests.harness import NatsServer
+from tests.harness.waiting import PATIENCE_S
 
 A, B, OTHER = order_key("gpu", "1.a.1"), order_key("gpu", "1.b.1"), order_key("cpu", "2.c.1")
 
@@ -24,7 +25,7 @@ class Watcher:
         self._changes = changes
 
     async def read(self) -> KvChange | SnapshotEnd:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             change = await anext(self._changes)
         if isinstance(change, SnapshotEnd):
             self.values = {key: value for key, value in self.values.items() if key in change.keys}
@@ -152,4 +153,4 @@ async def patiently_put(bucket: Bucket, key: str, value: bytes) -> None:
 
 
 def settings_of(server: NatsServer) -> BusSettings:
-    return BusSettings(url=server.url, connect_timeout_s=5, logs_max_bytes=2**28, request_timeout_s=3)
+    return BusSettings(url=server.url, connect_timeout_s=PATIENCE_S, logs_max_bytes=2**28, request_timeout_s=3)

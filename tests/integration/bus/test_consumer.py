@@ -13,6 +13,7 @@ from libs.bus import Bus, BusSettings, Message, connect_bus
 from libs.errors import Unavailable
 from libs.events.subjects import ALL_EVENTS, EVENTS_STREAM, event
 from tests.harness import NatsServer, eventually
+from tests.harness.waiting import PATIENCE_S
 
 SUBJECT = event("trial", 1, "state")
 
@@ -92,16 +93,18 @@ async def test_handlers_run_side_by_side_up_to_concurrency(bus: Bus) -> None:
 
 async def test_slow_handler_keeps_its_message(bus: Bus) -> None:
     deliveries = []
+    done = asyncio.Event()
 
     async def handler(message: Message) -> None:
         deliveries.append(message.delivered)
-        await asyncio.sleep(4.5)
+        await asyncio.sleep(12.5)  # two seconds between signs of life and four to spare, twice over
+        done.set()
 
     await bus.publish(SUBJECT, b"1")
-    one = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=2)
-    two = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=2)
-    async with running(one), running(two):
-        await asyncio.sleep(4.7)
+    one = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=6)
+    two = bus.consume(stream=EVENTS_STREAM, durable="test", filter=ALL_EVENTS, handler=handler, ack_wait_s=6)
+    async with running(one), running(two), asyncio.timeout(PATIENCE_S):
+        await done.wait()
     assert deliveries == [1]
 
 
@@ -171,7 +174,7 @@ async def test_publish_says_unavailable_while_server_is_down(own_nats_server: Na
             await bus.publish(SUBJECT, b"1", msg_id="1")
         own_nats_server.start()
         await publish_patiently(bus, b"1")
-        assert await bus.publish(SUBJECT, b"1", msg_id="1") == 1, "it was stored once"
+        assert await publish_patiently(bus, b"1") == 1, "it was stored once"
 
 
 async def test_starting_service_gives_up_on_server_that_is_not_there() -> None:
@@ -181,14 +184,15 @@ async def test_starting_service_gives_up_on_server_that_is_not_there() -> None:
 
 
 def settings_of(server: NatsServer, request_timeout_s: float = 3.0) -> BusSettings:
-    return BusSettings(url=server.url, connect_timeout_s=5, logs_max_bytes=2**28, request_timeout_s=request_timeout_s)
+    return BusSettings(
+        url=server.url, connect_timeout_s=PATIENCE_S, logs_max_bytes=2**28, request_timeout_s=request_timeout_s
+    )
 
 
-async def publish_patiently(bus: Bus, payload: bytes) -> None:
-    """Publish as the outbox relay does: again with the same id until the bus has it."""
+async def publish_patiently(bus: Bus, payload: bytes) -> int:
+    """Publish as the outbox relay does: again with the same id until the bus has it; returns its sequence."""
     while True:
         try:
-            await bus.publish(SUBJECT, payload, msg_id=payload.decode())
-            return
+            return await bus.publish(SUBJECT, payload, msg_id=payload.decode())
         except Unavailable:
             await asyncio.sleep(0.05)

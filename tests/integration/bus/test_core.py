@@ -10,6 +10,7 @@ from libs.bus import Bus, BusSettings, CoreMessage, connect_bus
 from libs.errors import InvalidRequest, NotFound, Unavailable
 from libs.events.subjects import event, events_of, rpc
 from tests.harness import NatsServer, eventually
+from tests.harness.waiting import PATIENCE_S
 
 PREVIEW = rpc("scheduler", "preview")
 
@@ -39,7 +40,7 @@ async def test_subscriber_is_told_of_gap(own_nats_server: NatsServer) -> None:
     async with connect_bus(settings) as bus, bus.subscribe("hints", hear, on_gap=gap.set):
         assert not gap.is_set()
         own_nats_server.restart()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await gap.wait()
 
 

@@ -246,7 +246,7 @@ async def test_a_launcher_manages_no_streams(guarded: NatsServer, services: Bus)
         ):
             with pytest.raises(NoAnswer):
                 await client.request(f"$JS.API.{asked}", b"{}", timeout=0.1)
-        assert len(refused) == 11
+        await eventually(lambda: len(refused) == 11)
 
 
 async def test_the_filter_of_a_watch_is_what_its_subject_says(guarded: NatsServer, services: Bus) -> None:

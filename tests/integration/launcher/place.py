@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key, token
-from services.launcher.backends.process.trees import kill_pod, pids_of_pod
+from services.launcher.backends.process.trees import kill_pod, pids_of_pod, send
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import PATIENCE_S, eventually
 
@@ -173,7 +174,7 @@ def _kill(lock: Path) -> None:
 
     pid = holder(lock)
     if pid:
-        os.kill(pid, 9)
+        send(pid, signal.SIGKILL)
 
 
 def make_python(directory: Path) -> str:

@@ -130,7 +130,7 @@ async def test_what_happened_while_the_bus_was_away_is_told_afterwards(
     (place.state_dir.parent / "go").touch()
     await eventually(lambda: not place.pids(A))
     own_nats_server.start()
-    ended = await place.until_ended(A, timeout_s=30)
+    ended = await place.until_ended(A)
     assert ended.pods[0].exit_code == 6
 
 
@@ -142,7 +142,7 @@ async def test_bus_that_forgot_its_orders_ends_no_task(place_on_own_bus: Place, 
     shutil.rmtree(own_nats_server.store_directory)
     own_nats_server.start()
     # What was observed before went with the disk of the server, and is told again.
-    await place.until(A, lambda seen: seen.revision > running.revision, timeout_s=30)
+    await place.until(A, lambda seen: seen.revision > running.revision)
     assert place.pids(A)
     await place.run(A, command("sleep 300"))
     await place.run(B, command("true"))

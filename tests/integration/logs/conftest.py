@@ -91,10 +91,12 @@ async def task(db: Database) -> Task:
     return await new_task(db)
 
 
-def logs_settings(database_url: str, bus_settings: BusSettings, **writer: Any) -> LogsSettings:
+def logs_settings(
+    database_url: str, bus_settings: BusSettings, *, request_timeout_s: float = 10.0, **writer: Any
+) -> LogsSettings:
     return LogsSettings(
         database=DatabaseSettings(url=database_url, connect_timeout_s=10, pool_size=5),
-        bus=msgspec.structs.replace(bus_settings, request_timeout_s=1.0),
+        bus=msgspec.structs.replace(bus_settings, request_timeout_s=request_timeout_s),
         intake=IntakeSettings(host="127.0.0.1", port=0),
         writer=WriterSettings(**{"heartbeat_s": 0.3, "name": "test", **writer}),
         retention=RetentionSettings(interval_s=3600),

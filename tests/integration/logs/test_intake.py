@@ -18,6 +18,7 @@ from libs.db.engine import Database
 from services.logs.lines.streams import UNPARSED
 from services.logs.settings import IntakeSettings
 from tests.harness import NatsServer, eventually
+from tests.harness.waiting import PATIENCE_S
 from tests.integration.logs.conftest import Service, Task, chunk, lines_of, logs_settings, new_task, post, texts_of
 
 NASTY = [b"", b"INFO: a\x00b", b"\xff\xfe", "é \U0001f600".encode(), b"[rank=3] ERROR: x", b"y" * 8191]
@@ -142,15 +143,15 @@ async def test_thirty_two_mebibytes_in_one_request_are_taken(
 async def test_without_the_bus_nothing_is_acknowledged_and_afterwards_nothing_is_lost(
     database_url: str, own_nats_server: NatsServer, db: Database, task: Task
 ) -> None:
-    settings = logs_settings(database_url, BusSettings(url=own_nats_server.url, connect_timeout_s=10))
-    async with Service(settings) as client:
-        assert await post(client, task, chunk([b"before"])) == 200
+    bus = BusSettings(url=own_nats_server.url, connect_timeout_s=PATIENCE_S)
+    async with Service(logs_settings(database_url, bus, request_timeout_s=1.0)) as client:
+        assert await eventually(lambda: _posted(client, task, b"before", seq=0))
         own_nats_server.kill()
         assert await post(client, task, chunk([b"after"], first=1)) == 503
         assert (await client.get("/health")).status_code == 200
         assert (await client.get("/ready")).status_code == 503
         own_nats_server.start()
-        assert await eventually(lambda: _posted(client, task))
+        assert await eventually(lambda: _posted(client, task, b"after", seq=1))
         await eventually(lambda: _has(db, task, 2))
     assert await texts_of(db, task) == [b"before\n", b"after\n"]
 
@@ -199,5 +200,5 @@ async def _has(db: Database, task: Task, count: int) -> bool:
     return len(await lines_of(db, task)) >= count
 
 
-async def _posted(client: httpx.AsyncClient, task: Task) -> bool:
-    return await post(client, task, chunk([b"after"], first=1)) == 200
+async def _posted(client: httpx.AsyncClient, task: Task, line: bytes, *, seq: int) -> bool:
+    return await post(client, task, chunk([line], first=seq)) == 200

@@ -34,8 +34,8 @@ async def test_it_starts_takes_lines_and_leaves_in_good_order(
         return next((event["port"] for event in events if event["event"] == "http.listening"), None)
 
     with process:
-        port = await eventually(listening, timeout_s=30, what="listening")
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        port = await eventually(listening, what="listening")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             assert await post(client, task, chunk([b"x"])) == 200
 
         async def stored() -> bool:

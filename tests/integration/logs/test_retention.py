@@ -170,7 +170,9 @@ async def test_lines_in_the_default_partition_do_not_stop_the_service(db: Databa
     task = await new_task(db)
     batch = LogBatch(task=task.task, stream=task.task, lines=(LogLine(0, 0, b"x\n"),))
     await store(db, subjects.log_shard(task.task), [batch], park_s=1)
-    today = datetime.now(UTC)
+    async with db.read() as connection:
+        stored_at = text("SELECT ingested_at FROM task_logs WHERE task_id = :task")
+        today = (await connection.scalars(stored_at, {"task": task.task})).one()
     await retention(db, FakeClock(today)).make_partitions()
     assert day_partition(today.date()) not in await partitions(db)
     assert len(await partitions(db)) == 2

@@ -245,7 +245,7 @@ async def test_replicas_share_the_shards_and_take_over(
                 assert await post(client, task, chunk([b"one"])) == 200
             for task in tasks:
                 await eventually(lambda task=task: _texts_are(db, task, [b"one\n"]), what="one")
-        assert await live() == ["a"]
+        await eventually(lambda: _is(live, ["a"]))
         for task in tasks:
             assert await post(client, task, chunk([b"two"], first=1)) == 200
         for task in tasks:

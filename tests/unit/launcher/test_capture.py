@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from libs.capture.lines import CapturedLine, EndOfStream, decode
 from services.launcher.files import capture
+from tests.harness.waiting import PATIENCE_S, wait_until
 
 SCRIPT = capture.__file__
 MUCH = "seq -f %0200.0f 5000"
@@ -27,7 +28,7 @@ def wrapped(directory: Path, *argv: str, flags: tuple[str, ...] = ()) -> list[st
 
 
 def run(directory: Path, *argv: str, flags: tuple[str, ...] = ()) -> int:
-    return subprocess.run(wrapped(directory, *argv, flags=flags), check=False, timeout=30).returncode
+    return subprocess.run(wrapped(directory, *argv, flags=flags), check=False, timeout=PATIENCE_S).returncode
 
 
 def records(directory: Path, stream: str) -> list[CapturedLine | EndOfStream]:
@@ -132,17 +133,22 @@ def test_output_can_be_reopened_by_name(tmp_path: Path) -> None:
 def test_signals_are_passed_on(tmp_path: Path, name: str) -> None:
     script = f"trap 'echo got; exit 5' {name}; echo ready; while true; do sleep 0.02; done"
     process = subprocess.Popen(wrapped(tmp_path, "bash", "-c", script))
-    wait_for(tmp_path, b"ready")
+    wait_until(lambda: b"ready" in printed(tmp_path), every_s=0.01)
     process.send_signal(getattr(signal, f"SIG{name}"))
-    assert process.wait(timeout=20) == 5
+    assert process.wait(timeout=PATIENCE_S) == 5
     assert printed(tmp_path) == [b"ready", b"got"]
 
 
-def test_orphans_may_print_for_one_more_second(tmp_path: Path) -> None:
+def test_orphans_may_print_for_a_moment_longer(tmp_path: Path) -> None:
+    script = "(sleep 0.3; echo soon; sleep 45; echo late) & exit 4"
+    # Four seconds instead of one: what is said soon has to come in time on any machine.
+    patience = "import sys; sys.path.insert(0, sys.argv.pop(1)); import capture; capture.ORPHAN_WAIT_S = 4.0; "
+    argv = wrapped(tmp_path, "sh", "-c", script)
+    at = argv.index(str(SCRIPT))
+    argv[at : at + 1] = ["-c", f"{patience}sys.exit(capture.main(sys.argv[1:]))", str(Path(str(SCRIPT)).parent)]
     began = time.monotonic()
-    script = "(sleep 0.3; echo soon; sleep 3; echo late) & exit 4"
-    assert run(tmp_path, "sh", "-c", script) == 4
-    assert time.monotonic() - began < 2.9
+    assert subprocess.run(argv, check=False, timeout=PATIENCE_S).returncode == 4
+    assert time.monotonic() - began < 40
     assert printed(tmp_path) == [b"soon"]
 
 
@@ -231,10 +237,3 @@ def test_end_of_a_task_that_ended_is_left_alone(tmp_path: Path) -> None:
     assert capture.is_sealed(str(tmp_path))
     capture.seal(str(tmp_path), 99)
     assert (tmp_path / "stdout.0.log").read_bytes() == before
-
-
-def wait_for(directory: Path, payload: bytes) -> None:
-    deadline = time.monotonic() + 20
-    while payload not in printed(directory):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -77,6 +77,22 @@ def test_little_of_the_launchers_environment_gets_through() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("passed", "has_certificate", "kept"),
+    [
+        ((), False, {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}),
+        ((), True, {"SSL_CERT_FILE"}),
+        (("CURL_CA_BUNDLE",), True, {"SSL_CERT_FILE", "CURL_CA_BUNDLE"}),
+    ],
+)
+def test_nothing_hides_the_certificate_of_the_master(
+    passed: tuple[str, ...], has_certificate: bool, kept: set[str]
+) -> None:
+    environ = dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"), "/etc/bundle")
+    found = image_environment(environ, python="/bin/python", passed=passed, has_certificate=has_certificate)
+    assert found.keys() & environ.keys() == kept
+
+
 def mounts(state_dir: str = "/var/lib/state", visible: tuple[str, ...] = ()) -> list[tuple[str, str | None, bool]]:
     spec = task(
         shared_fs_host_path="/host/fs",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from libs.podspec import InvalidPodPatch, merge_pod
+from libs.podspec import InvalidPodPatch, merge_pod, without_senseless_directives
 
 Object = dict[str, Any]
 
@@ -290,3 +290,31 @@ def test_patch_without_sense_is_refused_with_its_place(patch: Object, message: s
     with pytest.raises(InvalidPodPatch) as caught:
         merge_pod(base, {"spec": patch})
     assert message in str(caught.value)
+
+
+SENSELESS: list[tuple[Object, Object]] = [
+    ({"nodeSelector": {"$patch": "x", "a": "b"}}, {"nodeSelector": {"a": "b"}}),
+    ({"$patch": {"a": 1}, "hostname": "h"}, {"hostname": "h"}),
+    ({"containers": [{"name": "a"}, {"$patch": "delete"}]}, {"containers": [{"name": "a"}]}),
+    (
+        {"volumes": [{"name": "v", "$retainKeys": ["name"], "emptyDir": {}}]},
+        {"volumes": [{"name": "v", "emptyDir": {}}]},
+    ),
+    ({"$retainKeys": "x", "hostname": "h"}, {"hostname": "h"}),
+    ({"$setElementOrder/containers": "x", "$deleteFromPrimitiveList/containers": 1}, {}),
+    (
+        {"$setElementOrder/containers": names("c", "a"), "containers": names("a", "c")},
+        {"containers": names("a", "c")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("patch", "left"), SENSELESS, ids=[str(patch) for patch, _ in SENSELESS])
+def test_directives_without_sense_can_be_left_out(patch: Object, left: Object) -> None:
+    assert without_senseless_directives({"spec": patch}) == {"spec": left}
+
+
+@pytest.mark.parametrize("case", SPEC_CASES, ids=attrgetter("name"))
+def test_everything_else_stays(case: Case) -> None:
+    patch = {"spec": case.patch or {}}
+    assert without_senseless_directives(patch) == patch

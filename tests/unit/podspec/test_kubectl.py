@@ -30,7 +30,7 @@ def kubectl_patch(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
         input=json.dumps(pod),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert run.returncode == 0, run.stderr
