@@ -6,7 +6,6 @@ wrongly (spec/kubernetes.md 6.3). Which make no sense is what merging refuses, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from libs.podspec.edits import (
@@ -34,7 +33,7 @@ def _object(patch: Object, schema: Schema) -> Object:
     return {
         key: value if key.startswith("$") else _value(value, schema.get(key))
         for key, value in patch.items()
-        if not _is_refused(_check, key, patch, schema)
+        if not _is_refused(key, patch, schema)
     }
 
 
@@ -58,6 +57,15 @@ def _deletes_nothing(element: Any, rule: Rule | None) -> bool:
     return element.get(DIRECTIVE) == "delete" and element.get(rule.key) is None
 
 
+def _is_refused(key: str, patch: Object, schema: Schema) -> bool:
+    """Whether ``key`` is a directive that merging refuses beside the fields of the patch."""
+    try:
+        _check(key, patch, schema)
+    except InvalidPodPatch:
+        return True
+    return False
+
+
 def _check(key: str, patch: Object, schema: Schema) -> None:
     """Raise InvalidPodPatch when ``key`` is a directive that makes no sense beside the fields of the patch."""
     if key == DIRECTIVE:
@@ -69,11 +77,3 @@ def _check(key: str, patch: Object, schema: Schema) -> None:
         [(name, edit)] = field_edits({key: patch[key]}, "").items()
         if isinstance(given := patch.get(name), list):
             check_order(Edit(value=given, order=edit.order), schema.get(name), "")
-
-
-def _is_refused(check: Callable[..., None], *arguments: Any) -> bool:
-    try:
-        check(*arguments)
-    except InvalidPodPatch:
-        return True
-    return False
