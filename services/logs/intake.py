@@ -1,33 +1,38 @@
-"""Where fluent-bit delivers: ``POST /ingest/v1/logs``.
+"""Where fluent-bit delivers, and where a pod asks whether all of it has come.
 
-The answer decides about the lines. 200 says that the bus has them on disk, and fluent-bit forgets them. 429 and 503
-make it try again for ever. Any other 4xx makes it throw the lines away, so that is only said of what no later attempt
-could make good (spec/logs.md 13.8).
+The answer to ``POST /ingest/v1/logs`` decides about the lines. 200 says that the bus has them on disk, and fluent-bit
+forgets them. 429 and 503 make it try again for ever. Any other 4xx makes it throw the lines away, so that is only said
+of what no later attempt could make good (spec/logs.md 13.8).
+
+``GET /ingest/v1/complete?wait_s=<seconds>`` answers ``Completeness`` as JSON, as soon as both outputs of the container
+are complete or when the time is over; whoever still wants to know asks again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 import structlog
-from fastapi import FastAPI, Header, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 from libs.bus import Bus
 from libs.clock import Clock
-from libs.db.engine import is_connection_failure
+from libs.db.engine import Database, is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
-from libs.ids import task_of_allocation
 from libs.loglines.batches import message_id
 from libs.telemetry import counter, exposition
+from services.logs.completeness import LONGEST_WAIT_S, Completeness, wait_until_complete
 from services.logs.lines.bodies import records_of
 from services.logs.lines.streams import Origin, batches_of
 from services.logs.lines.usual import usual_batches
 from services.logs.reception import MemoryBudget, OverloadedError, TooLargeError, UndecodableError, read_body
+from services.logs.senders import NoTokenError, UnknownTokenError, origin_of
 from services.logs.settings import IntakeSettings
 from services.logs.tokens import TokenCache
 
@@ -39,7 +44,7 @@ TAKEN = counter("resolute_logs_bytes_taken_total", "Decompressed bytes that the 
 DEADLINE_S: Final = 15.0
 """Longest time for one request; fluent-bit gives up after 20 s, and would not know what became of its lines."""
 _IN_THREAD_BYTES: Final = 128 * 1024
-_MAX_IDENT: Final = 256
+_WORTH_ANOTHER_TRY: Final = (UnknownTokenError, Unavailable, TimeoutError, ClientDisconnect)
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -51,31 +56,26 @@ class Published(msgspec.Struct, frozen=True):
 class Intake:
     """Takes bodies of task pods to the bus."""
 
-    def __init__(self, *, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> None:
+    def __init__(self, *, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> None:
+        self._db = db
         self._bus = bus
         self._tokens = tokens
         self._clock = clock
         self._settings = settings
         self._budget = MemoryBudget(settings.memory_bytes)
 
-    async def receive(self, request: Request, *, token: str, pod: str, node: str, restart: str) -> int:
-        """Status of the answer to one request."""
+    async def completeness(self, request: Request) -> Completeness:
+        """What ``GET /ingest/v1/complete`` answers; waits as long as it asks for."""
+        origin = await origin_of(request.headers, self._tokens)
+        wait_s = _seconds(request.query_params.get("wait_s", ""))
+        return await wait_until_complete(self._db, self._bus, origin, wait_s=min(wait_s, LONGEST_WAIT_S))
+
+    async def receive(self, request: Request) -> int:
+        """Status of the answer to one delivery."""
+        origin = await origin_of(request.headers, self._tokens)
         encoding = request.headers.get("content-encoding", "identity").lower()
-        if not token:
-            return 401
         if encoding not in ("identity", "gzip"):
             return 503  # a configuration ahead of this release
-        allocation = await self._tokens.allocation_of(token)
-        task = task_of_allocation(allocation) if allocation else None
-        if allocation is None or task is None:
-            return 503  # it may not have been known yet when this was read
-        origin = Origin(
-            task=task,
-            allocation=allocation,
-            pod=_ident(pod) or allocation,
-            node=_ident(node) or None,
-            restart=int(restart) if restart.isascii() and restart.isdigit() and len(restart) < 10 else 0,
-        )
         with self._budget.reservation() as reservation:
             body = await read_body(
                 request.stream(),
@@ -103,42 +103,45 @@ def _messages(body: bytes, origin: Origin, now_ns: int) -> list[Published]:
     return [Published(subject, message_id(batch), msgspec.msgpack.encode(batch)) for batch in batches]
 
 
-def _ident(value: str) -> str:
-    """A header that becomes part of a stream's key: printable ASCII without separators, not endless."""
-    return "".join(char for char in value if char.isascii() and char.isprintable() and char not in " /")[:_MAX_IDENT]
+def _seconds(value: str) -> float:
+    """What a client would wait; nonsense is no wait."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        return 0.0
+    return seconds if math.isfinite(seconds) else 0.0
 
 
-def intake_app(*, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> FastAPI:
+def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> FastAPI:
     """The HTTP side of the service: the intake, ``/health``, ``/ready`` and ``/metrics``."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    intake = Intake(bus=bus, tokens=tokens, clock=clock, settings=settings)
+    intake = Intake(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings)
 
     @app.post("/ingest/v1/logs")
-    async def ingest(
-        request: Request,
-        authorization: Annotated[str, Header()] = "",
-        x_det_pod: Annotated[str, Header()] = "",
-        x_det_node: Annotated[str, Header()] = "",
-        x_det_restart: Annotated[str, Header()] = "",
-    ) -> Response:
-        scheme, _, token = authorization.partition(" ")
+    async def ingest(request: Request) -> Response:
         began = time.monotonic()
         try:
             async with asyncio.timeout(DEADLINE_S):
-                status = await intake.receive(
-                    request,
-                    token=token.strip() if scheme.lower() == "bearer" else "",
-                    pod=x_det_pod,
-                    node=x_det_node,
-                    restart=x_det_restart,
-                )
+                status = await intake.receive(request)
             reason = ""
         except Exception as error:  # noqa: BLE001  the rim: every failure becomes an answer, and a log line
             status, reason = _status_of(error), repr(error)
         if status >= 400:
-            log.warning("logs.not_taken", status=status, reason=reason, pod=x_det_pod, s=time.monotonic() - began)
+            pod = request.headers.get("x-det-pod", "")
+            log.warning("logs.not_taken", status=status, reason=reason, pod=pod, s=time.monotonic() - began)
         REQUESTS.labels(str(status)).inc()
         return Response(status_code=status)
+
+    @app.get("/ingest/v1/complete")
+    async def complete(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_S + DEADLINE_S):
+                found = await intake.completeness(request)
+        except Exception as error:  # noqa: BLE001  the rim: every failure becomes an answer, and a log line
+            status = _status_of(error)
+            log.warning("logs.completeness_unknown", status=status, reason=repr(error))
+            return Response(status_code=status)
+        return Response(msgspec.json.encode(found), media_type="application/json")
 
     @app.get("/health")
     async def health() -> Response:
@@ -161,9 +164,11 @@ def _status_of(error: Exception) -> int:
         return 413
     if isinstance(error, UndecodableError):
         return 400
+    if isinstance(error, NoTokenError):
+        return 401
     if isinstance(error, OverloadedError):
         return 429
-    if isinstance(error, (Unavailable, TimeoutError, ClientDisconnect)) or is_connection_failure(error):
+    if isinstance(error, _WORTH_ANOTHER_TRY) or is_connection_failure(error):
         return 503
     log.error("logs.intake_failed", exc_info=error)
     return 503

@@ -49,7 +49,7 @@ async def main(
         tokens = TokenCache(
             db=db, clock=clock, cache_s=settings.intake.token_cache_s, grace_s=settings.intake.token_grace_s
         )
-        app = intake_app(bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
+        app = intake_app(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
         for verb, answer in (("cleanup", retention.serve_cleanup), ("retention", retention.serve_default)):
             await stack.enter_async_context(bus.serve(subjects.rpc("logs", verb), answer, queue="logs"))
         await together(

@@ -1,0 +1,83 @@
+"""Whether everything that a container printed is stored: what its pod waits for before it may end.
+
+A shipper stops reading the moment it is told to end, so nobody may tell it before its streams are complete here
+(spec/logs.md 13.11).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from msgspec import Struct
+from sqlalchemy import select
+
+from libs.bus import Bus, CoreMessage
+from libs.capture.lines import STREAMS
+from libs.db.any_of import any_of
+from libs.db.engine import Database
+from libs.db.tables.logs import log_streams
+from libs.events import subjects
+from services.logs.lines.streams import Origin
+
+LONGEST_WAIT_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 2.0
+"""A hint may be lost; this bounds the harm."""
+
+
+class Completeness(Struct, frozen=True, kw_only=True):
+    """How far the outputs of one container have come."""
+
+    complete: bool
+    missing: tuple[str, ...]
+    """The outputs that are not complete."""
+    stored: dict[str, int]
+    """By output: the number below which every line is stored."""
+
+
+async def completeness_of(db: Database, origin: Origin) -> Completeness:
+    """What the rows of the two streams say; a stream without a row has not begun."""
+    by_key = {f"{origin.key}/{stdtype}": stdtype for stdtype in STREAMS}
+    streams = log_streams.c
+    query = select(streams.stream_key, streams.next_seq, streams.missing, streams.sealed_at).where(
+        any_of(streams.stream_key, list(by_key))
+    )
+    async with db.read() as connection:
+        rows = list(await connection.execute(query))
+    stored: dict[str, int] = dict.fromkeys(STREAMS, 0)
+    stored |= {by_key[row.stream_key]: row.missing[0] if row.missing else row.next_seq for row in rows}
+    sealed = {by_key[row.stream_key] for row in rows if row.sealed_at is not None and not row.missing}
+    missing = tuple(stdtype for stdtype in STREAMS if stdtype not in sealed)
+    return Completeness(complete=not missing, missing=missing, stored=stored)
+
+
+async def wait_until_complete(db: Database, bus: Bus, origin: Origin, *, wait_s: float) -> Completeness:
+    """How far the streams have come once they are complete, or after ``wait_s``.
+
+    Raises Unavailable when the bus cannot say that there is news.
+    """
+    found = await completeness_of(db, origin)
+    if found.complete or wait_s <= 0:
+        return found
+    news = asyncio.Event()
+
+    async def hear(message: CoreMessage) -> None:
+        news.set()
+
+    deadline = asyncio.get_running_loop().time() + wait_s
+    async with bus.subscribe(subjects.log_stored(origin.task), hear, on_gap=news.set):
+        while True:
+            news.clear()
+            found = await completeness_of(db, origin)
+            left_s = deadline - asyncio.get_running_loop().time()
+            if found.complete or left_s <= 0:
+                return found
+            await _news_or_timeout(news, min(left_s, _LOOK_AGAIN_S))
+
+
+async def _news_or_timeout(news: asyncio.Event, timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await news.wait()
+    except TimeoutError:
+        return
