@@ -20,10 +20,14 @@ class Stop(Struct, frozen=True):
 
 
 class Shutdown(Struct, frozen=True):
-    """The search is over; ``cancel`` or ``failure`` only when every single trial was canceled or failed."""
+    """The search is over; ``cancel`` or ``failure`` only when every single trial was canceled or failed.
+
+    reason  why it failed, for its owner, where that is not plain from its trials
+    """
 
     cancel: bool = False
     failure: bool = False
+    reason: str = ""
 
 
 Action = Create | Stop | Shutdown

@@ -28,6 +28,7 @@ from libs.searchers.events import ExitedReason
 from libs.searchers.grid import GridSearch
 from libs.searchers.method import MethodAction, SearchMethod
 from libs.searchers.random_search import RandomSearch
+from libs.searchers.refusals import Refusals, most_refusals
 from libs.searchers.reports import Goal
 from libs.searchers.rng import RandomStream
 from libs.searchers.space import parse_space
@@ -47,15 +48,20 @@ class Ledger(Struct):
     cancels: TrialSet = {}
     failures: TrialSet = {}
     trial_progress: dict[str, float] = {}
+    refusals: Refusals = msgspec.field(default_factory=Refusals)
 
 
 class Searcher:
     """One search. Not for sharing: every call moves it on, and the caller stores its snapshot with the actions."""
 
-    def __init__(self, *, method: SearchMethod, stream: RandomStream, ledger: Ledger) -> None:
+    def __init__(
+        self, *, method: SearchMethod, stream: RandomStream, ledger: Ledger, most_refusals: int | None
+    ) -> None:
+        """``most_refusals`` as the function of that name has it."""
         self._method = method
         self._stream = stream
         self._ledger = ledger
+        self._most_refusals = most_refusals
 
     @classmethod
     def create(cls, config_searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], seed: int) -> Self:
@@ -64,19 +70,28 @@ class Searcher:
         seed  0..2^32-1; same configuration, seed and events: same actions, down to the request ids
         Raises InvalidSearcher or InvalidSpace.
         """
-        stream = RandomStream.from_seed(seed)
+        config, stream = parse_searcher(config_searcher), RandomStream.from_seed(seed)
         trials = TrialSource(parse_space(hyperparameters), stream)
-        return cls(method=build_method(parse_searcher(config_searcher), trials), stream=stream, ledger=Ledger())
+        return cls(
+            method=build_method(config, trials),
+            stream=stream,
+            ledger=Ledger(),
+            most_refusals=most_refusals(config, trials.space),
+        )
 
     @classmethod
     def restore(
         cls, config_searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], snapshot: Mapping[str, Any]
     ) -> Self:
         """Continue the search whose ``snapshot()`` this is; its configuration is not part of it."""
-        stream = RandomStream.restore(snapshot["rand"])
+        config, stream = parse_searcher(config_searcher), RandomStream.restore(snapshot["rand"])
         trials = TrialSource(parse_space(hyperparameters), stream)
-        method = build_method(parse_searcher(config_searcher), trials, snapshot["search_method_state"])
-        return cls(method=method, stream=stream, ledger=msgspec.convert(snapshot, Ledger))
+        return cls(
+            method=build_method(config, trials, snapshot["search_method_state"]),
+            stream=stream,
+            ledger=msgspec.convert(snapshot, Ledger),
+            most_refusals=most_refusals(config, trials.space),
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """All that the search knows, as plain values that JSON can carry; later events leave it unchanged."""
@@ -98,7 +113,8 @@ class Searcher:
         """A trial validated; ``metrics`` is its whole report. Does nothing when ``missing_metrics`` are missing."""
         if self._is_over(request_id):
             return []
-        return self._record(self._method.validation_completed(request_id, metrics))
+        released = [] if self._method.missing_metrics(metrics) else self._accepted()
+        return [*released, *self._record(self._method.validation_completed(request_id, metrics))]
 
     def missing_metrics(self, metrics: Mapping[str, Any]) -> tuple[str, ...]:
         """Names of metrics that the search needs and a report does not give as numbers: something to tell the user."""
@@ -112,6 +128,7 @@ class Searcher:
         match reason:
             case ExitedReason.INVALID_HP | ExitedReason.INIT_INVALID_HP:
                 del self._ledger.trial_progress[request_id]
+                self._ledger.refusals.in_a_row += 1
             case ExitedReason.USER_CANCELED:
                 self._ledger.cancels[request_id] = True
             case ExitedReason.ERRORED:
@@ -126,12 +143,11 @@ class Searcher:
             return []
         ledger = self._ledger
         ledger.trials_closed[request_id] = True
-        actions = self._record(self._method.trial_exited(request_id))
+        released = [] if request_id in ledger.exits else self._accepted()
+        actions = [*released, *self._record(self._method.trial_exited(request_id))]
         if len(ledger.trials_closed) < ledger.trials_requested:
             return actions
-        canceled = len(ledger.cancels) >= ledger.trials_requested
-        failed = len(ledger.failures) >= ledger.trials_requested
-        return [*actions, Shutdown(cancel=canceled, failure=failed)]
+        return [*actions, self._shutdown()]
 
     def set_trial_progress(self, request_id: str, progress: float) -> None:
         """Note how far a running trial is, 0..1; anything else, and anything lower than noted before, is dropped.
@@ -145,6 +161,32 @@ class Searcher:
         """How far the search is, 0..1."""
         return self._method.progress(self._ledger.trial_progress, self._ledger.trials_closed)
 
+    @property
+    def refused(self) -> str:
+        """Why no trial is replaced any more, in words for the owner; "" while that is not so.
+
+        Those that still run may yet change it. What ends by an error or is canceled does not: it says neither.
+        """
+        in_a_row = self._ledger.refusals.in_a_row
+        if self._most_refusals is None or in_a_row < self._most_refusals:
+            return ""
+        return (
+            f"the code refused the hyperparameters of {in_a_row} trials in a row, "
+            "and none of the others has reported a validation since: the search creates no more trials"
+        )
+
+    def _shutdown(self) -> Shutdown:
+        if self.refused:
+            return Shutdown(failure=True, reason=self.refused)
+        requested = self._ledger.trials_requested
+        return Shutdown(cancel=len(self._ledger.cancels) >= requested, failure=len(self._ledger.failures) >= requested)
+
+    def _accepted(self) -> list[Action]:
+        """A trial could be trained: what was withheld is worth being created."""
+        withheld = self._ledger.refusals.withheld
+        self._ledger.refusals = Refusals()
+        return self._record([*withheld])
+
     def _is_over(self, request_id: str) -> bool:
         return self._is_closed(request_id) or request_id in self._ledger.exits
 
@@ -154,7 +196,11 @@ class Searcher:
         return request_id in self._ledger.trials_closed
 
     def _record(self, actions: list[MethodAction]) -> list[Action]:
-        self._ledger.trials_requested += sum(isinstance(action, Create) for action in actions)
+        creates = [action for action in actions if isinstance(action, Create)]
+        if self.refused:
+            self._ledger.refusals.withheld += creates
+            return [action for action in actions if not isinstance(action, Create)]
+        self._ledger.trials_requested += len(creates)
         return list(actions)
 
 

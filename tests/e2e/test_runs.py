@@ -98,6 +98,16 @@ def test_invalid_hyperparameters_end_a_trial_without_a_restart(
     assert runs(whole_system, experiment) == [1]
 
 
+def test_a_search_whose_code_refuses_every_point_ends_and_says_why(det: Client, look: Looking) -> None:
+    searcher = {"name": "random", "metric": "loss", "max_trials": 1, "max_concurrent_trials": 1}
+    experiment = submit(det, "invalid.py", searcher=searcher)
+    look.wait(experiment, "STATE_ERROR")
+    first, second = look.trials(experiment)
+    assert {first["state"], second["state"]} == {"STATE_COMPLETED"}
+    said = [line["message"] for line in look.logs(second["id"])]
+    assert any("the code refused the hyperparameters of 2 trials in a row" in line for line in said)
+
+
 def test_cancel_asks_and_kill_does_not(det: Client, look: Looking, whole_system: WholeSystem) -> None:
     endless = {"steps": 100_000, "pause_s": 0.1}
     asked = submit(det, "steps.py", hyperparameters=endless)

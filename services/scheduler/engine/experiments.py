@@ -170,7 +170,7 @@ def _shut_down(run: Run, action: Shutdown) -> None:
     trigger = Trigger.SEARCH_COMPLETED
     if action.failure:
         trigger = Trigger.FAIL
-        run.experiment.error = run.experiment.error or "hp search failed"
+        run.experiment.error = run.experiment.error or action.reason or "hp search failed"
     elif action.cancel:
         trigger = Trigger.SEARCH_CANCELED
     run.experiment.state = step(run.state, trigger) or run.state

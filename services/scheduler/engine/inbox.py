@@ -41,20 +41,22 @@ def _tell(run: Run, search: Search, event: RowMapping) -> None:
         case "validation":
             missing = search.validated(request_id, payload["metrics"])
             if missing:
-                _report_missing(run, event["trial_id"], missing)
+                ignored = "the search ignored a validation report, which lacks these metrics as numbers"
+                _note(run, event["trial_id"], f"{ignored}: {', '.join(missing)}", level="WARNING")
         case "progress":
             search.progressed(request_id, float(payload["progress"]))
         case "early_exit":
-            search.exits_early(request_id, payload["reason"])
+            refused = search.exits_early(request_id, payload["reason"])
+            if refused:
+                _note(run, event["trial_id"], refused, level="ERROR")
 
 
-def _report_missing(run: Run, trial_id: int, missing: tuple[str, ...]) -> None:
+def _note(run: Run, trial_id: int, text: str, *, level: str) -> None:
+    """Write into the log of the trial, if it still runs."""
     trial = run.trial(trial_id)
     row = run.open_allocation(trial) if trial is not None else None
     if row is not None:
-        names = ", ".join(missing)
-        text = f"the search ignored a validation report, which lacks these metrics as numbers: {names}"
-        note(row, text, now=run.now, out=run.out, level="WARNING")
+        note(row, text, now=run.now, out=run.out, level=level)
 
 
 async def forget(run: Run) -> None:

@@ -64,9 +64,11 @@ class Search:
         with self._hearing():
             self._searcher.set_trial_progress(request_id, progress)
 
-    def exits_early(self, request_id: str, reason: str) -> None:
+    def exits_early(self, request_id: str, reason: str) -> str:
+        """Returns why this is no longer worth a replacement; "" while it is."""
         with self._hearing():
             self.todo.extend(self._searcher.trial_exited_early(request_id, ExitedReason(reason)))
+        return self._searcher.refused
 
     def ended(self, request_id: str, state: TrialState) -> None:
         """A trial is over, in the terminal ``state``."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Any
 
+from libs.events.orders import Order
 from libs.states.experiment import Trigger
 from libs.tokens import digest
 from services.scheduler.settings import EngineSettings, SchedulerSettings
@@ -348,6 +349,24 @@ async def test_invalid_hyperparameters_are_replaced(world: World) -> None:
         await w.launcher.exit(second)
         await w.api.ended(experiment, "COMPLETED")
         assert [t["state"] for t in await w.api.trials(experiment)] == ["COMPLETED", "COMPLETED"]
+
+
+async def test_search_whose_code_refuses_every_point_ends_in_error(world: World) -> None:
+    async def refuse(order: Order) -> None:
+        await world.launcher.see(order.allocation, "RUNNING")
+        task = order.allocation.rpartition(".")[0]
+        [trial] = await world.api.sql("SELECT trial_id FROM trial_tasks WHERE task_id = :t", t=task)
+        await world.api.report_invalid_hp(experiment, trial)
+        await world.launcher.exit(order.allocation)
+
+    world.launcher.on_run = refuse
+    experiment = await world.api.create(searcher={**RANDOM, "max_concurrent_trials": 1}, hyperparameters=LR)
+    async with world.scheduling() as w:
+        await w.api.ended(experiment, "ERROR")
+        assert [t["state"] for t in await w.api.trials(experiment)] == ["COMPLETED"] * 4
+        row = await w.api.experiment(experiment)
+        assert row is not None
+        assert "the code refused the hyperparameters of 4 trials in a row" in row["error"]
 
 
 async def test_trial_that_announces_its_exit_and_stays_is_killed(world: World) -> None:

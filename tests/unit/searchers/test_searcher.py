@@ -128,6 +128,7 @@ def test_shape_of_the_snapshot() -> None:
         "cancels": {},
         "failures": {first: True},
         "trial_progress": {first: 0.0, second: 0.5},
+        "refusals": {"in_a_row": 0, "withheld": []},
     }
 
 
