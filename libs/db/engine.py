@@ -86,26 +86,32 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 
 
 _ABOUT_ARGUMENTS: Final = re.compile(r"number of query arguments|server expects \d+ arguments?")
+_LOST: Final = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
 
 
 def is_connection_failure(error: BaseException) -> bool:
-    """True when the database was lost, rather than the statement wrong."""
+    """True when the database was lost or takes no connection now, rather than the statement wrong."""
     if is_refused_by_driver(error):
         return False
-    if isinstance(error, DBAPIError):
-        return error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
-    return isinstance(
-        error,
-        (
-            OSError,
-            asyncpg.PostgresConnectionError,
-            asyncpg.InterfaceError,
-            asyncpg.InternalClientError,
-            asyncpg.CannotConnectNowError,
-            asyncpg.AdminShutdownError,
-            asyncpg.CrashShutdownError,
-        ),
-    )
+    if isinstance(error, DBAPIError) and (
+        error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
+    ):
+        return True
+    return isinstance(_driver_error(error), _LOST)
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    """What asyncpg said, behind the error and the adapter of SQLAlchemy; they do not tell one refusal from another."""
+    return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
 
 
 def is_refused_by_driver(error: BaseException) -> bool:
@@ -113,7 +119,7 @@ def is_refused_by_driver(error: BaseException) -> bool:
 
     It says InterfaceError of that as well as of most that happens to a connection on this side of the wire.
     """
-    cause = error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
+    cause = _driver_error(error)
     if not isinstance(cause, asyncpg.InterfaceError):
         return False
     return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None

@@ -23,6 +23,7 @@ from libs.cluster.loading import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
+from libs.db.waiting import patiently
 from libs.service import run_service, until_signalled
 from libs.serving import serve_http, tls_context
 from libs.telemetry import REGISTRY
@@ -65,8 +66,8 @@ async def main(
     master_log.attach()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
-        await upgrade(settings.database.url)
-        cluster_id = await bootstrap(db, clock, cluster)
+        await patiently(settings.database, lambda: upgrade(settings.database.url))
+        cluster_id = await patiently(settings.database, lambda: bootstrap(db, clock, cluster))
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         app = App(
             db=db,

@@ -16,6 +16,7 @@ from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
+from libs.db.waiting import patiently
 from libs.events import subjects
 from libs.service import run_service, until_signalled
 from libs.serving import serve_http
@@ -41,10 +42,10 @@ async def main(
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
-        await upgrade(settings.database.url)
+        await patiently(settings.database, lambda: upgrade(settings.database.url))
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         retention = LogRetention(db=db, clock=clock, settings=settings.retention)
-        await retention.make_partitions()
+        await patiently(settings.database, retention.make_partitions)
         writer = LogWriter(db=db, bus=bus, settings=settings.writer, name=settings.writer.name or socket.gethostname())
         tokens = TokenCache(
             db=db, clock=clock, cache_s=settings.intake.token_cache_s, grace_s=settings.intake.token_grace_s

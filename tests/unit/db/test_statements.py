@@ -17,7 +17,8 @@ def in_sqlalchemy(error: Exception) -> DBAPIError:
     """As SQLAlchemy hands it on: behind an error of its own adapter."""
     adapted = Exception(f"{type(error)}: {error}")
     adapted.__cause__ = error
-    return InterfaceError("SELECT", {}, adapted)
+    kind = InterfaceError if isinstance(error, asyncpg.InterfaceError) else DBAPIError
+    return kind("SELECT", {}, adapted)
 
 
 FAILURES = [
@@ -26,6 +27,8 @@ FAILURES = [
     (asyncpg.InternalClientError("got result for unknown protocol state 3"), True),
     (asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"), True),
     (asyncpg.AdminShutdownError("terminating connection"), True),
+    (asyncpg.CannotConnectNowError("the database system is starting up"), True),
+    (asyncpg.TooManyConnectionsError("sorry, too many clients already"), True),
     (ConnectionRefusedError("refused"), True),
     (asyncpg.InterfaceError("the number of query arguments cannot exceed 32767"), False),
     (asyncpg.InterfaceError("the server expects 2 arguments for this query, 1 was passed"), False),
@@ -37,8 +40,7 @@ FAILURES = [
 @pytest.mark.parametrize(("error", "lost"), FAILURES, ids=[str(error)[:50] for error, _ in FAILURES])
 def test_what_the_driver_refuses_is_no_lost_connection(error: Exception, lost: bool) -> None:
     assert is_connection_failure(error) is lost
-    if isinstance(error, asyncpg.InterfaceError):
-        assert is_connection_failure(in_sqlalchemy(error)) is lost
+    assert is_connection_failure(in_sqlalchemy(error)) is lost
 
 
 def test_list_of_any_length_is_one_argument() -> None:
