@@ -7,8 +7,10 @@ from libs.bus.headers import deletion_headers, event_headers
 from libs.bus.message import Message
 from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
+from libs.bus.streams import DELETIONS_KEPT_S
 
 __all__ = [
+    "DELETIONS_KEPT_S",
     "Bucket",
     "Bus",
     "BusSettings",

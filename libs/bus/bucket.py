@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -21,10 +22,9 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from libs.bus.connection import Connection, apart
 from libs.bus.consumer import RESTART_PAUSE_S, patiently
-from libs.bus.headers import SEQUENCE, STATUS, TTL, deletion_headers, is_deletion
+from libs.bus.headers import SEQUENCE, STATUS, deletion_headers, is_deletion
 from libs.bus.publish import Outbound, publish
 from libs.bus.pull import PullLostError, PullSession
-from libs.bus.streams import DELETIONS_KEPT_S, knows_ttl
 from libs.errors import Unavailable
 from libs.events.subjects import bucket_stream, kv_subject
 from libs.ids import new_uuid
@@ -93,10 +93,26 @@ class Bucket:
 
     async def delete(self, key: str) -> None:
         """Delete ``key`` if it exists; watchers see it. Raises Unavailable like ``Bus.publish``."""
-        headers = deletion_headers()
-        if knows_ttl(self._connection):
-            headers[TTL] = f"{DELETIONS_KEPT_S}s"
-        await publish(self._connection, Outbound(kv_subject(self._name, key), b"", headers=headers))
+        await publish(self._connection, Outbound(kv_subject(self._name, key), b"", headers=deletion_headers()))
+
+    async def purge_deletions(self, *, before: datetime, most: int = 1000) -> int:
+        """Remove what is left of keys that were deleted before then, ``most`` of them at once; returns how many.
+
+        Servers that expire single messages do so by themselves; to others, and of deletions that came without their
+        time to live, it has to be said. Raises Unavailable when the server does not answer.
+        """
+        await self._connection.wait_connected(self._connection.settings.request_timeout_s)
+        try:
+            old = await self._deletions(before)
+            for raw in old[:most]:
+                # Up to the deletion itself: a value that came after it stays.
+                sequence = raw.metadata.sequence.stream
+                await apart(
+                    self._connection.jetstream.purge_stream(self._stream, seq=sequence + 1, subject=raw.subject)
+                )
+        except (PullLostError, NatsError, OSError) as error:
+            raise Unavailable(f"the bus could not purge {self._name}: {error}") from error
+        return len(old[:most])
 
     async def keys(self, filter: str = ">") -> list[str]:
         """Keys that match ``filter`` (NATS wildcards), sorted. Raises Unavailable when the server does not answer."""
@@ -111,9 +127,12 @@ class Bucket:
             raise Unavailable(f"the bus could not list {self._name}: {error}") from error
         raise AssertionError("a listing ends with SnapshotEnd or an error")
 
-    async def watch(self, filter: str = ">") -> AsyncGenerator[KvChange | SnapshotEnd, None]:
+    async def watch(
+        self, filter: str = ">", *, headers_only: bool = False
+    ) -> AsyncGenerator[KvChange | SnapshotEnd, None]:
         """Everything present, ``SnapshotEnd``, then changes as they come; for ever.
 
+        headers_only  values are not sent, and come as b""
         Survives reconnects and restarts of the server by yielding everything again, up to another ``SnapshotEnd``.
         Raises Unavailable only when the connection is closed for good. Close the generator (``contextlib.aclosing``)
         when done with it.
@@ -121,7 +140,7 @@ class Bucket:
         while True:
             try:
                 consumer = await patiently(
-                    self._connection, self._stream, lambda: self._create_consumer(filter, headers_only=False)
+                    self._connection, self._stream, lambda: self._create_consumer(filter, headers_only=headers_only)
                 )
                 async with aclosing(self._follow(consumer)) as changes:
                     async for change in changes:
@@ -151,36 +170,51 @@ class Bucket:
         async with PullSession(self._connection, stream=self._stream, consumer=consumer) as session:
             present: set[str] = set()
             order = _Order()
-            # The server's count of pending messages is a moving estimate while keys are being rewritten. That it has
-            # nothing more to deliver is a fact, and the absence of a key is too serious to be deduced from less.
-            while True:
-                await session.pull_present(WATCH_BATCH)
-                while session.open:
-                    raw = await session.next()
-                    if raw is None:
-                        break
+            async with aclosing(_present(session)) as messages:
+                async for raw in messages:
                     change = self._read(raw, order)
                     if change.value is None:
                         present.discard(change.key)
                     else:
                         present.add(change.key)
                     yield change
-                else:
-                    continue
-                break
             yield SnapshotEnd(frozenset(present))
             while True:
                 if session.open == 0:
                     await session.pull(WATCH_BATCH)
-                raw = await session.next()
-                if raw is not None:
-                    yield self._read(raw, order)
+                news = await session.next()
+                if news is not None:
+                    yield self._read(news, order)
+
+    async def _deletions(self, before: datetime) -> list[Msg]:
+        """Deletions that the stream still has, of keys that have had no value since then."""
+        consumer = await self._create_consumer(">", headers_only=True)
+        async with (
+            PullSession(self._connection, stream=self._stream, consumer=consumer) as session,
+            aclosing(_present(session)) as messages,
+        ):
+            return [raw async for raw in messages if is_deletion(raw.headers) and raw.metadata.timestamp < before]
 
     def _read(self, raw: Msg, order: _Order) -> KvChange:
         sequence = raw.metadata.sequence
         order.check(sequence.consumer)
         key = raw.subject.removeprefix(kv_subject(self._name, ""))
         return KvChange(key, None if is_deletion(raw.headers) else raw.data, sequence.stream)
+
+
+async def _present(session: PullSession) -> AsyncGenerator[Msg, None]:
+    """Messages that the consumer has to deliver, until it has no more.
+
+    The server's count of pending messages is a moving estimate while keys are being rewritten. That it has nothing more
+    to deliver is a fact, and the absence of a key is too serious to be deduced from less.
+    """
+    while True:
+        await session.pull_present(WATCH_BATCH)
+        while session.open:
+            raw = await session.next()
+            if raw is None:
+                return
+            yield raw
 
 
 class _Order:

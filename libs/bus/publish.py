@@ -14,8 +14,8 @@ from nats.js.api import PubAck
 from nats.js.errors import NoStreamResponseError
 
 from libs.bus.connection import Connection
-from libs.bus.headers import MSG_ID
-from libs.bus.streams import ensure_streams
+from libs.bus.headers import MSG_ID, TTL, is_deletion
+from libs.bus.streams import DELETIONS_KEPT_S, ensure_streams, knows_ttl
 from libs.errors import Unavailable
 
 log = structlog.get_logger()
@@ -75,8 +75,18 @@ async def _send(connection: Connection, message: Outbound) -> PubAck:
     if not fits(connection, message):
         raise MaxPayloadError  # the client library counts no headers, and the server would end the connection
     timeout_s = connection.settings.request_timeout_s
-    headers = message.complete_headers or None
+    headers = _headers(connection, message)
     return await connection.jetstream.publish(message.subject, message.payload, timeout=timeout_s, headers=headers)
+
+
+def _headers(connection: Connection, message: Outbound) -> dict[str, str] | None:
+    """What goes with a message. The deletion of a key gets its time to live here, on every way to the bucket: whoever
+    wrote it may have no connection, and so not know whether the server expires single messages.
+    """
+    headers = message.complete_headers
+    if is_deletion(headers) and knows_ttl(connection):
+        headers[TTL] = f"{DELETIONS_KEPT_S}s"
+    return headers or None
 
 
 async def publish_ahead(connection: Connection, messages: Sequence[Outbound]) -> int:
@@ -111,7 +121,7 @@ async def _send_ahead(connection: Connection, window: Sequence[Outbound]) -> int
     try:
         async with asyncio.timeout(connection.settings.request_timeout_s):
             for message in window:
-                headers = message.complete_headers or None
+                headers = _headers(connection, message)
                 acks.append(await connection.jetstream.publish_async(message.subject, message.payload, headers=headers))
             await asyncio.wait(acks)
     except (TimeoutError, NatsError, OSError) as error:

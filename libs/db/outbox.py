@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.bus.headers import deletion_headers
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
 from libs.events.changes import (
@@ -73,9 +74,13 @@ def order_message(order: Order) -> dict[str, Any]:
 
 
 def order_withdrawal(pool: str, allocation: str) -> dict[str, Any]:
-    """The row that deletes an order from its bucket (a tombstone of NATS ADR-8)."""
-    key = subjects.order_key(pool, allocation)
-    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), b"", {"KV-Operation": "DEL"})
+    """The row that deletes an order from its bucket (a deletion marker of NATS ADR-8)."""
+    return key_withdrawal(subjects.order_key(pool, allocation))
+
+
+def key_withdrawal(key: str) -> dict[str, Any]:
+    """The row that deletes the order under a key of the bucket."""
+    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), b"", deletion_headers())
 
 
 def log_message(batch: LogBatch) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from services.scheduler.engine.attention import Attention, Key
 from services.scheduler.engine.containers import ContainerDeletion
 from services.scheduler.engine.experiments import ExperimentEngine, Outcome
 from services.scheduler.engine.hints import hint_of
+from services.scheduler.engine.housekeeping import Housekeeping
 from services.scheduler.engine.loops import retried_after
 from services.scheduler.engine.namespaces import NamespaceDeletion
-from services.scheduler.engine.old_sessions import forget_sessions
+from services.scheduler.engine.order_keys import OrderKeys
 from services.scheduler.engine.orders import OrderRepair
 from services.scheduler.engine.queue import PoolQueue
 from services.scheduler.engine.resync import keys_that_need_attention
@@ -32,7 +33,6 @@ from services.scheduler.settings import SchedulerSettings
 log = structlog.get_logger()
 
 OBSERVATION_ACK_WAIT_S: Final = 3.0
-FORGET_EVERY_S: Final = 3600.0
 
 
 class ActiveScheduler:
@@ -61,9 +61,11 @@ class ActiveScheduler:
         )
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
-        self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster)
         self._attention = Attention(self._look)
         self._resync_now = asyncio.Event()
+        self._order_keys = OrderKeys(listed=self._resync_now.set)
+        self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys)
+        self._housekeeping = Housekeeping(db=db, bus=bus, clock=clock, sessions_kept_s=settings.engine.sessions_kept_s)
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -85,7 +87,8 @@ class ActiveScheduler:
                 capacity=self._capacity.follow(self._bus),
                 resync=self._resync(),
                 observations=self._observe(),
-                old_sessions=self._forget_sessions(),
+                order_keys=self._order_keys.follow(self._bus),
+                housekeeping=self._housekeeping.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
             )
 
@@ -156,22 +159,6 @@ class ActiveScheduler:
         await self._allocations.settle_task(allocation)
         if experiment is not None:
             self._attention.poke(Key("deletion", experiment))
-
-    async def _forget_sessions(self) -> None:
-        """Forget sessions that ended long ago, now and then."""
-        failures = 0
-        while True:
-            before = self._clock.now() - timedelta(seconds=self._settings.engine.sessions_kept_s)
-            try:
-                forgotten = await forget_sessions(self._db, before=before)
-                failures = 0
-            except Exception as error:  # noqa: BLE001  # the rim of the loop
-                failures += 1
-                await retried_after("old sessions", error, failures)
-                continue
-            if forgotten:
-                log.info("sessions.forgotten", count=forgotten)
-            await asyncio.sleep(FORGET_EVERY_S)
 
     async def _resync(self) -> None:
         """Look for what nobody has said: at the start, after gaps in the hints, and now and then."""

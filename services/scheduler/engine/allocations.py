@@ -21,11 +21,12 @@ from libs.db.tables.tasks import allocations, tasks
 from libs.events import subjects
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
+from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.leaving import NODE_DISABLED, follow_up, is_over, kill
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
-from services.scheduler.engine.sessions import revoke_ended, revoke_of_job
+from services.scheduler.engine.sessions import revoke_of_job
 from services.scheduler.engine.whereabouts import is_on
 
 log = structlog.get_logger()
@@ -123,7 +124,7 @@ class AllocationEngine:
             out = Outgoing()
             change(row, out)
             await locked.write(connection)
-            await revoke_ended(connection, out.events, now=self._clock.now())
+            await clear_ended(connection, out.events, now=self._clock.now())
             await out.flush(connection)
             return row
 

@@ -22,11 +22,11 @@ from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, ste
 from libs.states.trial import TrialState
 from services.scheduler.engine import inbox
 from services.scheduler.engine.deletion import ExperimentDeletion
+from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.ending import end_experiment
 from services.scheduler.engine.gc import carry_out_requests
 from services.scheduler.engine.run import Capacity, Run, lock_run
 from services.scheduler.engine.search import Search, SearchFailedError
-from services.scheduler.engine.sessions import revoke_ended
 from services.scheduler.engine.trial_creation import create_trials
 from services.scheduler.engine.trial_exits import settle_exits
 from services.scheduler.engine.trial_moves import end_stopped, follow_experiment, move_allocations, stop_by_searcher
@@ -92,7 +92,7 @@ class ExperimentEngine:
             if run.state in STOPPING and not run.live:
                 await end_experiment(run)
         await run.write()
-        await revoke_ended(connection, run.out.events, now=run.now)
+        await clear_ended(connection, run.out.events, now=run.now)
         return Outcome(frozenset(row.pool for row in run.requested), run.look_again_in_s)
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:

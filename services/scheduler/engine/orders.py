@@ -18,18 +18,20 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
-from libs.db.outbox import enqueue, message
+from libs.db.outbox import enqueue, key_withdrawal
 from libs.db.retry import in_transaction
 from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
 from libs.errors import ResoluteError
 from libs.events import subjects
 from libs.events.orders import Order
+from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.exits import ExitKind, internal_error
 from services.scheduler.engine.leaving import finish, stop_order
+from services.scheduler.engine.order_keys import OrderKeys
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
-from services.scheduler.engine.sessions import Holder, mint, revoke_ended
+from services.scheduler.engine.sessions import Holder, mint
 from services.scheduler.engine.task_specs import TaskMaterial
 
 log = structlog.get_logger()
@@ -82,7 +84,8 @@ async def issue(
 class OrderRepair:
     """Compares the bucket with the rows of live allocations, and puts right what differs."""
 
-    def __init__(self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig) -> None:
+    def __init__(self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig, keys: OrderKeys) -> None:
+        self._keys = keys
         self._db = db
         self._bus = bus
         self._clock = clock
@@ -91,10 +94,12 @@ class OrderRepair:
     async def repair(self) -> int:
         """Write missing orders again and withdraw those of allocations that are over; returns how many.
 
-        Raises Unavailable when the bus does not answer.
+        Nothing happens while it is not known which there are. Raises Unavailable when the bus does not answer.
         """
+        if self._keys.present is None:
+            return 0
         # Keys first: an allocation that gets its slots afterwards is too young to be missed.
-        present = set(await self._bus.bucket(subjects.ORDERS_BUCKET).keys())
+        present = set(self._keys.present)
         live = select(allocations.c.allocation_id, allocations.c.pool, allocations.c.assigned_at).where(
             allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None)
         )
@@ -106,11 +111,16 @@ class OrderRepair:
                 return 0
             under_way = await self._under_way(connection, missing | stale)
         too_young = self._clock.now() - YOUNG
-        lost = [wanted[key].allocation_id for key in missing - under_way if wanted[key].assigned_at <= too_young]
-        for allocation in sorted(lost):
+        missing = {key for key in missing - under_way if wanted[key].assigned_at <= too_young}
+        lost = sorted([wanted[key].allocation_id for key in missing if not await self._exists(key)])
+        for allocation in lost:
             await in_transaction(self._db, lambda connection, ident=allocation: self._rewrite(connection, ident))  # type: ignore[misc]
-        await self._withdraw(sorted(stale - under_way))
-        return len(lost) + len(stale - under_way)
+        left = sorted([key for key in stale - under_way if await self._exists(key)])
+        await self._withdraw(left)
+        return len(lost) + len(left)
+
+    async def _exists(self, key: str) -> bool:
+        return await self._bus.bucket(subjects.ORDERS_BUCKET).get(key) is not None
 
     async def _under_way(self, connection: Connection, keys: set[str]) -> set[str]:
         """Keys about which the outbox still has something to say."""
@@ -131,17 +141,11 @@ class OrderRepair:
             else:
                 await issue(connection, [row], cluster=self._cluster, now=now, out=out)
         await locked.write(connection)
-        await revoke_ended(connection, out.events, now=now)
+        await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
 
     async def _withdraw(self, keys: Sequence[str]) -> None:
         if keys:
             log.warning("order.withdrawn_again", keys=list(keys))
             async with self._db.transaction() as connection:
-                await enqueue(
-                    connection,
-                    *(
-                        message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), b"", {"KV-Operation": "DEL"})
-                        for key in keys
-                    ),
-                )
+                await enqueue(connection, *(key_withdrawal(key) for key in keys))

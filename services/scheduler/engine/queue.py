@@ -25,6 +25,7 @@ from libs.db.tables.tasks import allocations
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, histogram
+from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.leaving import changed, is_over
 from services.scheduler.engine.loops import retried_after
 from services.scheduler.engine.orders import issue
@@ -32,7 +33,6 @@ from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.pool_rows import load_pool
 from services.scheduler.engine.ports import choose_with_ports
 from services.scheduler.engine.rows import AllocationRow, Locked, lock_many
-from services.scheduler.engine.sessions import revoke_ended
 from services.scheduler.engine.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
@@ -184,7 +184,7 @@ class PoolQueue:
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
         await locked.write(connection)
-        await revoke_ended(connection, out.events, now=now)
+        await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
         return rows
 

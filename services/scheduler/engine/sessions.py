@@ -6,7 +6,7 @@ Source: spec/harness-protocol.md 1.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -15,7 +15,6 @@ from sqlalchemy import insert, update
 from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.tables.users import allocation_sessions, user_sessions
-from libs.events.changes import AllocationChanged, PublicEvent
 from libs.tokens import digest, new_token
 
 
@@ -61,13 +60,6 @@ async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTo
 async def revoke_of_allocations(connection: Connection, ids: Sequence[str], *, now: datetime) -> None:
     mine = any_of(allocation_sessions.c.allocation_id, ids) & allocation_sessions.c.revoked_at.is_(None)
     await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=now))
-
-
-async def revoke_ended(connection: Connection, events: Iterable[PublicEvent], *, now: datetime) -> None:
-    """Revoke the sessions of all allocations that ``events`` say have ended."""
-    ended = [event.allocation_id for event in events if isinstance(event, AllocationChanged) and event.what == "ended"]
-    if ended:
-        await revoke_of_allocations(connection, ended, now=now)
 
 
 async def revoke_of_job(connection: Connection, job_id: str, *, now: datetime) -> None:
