@@ -1,19 +1,18 @@
 """Binding workspaces to namespaces, in three steps, since no transaction waits for a cluster: claim what is to be made,
 have the launcher find or make it, write down the binding.
 
-A claim is a row that is there before its namespace. Whatever dies in between, the scheduler finds the row of a
-workspace that does not exist, and deletes what was made. A failure leaves the bindings as they were.
+A failure leaves the bindings and the cluster as they were: what was made on the way is deleted again.
 Source: spec/kubernetes.md 8.2 and 8.3, spec/platform.md 7.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Select, delete, or_, select, update
+from sqlalchemy import Select, delete, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,16 +21,21 @@ from libs.db.outbox import announce
 from libs.db.tables.namespaces import auto_created_namespaces as made
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.db.tables.workspaces import workspaces
-from libs.errors import FailedPrecondition, InvalidRequest, Unavailable
+from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
+from services.api.actions.namespace_claims import (
+    NamespaceClaim,
+    check_unclaimed,
+    claim_namespace,
+    claimed_name,
+    give_up_namespace,
+    settle_namespace,
+)
 from services.api.app import App
 from services.api.places.asking import create_namespace, require_namespace, set_quota
 from services.api.places.names import own_namespace_name
 from services.api.places.wishes import NO_OWN_NAMESPACE, NamespaceWish, cluster_named, read_quotas, require_cluster
 from services.api.queries.workspaces import Row, workspace_row
-
-CLAIM: Final = timedelta(minutes=5)
-"""Much longer than any request takes."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -41,7 +45,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     namespace: str
     is_own: bool
     """It is the one that is made for the workspace."""
-    is_to_be_made: bool
+    claim: NamespaceClaim | None
+    """Of one that is to be made, unless it is there."""
     quota: int | None = None
 
 
@@ -53,8 +58,7 @@ async def bind_workspace(app: App, workspace_id: int, wishes: Sequence[Namespace
     async with app.db.transaction() as connection:
         row = await changeable_workspace(connection, workspace_id)
         plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=row["name"], row=row)
-    await carry_out(app, plans)
-    async with app.db.transaction() as connection:
+    async with carried_out(app, plans), app.db.transaction() as connection:
         row = await changeable_workspace(connection, workspace_id)
         await write_bindings(app, connection, workspace_id, plans)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=row["name"]))
@@ -141,33 +145,54 @@ async def plan_bindings(
     plans: list[Plan] = []
     for wish in wishes:
         if wish.namespace is not None:
-            await _check_free(connection, wish.namespace, workspace_id)
-        namespace = wish.namespace or known or await _claimed_name(connection, workspace_id)
+            await check_unclaimed(connection, wish.namespace, workspace_id)
+        namespace = wish.namespace or known or await claimed_name(connection, workspace_id)
         namespace = namespace or own_namespace_name(
             workspace=name,
             workspace_id=workspace_id,
             installation=app.release_namespace,
             cluster_id=app.cluster_id,
         )
+        claim = None
         if wish.namespace is None:
-            await _claim(app, connection, wish.cluster_name, namespace, workspace_id)
+            claim = await claim_namespace(
+                connection,
+                wish.cluster_name,
+                namespace,
+                workspace_id,
+                is_settled=known is not None,
+                now=app.clock.now(),
+            )
         plans.append(
             Plan(
                 cluster_name=wish.cluster_name,
                 namespace=namespace,
                 is_own=wish.namespace in (None, known),
-                is_to_be_made=wish.namespace is None,
+                claim=claim,
                 quota=wish.quota,
             )
         )
     return plans
 
 
-async def carry_out(app: App, plans: Iterable[Plan]) -> None:
-    """The second step: what the launcher does. Doing it again changes nothing."""
+@asynccontextmanager
+async def carried_out(app: App, plans: Sequence[Plan]) -> AsyncIterator[None]:
+    """The second step, around the third: what the launcher made is deleted again when either of them fails."""
+    try:
+        await _carry_out(app, plans)
+        yield
+    except Exception:
+        for plan in plans:
+            if plan.claim is not None:
+                await give_up_namespace(app, plan.claim)
+        raise
+
+
+async def _carry_out(app: App, plans: Iterable[Plan]) -> None:
+    """What the launcher does. Doing it again changes nothing."""
     pool = app.cluster.representative_pool
     for plan in plans:
-        if plan.is_to_be_made:
+        if plan.claim is not None:
             await create_namespace(app.bus, pool, plan.namespace)
         else:
             await require_namespace(app.bus, pool, plan.namespace)
@@ -178,8 +203,8 @@ async def carry_out(app: App, plans: Iterable[Plan]) -> None:
 async def write_bindings(app: App, connection: AsyncConnection, workspace_id: int, plans: Iterable[Plan]) -> None:
     """The third step, in the transaction in which the workspace is locked or made."""
     for plan in plans:
-        if plan.is_to_be_made:
-            await _settle(app, connection, plan, workspace_id)
+        if plan.claim is not None:
+            await settle_namespace(connection, plan.claim, quota=plan.quota, now=app.clock.now())
             values = {"auto_created_namespace": plan.namespace}
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(values))
         key = {"workspace_id": workspace_id, "cluster_name": plan.cluster_name}
@@ -197,41 +222,6 @@ def _is_implied(cluster: ClusterConfig, namespace: str) -> bool:
     return namespace == default and all(
         (pool.kubernetes_namespace or default) == default for pool in cluster.resource_pools
     )
-
-
-async def _check_free(connection: AsyncConnection, namespace: str, workspace_id: int) -> None:
-    """What was made for a workspace goes with it, together with whatever else would run there."""
-    query = select(made.c.workspace_id).where(made.c.namespace == namespace, made.c.workspace_id != workspace_id)
-    if (other := (await connection.execute(query)).scalar()) is not None:
-        raise FailedPrecondition(f"namespace {namespace} was made for workspace ({other}) and goes with it")
-
-
-async def _claimed_name(connection: AsyncConnection, workspace_id: int) -> str | None:
-    """What an earlier request was about to call its namespace; the workspace may have another name by now."""
-    query = select(made.c.namespace).where(made.c.workspace_id == workspace_id).order_by(made.c.namespace)
-    return (await connection.execute(query)).scalar()
-
-
-async def _claim(app: App, connection: AsyncConnection, cluster_name: str, namespace: str, workspace_id: int) -> None:
-    """Keep the namespace from being deleted, or forgotten, while this request is at work."""
-    until = {"claimed_until": app.clock.now() + CLAIM}
-    row = upsert(made).values(cluster_name=cluster_name, namespace=namespace, workspace_id=workspace_id, **until)
-    # Long ids are cut in the name, so two workspaces might come to the same.
-    mine = row.on_conflict_do_update(
-        index_elements=["cluster_name", "namespace"], set_=until, where=made.c.workspace_id == workspace_id
-    )
-    if not (await connection.execute(mine)).rowcount:
-        raise FailedPrecondition(f"namespace {namespace} was made for another workspace")
-
-
-async def _settle(app: App, connection: AsyncConnection, plan: Plan, workspace_id: int) -> None:
-    """From here on the namespace is there as long as its workspace is."""
-    mine = (made.c.cluster_name == plan.cluster_name) & (made.c.namespace == plan.namespace)
-    in_time = or_(made.c.claimed_until.is_(None), made.c.claimed_until > app.clock.now())
-    values = {"claimed_until": None} | ({} if plan.quota is None else {"quota_slots": plan.quota})
-    settled = update(made).where(mine, made.c.workspace_id == workspace_id, in_time).values(values)
-    if not (await connection.execute(settled)).rowcount:
-        raise Unavailable(f"making namespace {plan.namespace} took too long, try again")
 
 
 def _bound_to(cluster_name: str) -> Select[Any]:

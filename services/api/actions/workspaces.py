@@ -18,7 +18,7 @@ from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
-from services.api.actions.namespaces import Plan, carry_out, changeable_workspace, plan_bindings, write_bindings
+from services.api.actions.namespaces import Plan, carried_out, changeable_workspace, plan_bindings, write_bindings
 from services.api.app import App
 from services.api.places.wishes import NamespaceWish
 from services.api.queries.workspaces import Row, unmasked, workspace_row
@@ -47,8 +47,7 @@ async def create_workspace(
         # Its id is part of the name of its namespace, and the namespace is there first.
         workspace_id = (await connection.execute(_NEXT_ID)).scalar_one()
         plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=name)
-    await carry_out(app, plans)
-    async with app.db.transaction() as connection:
+    async with carried_out(app, plans), app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         values |= {"id": workspace_id, "name": name, "owner_id": user_id, "created_at": app.clock.now()}
         new = upsert(workspaces).values(**values).on_conflict_do_nothing().returning(workspaces.c.id)
@@ -74,8 +73,7 @@ async def patch_workspace(
             row = await changeable_workspace(connection, workspace_id)
             _check_mutable(row)
             plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=row["name"], row=row)
-        await carry_out(app, plans)
-    async with app.db.transaction() as connection:
+    async with carried_out(app, plans), app.db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
         _check_mutable(before)
         values: dict[str, Any] = {}

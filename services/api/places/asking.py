@@ -36,6 +36,11 @@ async def create_namespace(bus: Bus, pool: str, namespace: str) -> None:
     await _ask(bus, pool, places.CREATE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
 
 
+async def delete_namespace(bus: Bus, pool: str, namespace: str) -> None:
+    """Delete it, if it is there. Raises FailedPrecondition for one that was not made for a workspace."""
+    await _ask(bus, pool, places.DELETE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+
+
 async def set_quota(bus: Bus, pool: str, namespace: str, slots: int) -> None:
     """Raises FailedPrecondition where the launcher may not, or a smaller quota makes it pointless."""
     await _ask(bus, pool, places.SET_QUOTA, QuotaAsked(namespace=namespace, slots=slots), Done)

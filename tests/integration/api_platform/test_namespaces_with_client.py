@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 
 from libs.db.engine import Connection
 from libs.db.tables.namespaces import auto_created_namespaces
-from libs.errors import PermissionDenied, Unavailable
+from libs.errors import FailedPrecondition, PermissionDenied, Unavailable
 from libs.events import places as verbs
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.observations import PodSeen
@@ -187,6 +187,41 @@ def test_what_cannot_be_leaves_no_workspace(
 ) -> None:
     says(det.fails("workspace", "create", "nothing", *arguments), *words)
     assert "nothing" not in det("workspace", "list", "--json").out
+
+
+def test_a_refused_request_leaves_no_namespace_behind(
+    det: Det, admin: httpx.Client, places: FakePlaces, world: World
+) -> None:
+    det("workspace", "create", "lean")
+    number = ident(det, "lean")
+    places.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
+    before = (dict(places.namespaces), made(world))
+    own = ("--auto-create-namespace", "--resource-quota", "4")
+    says(det.fails("workspace", "create", "lavish", *own), "CPU cores")
+    limited = {"autoCreateNamespace": True, "resourceQuota": 4}
+    for method, path, body in (
+        ("POST", "/api/v1/workspaces", {"name": "lavish", "clusterNamespaceMeta": {"": limited}}),
+        ("PATCH", f"/api/v1/workspaces/{number}", {"name": "rich", "clusterNamespaceMeta": {"": limited}}),
+        ("POST", f"/api/v1/workspaces/{number}/namespace-bindings", {"clusterNamespaceMeta": {"": limited}}),
+    ):
+        reply = admin.request(method, path, json=body)
+        assert reply.status_code == 400, reply.text
+        assert (places.namespaces, made(world)) == before, f"{method} {path}"
+    assert "lavish" not in det("workspace", "list", "--json").out
+    assert bound(det, "lean") == "default"
+
+
+def test_a_refused_quota_leaves_the_namespace_of_a_workspace_that_has_one(
+    det: Det, admin: httpx.Client, places: FakePlaces, cid: str
+) -> None:
+    det("workspace", "create", "settled", "--auto-create-namespace")
+    number = ident(det, "settled")
+    own = f"settled-rel-{cid}-{number}"
+    places.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
+    body = {"clusterNamespaceMeta": {"": {"autoCreateNamespace": True, "resourceQuota": 4}}}
+    assert admin.patch(f"/api/v1/workspaces/{number}", json=body).status_code == 400
+    assert own in places.namespaces
+    assert bound(det, "settled") == own
 
 
 def test_a_quota_that_another_one_defeats_is_refused(det: Det, places: FakePlaces, cid: str) -> None:
