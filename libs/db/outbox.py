@@ -61,9 +61,10 @@ def event_message(event: PublicEvent) -> dict[str, Any]:
 
 
 def _encoded(event: PublicEvent) -> bytes:
-    payload = msgspec.json.encode(event)
+    # PostgreSQL keeps the keys of a jsonb by length; subscribers get them in order, as clients of the API do.
+    payload = msgspec.json.encode(event, order="deterministic")
     if isinstance(event, TrialChanged) and len(payload) > LARGEST_TRIAL_EVENT:
-        return msgspec.json.encode(msgspec.structs.replace(event, hparams=None, metrics=None))
+        return msgspec.json.encode(msgspec.structs.replace(event, hparams=None, metrics=None), order="deterministic")
     return payload
 
 

@@ -86,4 +86,4 @@ def _environment(config: Mapping[str, Any], defaults: TaskContainerDefaults) -> 
 
 
 def _file(name: str, content: Any) -> TaskFile:
-    return TaskFile(path=f"{_FOLDER}/{name}", content=msgspec.json.encode(content))
+    return TaskFile(path=f"{_FOLDER}/{name}", content=msgspec.json.encode(content, order="deterministic"))

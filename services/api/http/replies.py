@@ -54,8 +54,8 @@ class RawResponse:
 
 
 def encode_message(message: object, *, pretty: bool = False) -> bytes:
-    """The JSON of a message (or of anything msgspec encodes); None is ``{}``."""
-    body = EMPTY_MESSAGE if message is None else msgspec.json.encode(message)
+    """The JSON of a message (or of anything msgspec encodes), keys of maps in order; None is ``{}``."""
+    body = EMPTY_MESSAGE if message is None else msgspec.json.encode(message, order="deterministic")
     return msgspec.json.format(body, indent=4) if pretty else body
 
 

@@ -44,8 +44,8 @@ class StreamResult:
 
 
 def encode_batch(batch: Sequence[msgspec.Struct]) -> bytes:
-    """The lines of a batch; empty for an empty batch."""
-    encoder = msgspec.json.Encoder()
+    """The lines of a batch, keys of maps in order; empty for an empty batch."""
+    encoder = msgspec.json.Encoder(order="deterministic")
     return b"".join(_PREFIX + encoder.encode(message) + _SUFFIX for message in batch)
 
 

@@ -160,5 +160,5 @@ def _cert_file(settings: TaskSettings) -> str:
 
 
 def _compact(value: Any) -> str:
-    """JSON without spaces; infinities and NaN as the client's own encoder writes and reads them."""
-    return json.dumps(value, separators=(",", ":"))
+    """JSON without spaces, keys in order; infinities and NaN as the client's own encoder writes and reads them."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)

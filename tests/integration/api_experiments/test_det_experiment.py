@@ -36,6 +36,25 @@ def model(tmp_path: Path) -> Path:
     return directory
 
 
+async def test_keys_of_maps_are_in_order_wherever_they_are_read(api: Api, det: Det, tmp_path: Path) -> None:
+    """PostgreSQL keeps them by length, and code iterates over its hyperparameters."""
+    hparams = {"code": 7, "action": "exit", "b": {"zz": 1, "aaa": 2}, "B": 1}
+    config = {**yaml.safe_load(CONFIG), "hyperparameters": hparams, "data": {"z": 1, "y y": {"bb": 1, "a a": 2}}}
+    experiment_id = await api.create(json.dumps(config))
+    trial_id = await api.rows.trial(experiment_id, hparams=hparams)
+    run_metadata = {"metadata": {"longer": 1, "k": {"second": 2, "b": 1}}}
+    await api.ok("POST", f"/api/v1/runs/{trial_id}/metadata", json=run_metadata)
+
+    described = json.loads((await api.client.get(f"/api/v1/experiments/{experiment_id}")).text)["experiment"]
+    trial = json.loads((await api.client.get(f"/api/v1/trials/{trial_id}")).text)["trial"]
+    metadata = json.loads((await api.client.get(f"/api/v1/runs/{trial_id}/metadata")).text)["metadata"]
+    exported = yaml.safe_load((await det("e", "config", str(experiment_id))).out)
+    for shown in (described["config"], trial["hparams"], metadata, exported):
+        assert json.dumps(shown) == json.dumps(shown, sort_keys=True)
+    assert list(trial["hparams"]) == ["B", "action", "b", "code"]
+    assert list(trial["hparams"]["b"]) == ["aaa", "zz"]
+
+
 async def test_life_of_an_experiment_that_never_runs(api: Api, det: Det, model: Path, tmp_path: Path) -> None:
     created = await det("e", "create", "--paused", str(model / "config.yaml"), str(model))
     number = created.out.removeprefix("Preparing files to send to master...").split()[-1]
