@@ -47,13 +47,9 @@ def _distinct(labels: list[str]) -> list[str]:
     return list(dict.fromkeys(labels))
 
 
-def _set_labels(flags: dict[str, bool]) -> list[str]:
-    return [label for label, is_set in flags.items() if is_set]
-
-
 _labels: Final = by_type(
     array=converted(list_of(text), _distinct),
-    object=converted(map_of(flag), _set_labels),
+    object=converted(map_of(flag), list),
 )
 _profiling: Final = checked(
     record(
@@ -108,7 +104,7 @@ _experiment: Final = record(
         "integrations": _integrations,
         "labels": _labels,
         "log_policies": log_policies,
-        "max_restarts": whole(0),
+        "max_restarts": whole(0, MOST_COUNTED),
         "min_checkpoint_period": length(),
         "min_validation_period": length(),
         "name": text,

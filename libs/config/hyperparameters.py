@@ -6,6 +6,7 @@ Source: spec/experiments.md 2.1, 1.5 (grid conditional) and 15 (defect 18).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -31,20 +32,44 @@ _UNKNOWN_TYPE: Final = (
 )
 
 
+_LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
+"""What a draw of two words and the clients' integers hold."""
+
+
 def _ordered(hyperparameter: Object) -> str | None:
     ordered = hyperparameter["minval"] < hyperparameter["maxval"]
     return None if ordered else "minval must be less than maxval"
+
+
+def _finite_width(hyperparameter: Object) -> str | None:
+    """A draw is a share of the width, so bounds of opposite signs can be too large together."""
+    try:
+        width = float(hyperparameter["maxval"]) - float(hyperparameter["minval"])
+    except OverflowError:  # a whole number beyond any double
+        width = math.inf
+    return None if math.isfinite(width) else "minval and maxval are too far apart for a double"
+
+
+def _finite_powers(hyperparameter: Object) -> str | None:
+    """The bounds are exponents: what is drawn lies between two powers of the base."""
+    try:
+        for exponent in (hyperparameter["minval"], hyperparameter["maxval"]):
+            math.pow(hyperparameter["base"], exponent)
+    except OverflowError:
+        return "base raised to minval or to maxval is too large for a double"
+    return None
 
 
 def _not_empty(hyperparameter: Object) -> str | None:
     return None if hyperparameter["vals"] else "vals must not be empty"
 
 
+_int64: Final = whole(_LEAST_INT, _MOST_INT)
 _KINDS: Final[dict[str, Shape]] = {
     "const": record({"type": text, "val": anything}, required=("val",), nullable=("val",)),
     "int": checked(
         record(
-            {"type": text, "minval": whole(), "maxval": whole(), "count": whole(1)},
+            {"type": text, "minval": _int64, "maxval": _int64, "count": whole(1)},
             required=("minval", "maxval"),
         ),
         _ordered,
@@ -55,6 +80,7 @@ _KINDS: Final[dict[str, Shape]] = {
             required=("minval", "maxval"),
         ),
         _ordered,
+        _finite_width,
     ),
     "log": checked(
         record(
@@ -62,6 +88,8 @@ _KINDS: Final[dict[str, Shape]] = {
             required=("base", "minval", "maxval"),
         ),
         _ordered,
+        _finite_width,
+        _finite_powers,
     ),
     "categorical": checked(record({"type": text, "vals": list_of(anything)}, required=("vals",)), _not_empty),
 }

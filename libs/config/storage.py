@@ -12,6 +12,12 @@ from typing import Any, Final
 from libs.config.problems import Problem, missing
 from libs.config.shape import Fields, Object, checked, text, union, whole
 
+
+def _stays_inside(prefix: str) -> str | None:
+    return "prefix cannot contain /../" if ".." in prefix.split("/") else None
+
+
+_prefix: Final = checked(text, _stays_inside)
 _COMMON: Final[Fields] = {
     "save_experiment_best": whole(0),
     "save_trial_best": whole(0),
@@ -27,8 +33,8 @@ _MEMBERS: Final[Mapping[str, Fields]] = {
         "tensorboard_path": text,
     },
     "directory": {"container_path": text},
-    "s3": {"bucket": text, "access_key": text, "secret_key": text, "endpoint_url": text, "prefix": text},
-    "gcs": {"bucket": text, "prefix": text},
+    "s3": {"bucket": text, "access_key": text, "secret_key": text, "endpoint_url": text, "prefix": _prefix},
+    "gcs": {"bucket": text, "prefix": _prefix},
     "azure": {"container": text, "connection_string": text, "account_url": text, "credential": text},
 }
 
@@ -52,11 +58,6 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "azure": ("container",),
 }
 """What a storage cannot do without; any layer may bring it."""
-
-
-def _prefix_stays_inside(storage: Object) -> str | None:
-    inside = ".." not in storage.get("prefix", "").split("/")
-    return None if inside else "prefix cannot contain /../"
 
 
 def _path_stays_inside(storage: Object) -> str | None:
@@ -88,7 +89,6 @@ storage: Final = checked(
         members=_MEMBERS,
         message=("is not an object where object[\"type\"] is one of 'shared_fs', 'directory', 's3', 'gcs', or 'azure'"),
     ),
-    _prefix_stays_inside,
     _path_stays_inside,
     _one_azure_secret,
 )

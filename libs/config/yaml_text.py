@@ -1,11 +1,12 @@
 """Configuration text, YAML or JSON, to plain values: what was written, and nothing that was executed or multiplied.
 
 Values are built from the parser's events rather than with a YAML loader, since that is the place where four things can
-be decided: scalars follow the YAML 1.2 core schema (``1e-5`` is a number, ``on`` is text, dates stay text), tags other
-than those of JSON values are refused, a key given twice is an error, and aliases count with the size of what they
-repeat, so that nine lines cannot become nine billion values.
+be decided: scalars are those of YAML 1.1, in which configurations have been written ever since (``on`` is true, ``010``
+is eight), except that ``1e-5`` is a number and dates and times stay text; tags other than those of JSON values are
+refused, a key given twice is an error, and aliases count with the size of what they repeat, so that nine lines cannot
+become nine billion values.
 
-Source: spec/experiments.md 1.1; YAML 1.2.2, section 10.3 (core schema).
+Source: spec/experiments.md 1.1; YAML 1.1 types bool and int.
 """
 
 from __future__ import annotations
@@ -33,9 +34,12 @@ _WORDS: Final[Mapping[str, bool | None]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("no", "No", "NO", "off", "Off", "OFF"), False),
 }
 _DECIMAL: Final = re.compile(r"[-+]?[0-9][0-9_]*")
-_PREFIXED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_OCTAL: Final = re.compile(r"[-+]?0[0-7_]+")
+_PREFIXED: Final = re.compile(r"[-+]?0(o[0-7_]+|x[0-9a-fA-F_]+|b[01_]+)")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
 _UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -254,14 +258,16 @@ def _is_plain(event: yaml.Event) -> bool:
 
 
 def _plain(text: str, event: yaml.ScalarEvent) -> Any:
-    """A plain scalar by the YAML 1.2 core schema, with the digit separators that its writers leave in."""
+    """A scalar without quotes: null, flag, number (with digit separators) or text."""
     if text in _WORDS:
         return _WORDS[text]
     try:
+        if _OCTAL.fullmatch(text):
+            return _integer(text.replace("_", ""), 8)
         if _DECIMAL.fullmatch(text):
             return _integer(text.replace("_", ""))
         if _PREFIXED.fullmatch(text):
-            return _integer(text, 0)
+            return _integer(text.replace("_", ""), 0)
         if _FLOAT.fullmatch(text):
             return _finite(text.replace("_", ""))
     except ValueError:

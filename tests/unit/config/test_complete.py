@@ -87,6 +87,12 @@ def test_storage_of_a_complete_configuration(storage: dict[str, Any], problems: 
         assert f": {problem}" in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["s3", "gcs"])
+def test_a_prefix_that_leads_out_of_the_bucket_is_named(kind: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"<config>\.checkpoint_storage\.prefix: prefix cannot contain /\.\./"):
+        check_complete(complete(checkpoint_storage={"type": kind, "bucket": "b", "prefix": "a/../b"}))
+
+
 INCOMPLETE: list[tuple[dict[str, Any], str]] = [
     ({"checkpoint_storage": None}, "<config>.checkpoint_storage: type is a required property"),
     (
