@@ -27,10 +27,10 @@ def parse_template(name: str, config: Mapping[str, Any]) -> Object:
     """A stored template as a partial configuration in normal form.
 
     Templates are stored unseen, so the mistakes in them come to light here: raises InvalidRequest, which says whose
-    they are.
+    they are. ``resources.slots`` is passed over: a template may be for other tasks too, which count their slots there.
     """
     try:
-        return normalise_experiment_config(dict(config))
+        return normalise_experiment_config(_without_slots(config))
     except InvalidConfig as error:
         raise InvalidRequest(f"template '{name}': {error}") from error
 
@@ -79,6 +79,13 @@ def build_config(
     check_current_searcher(config)
     check_search(config)
     return config
+
+
+def _without_slots(template: Mapping[str, Any]) -> Object:
+    resources = template.get("resources")
+    if not isinstance(resources, Mapping) or "slots" not in resources:
+        return dict(template)
+    return {**template, "resources": {key: value for key, value in resources.items() if key != "slots"}}
 
 
 def _pod_spec(*layers: Object) -> Object:

@@ -235,7 +235,7 @@ async def test_mistakes_in_a_template_come_to_light_when_it_is_used(api: Api) ->
     invalid = "invalid experiment configuration: version 0 experiment config is invalid: config is invalid: "
     mistakes: list[tuple[dict[str, Any], str]] = [
         ({"speed": 1}, '<config>: additionalProperties "speed" not allowed'),
-        ({"resources": {"slots": 1}}, '<config>.resources: additionalProperties "slots" not allowed'),
+        ({"resources": {"slots": 1, "spots": 1}}, '<config>.resources: additionalProperties "spots" not allowed'),
         ({"max_restarts": "no"}, "<config>.max_restarts: expected integer, but got string"),
     ]
     for config, problem in mistakes:
@@ -248,6 +248,17 @@ async def test_mistakes_in_a_template_come_to_light_when_it_is_used(api: Api) ->
     assert "speed" in await api.refused(400, "POST", "/api/v1/experiments", json=body), "the user's mistakes come first"
     body = {"config": json.dumps(TRAIN), "template": "missing"}
     assert await api.refused(404, "POST", "/api/v1/experiments", json=body) == "template 'missing' not found"
+
+
+async def test_slots_of_a_template_are_for_other_tasks_and_those_of_the_user_are_refused(api: Api) -> None:
+    name = await made(api, {"resources": {"slots": 3, "slots_per_trial": 2}})
+    experiment_id = await api.create(json.dumps(TRAIN), template=name)
+    resources = (await api.rows.experiment(experiment_id)).config["resources"]
+    assert resources["slots_per_trial"] == 2
+    assert "slots" not in resources
+    body = {"config": json.dumps({**TRAIN, "resources": {"slots": 3}}), "template": name}
+    message = await api.refused(400, "POST", "/api/v1/experiments", json=body)
+    assert '<config>.resources: additionalProperties "slots" not allowed' in message
 
 
 async def test_commands_of_the_client(api: Api, det: Det, tmp_path: Path) -> None:
