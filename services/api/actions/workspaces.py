@@ -187,9 +187,14 @@ def _taken() -> AlreadyExists:
     return AlreadyExists("avoid names equal to other workspaces (case-insensitive)")
 
 
-def _check_mutable(workspace: Row) -> None:
+def check_not_immutable(workspace: Row) -> None:
+    """Raises FailedPrecondition for the workspace that is always there."""
     if workspace["immutable"]:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is immutable and cannot be changed")
+
+
+def _check_mutable(workspace: Row) -> None:
+    check_not_immutable(workspace)
     if workspace["archived"]:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is archived and cannot be changed")
 

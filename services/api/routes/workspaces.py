@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import UNSET
@@ -62,7 +62,7 @@ async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorks
     workspace_id = call.path_int("id")
     _require_admin_for_some(call)
     if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
-        await _require_owner(call, workspace_id, "change")
+        await _require_owner(call, workspace_id, "change", unless=actions.check_not_immutable)
     wishes = read_wishes(
         call.body.cluster_namespace_meta,
         manager=call.app.cluster.resource_manager,
@@ -141,10 +141,17 @@ def _changed(row: Row, plans: Iterable[Plan]) -> ChangedWorkspaceResponse:
 
 
 async def _require_owner(
-    call: Call[App, None, None] | Call[App, None, PatchWorkspace], workspace_id: int, what: str
+    call: Call[App, None, None] | Call[App, None, PatchWorkspace],
+    workspace_id: int,
+    what: str,
+    *,
+    unless: Callable[[Row], None] | None = None,
 ) -> None:
+    """Raises PermissionDenied, or first what ``unless`` raises: a reason that is the same for everybody."""
     async with call.app.db.read() as connection:
         row = await workspace_row(connection, workspace_id)
+    if unless is not None:
+        unless(row)
     require_one_of_owners_or_admin(
         call.principal, (row["owner_id"],), f"only admins may {what} other user's workspaces"
     )

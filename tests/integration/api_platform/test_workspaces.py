@@ -322,6 +322,14 @@ def test_the_seeds_cannot_go(admin: httpx.Client, world: World) -> None:
     assert world.in_database(left) == ""
 
 
+def test_a_plain_user_hears_that_the_first_workspace_never_changes(user: httpx.Client) -> None:
+    path = "/api/v1/workspaces/1"
+    status, text = error_of(user.patch(path, json={"name": "mine"}))
+    assert (status, "immutable" in text) == (400, True)
+    for reply in (user.post(f"{path}/archive"), user.post(f"{path}/unarchive"), user.delete(path)):
+        assert error_of(reply)[0] == 403, reply.text
+
+
 def test_what_has_tasks_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
     home = workspace(admin, "has a notebook")
     task, job = rows.task()
