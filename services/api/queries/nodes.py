@@ -19,6 +19,7 @@ from libs.db.tables.cluster import node_overrides
 from libs.db.tables.tasks import allocations
 from libs.events.capacity import Device as DeviceSeen
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.api.versions import REFERENCE_VERSION
 from services.api.wire.agents import Agent, Container, ContainerState, Device, DeviceStats, DeviceType, Slot, SlotStats
 from services.api.wire.base import timestamp
 
@@ -72,11 +73,13 @@ def agents(capacity: Iterable[PoolCapacity], overrides: Overrides, states: Mappi
     """Every node once, by name, whatever number of pools it belongs to."""
     pools: dict[str, list[str]] = defaultdict(list)
     nodes: dict[str, NodeCapacity] = {}
+    versions: dict[str, str] = {}
     devices: dict[str, dict[str, DeviceSeen]] = defaultdict(dict)
     aux: dict[str, set[str]] = defaultdict(set)
     for pool in capacity:
         for node in pool.nodes:
             nodes.setdefault(node.name, node)
+            versions.setdefault(node.name, "" if pool.backend == "kubernetes" else REFERENCE_VERSION)
             pools[node.name].append(pool.pool)
             aux[node.name].update(node.aux_containers)
             for device in node.devices:
@@ -87,6 +90,7 @@ def agents(capacity: Iterable[PoolCapacity], overrides: Overrides, states: Mappi
     return [
         _agent(
             nodes[name],
+            version=versions[name],
             pools=pools[name],
             devices=devices[name],
             aux=aux[name],
@@ -123,6 +127,7 @@ def is_available(node: NodeCapacity, overrides: Overrides) -> bool:
 def _agent(
     node: NodeCapacity,
     *,
+    version: str,
     pools: list[str],
     devices: Mapping[str, DeviceSeen],
     aux: Iterable[str],
@@ -143,6 +148,7 @@ def _agent(
         slots[ident] = Slot(id=ident, device=device, enabled=enabled, draining=is_draining, container=container)
     return Agent(
         id=node.name,
+        version=version,
         registered_time=timestamp(datetime.fromisoformat(node.registered_at)) if node.registered_at else None,
         slots=slots,
         containers=containers,

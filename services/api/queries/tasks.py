@@ -74,12 +74,12 @@ async def count_running(connection: AsyncConnection) -> TasksCountResponse:
 
 
 async def live_allocations(connection: AsyncConnection, cluster: ClusterConfig) -> dict[str, AllocationSummary]:
-    """Allocation id -> summary, for all that hold or want slots; checkpoint GC is invisible."""
+    """Allocation id -> summary, for all that hold or want slots."""
     query = (
         select(allocations, jobs.c.priority.label("job_priority"), tasks.c.spec["proxy_ports"].label("proxy_ports"))
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
         .outerjoin(jobs, jobs.c.job_id == allocations.c.job_id)
-        .where(allocations.c.released_at.is_(None), tasks.c.task_type != "CHECKPOINT_GC")
+        .where(allocations.c.released_at.is_(None))
         .order_by(allocations.c.requested_at, allocations.c.allocation_id)
     )
     return {row.allocation_id: summary(row, cluster) for row in await connection.execute(query)}
@@ -98,7 +98,7 @@ def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
         registered_time=timestamp(row.requested_at),
         resource_pool=row.pool,
         slots_needed=row.slots,
-        resources=(_one_job(row, cluster) if _is_job(cluster) else _resources(row, cluster)) or None,
+        resources=_one_job(row, cluster) if _is_job(cluster) else _resources(row, cluster),
         scheduler_type=cluster.scheduler_of(pool).type if pool else "priority",
         priority=cluster.default_priority(row.pool) if row.job_priority is None else row.job_priority,
         proxy_ports=[

@@ -97,7 +97,7 @@ class ProxyPort(Message, kw_only=True):
 
 
 class AllocationSummary(Message, kw_only=True):
-    """``resources`` is null until there is something: clients show that as "unassigned"."""
+    """``resources`` is empty until there is something, as clients of the reference have it, and never null."""
 
     task_id: str
     allocation_id: str
@@ -105,7 +105,7 @@ class AllocationSummary(Message, kw_only=True):
     registered_time: str | None
     resource_pool: str
     slots_needed: int
-    resources: list[ResourcesSummary] | None
+    resources: list[ResourcesSummary]
     scheduler_type: str
     priority: int
     proxy_ports: list[ProxyPort] = []

@@ -90,7 +90,21 @@ def test_tasks_show_where_they_run(det: Det, running: dict[str, str]) -> None:
     tasks = {task["Allocation ID"]: task for task in table(det, "task", "list")}
     assert tasks[running["allocation"]]["Agent"] == "a"
     notebook = next(task for task in tasks.values() if task["Task ID"] == running["task"])
-    assert (notebook["Agent"], notebook["Priority"], notebook["Ports"]) == ("unassigned", "10", "8888")
+    assert (notebook["Agent"], notebook["Priority"], notebook["Ports"]) == ("[]", "10", "8888")
+
+
+def test_tasks_that_have_no_place_have_an_empty_list_of_resources(admin: httpx.Client, running: dict[str, str]) -> None:
+    waiting = [task for task in admin.get("/tasks").json().values() if task["taskId"] == running["task"]]
+    assert [task["resources"] for task in waiting] == [[]]
+
+
+def test_checkpoint_gc_is_a_task_like_others(admin: httpx.Client, det: Det, rows: Rows) -> None:
+    task, job = rows.task(task_type="CHECKPOINT_GC")
+    ident = rows.allocation(job_id=job, task_id=task, slots=0, name="Checkpoint GC (Experiment 9)")
+    assert admin.get("/tasks").json()[ident]["name"] == "Checkpoint GC (Experiment 9)"
+    assert {row["Name"] for row in table(det, "task", "list") if row["Task ID"] == task} == {
+        "Checkpoint GC (Experiment 9)"
+    }
 
 
 def test_tasks_are_also_one_plain_map(admin: httpx.Client, running: dict[str, str]) -> None:

@@ -66,6 +66,12 @@ def test_lists_leave_out_nodes_of_clusters_that_have_no_slots() -> None:
     assert [agent.id for agent in agents([cluster, machine], {}, {})] == ["control-plane", "laptop", "worker"]
 
 
+def test_nodes_of_the_process_backend_say_the_version_that_clients_expect() -> None:
+    machine = msgspec.structs.replace(pool("b", node("laptop")), backend="process")
+    shown = agents([pool("a", node("worker")), machine], {}, {})
+    assert {agent.id: agent.version for agent in shown} == {"laptop": "0.38.1", "worker": ""}
+
+
 def test_an_allocation_with_many_slots_is_one_container() -> None:
     (agent,) = agents([pool("a", node("n", "7.1:pod", "7.1:pod", None, aux=("9.1",)))], {}, {})
     assert list(agent.containers) == ["9.1", "7.1"]

@@ -45,7 +45,7 @@ def pods(*seen: PodSeen) -> list[dict[str, Any]]:
 
 def test_what_waits_is_nowhere() -> None:
     seen = summary(row(), ClusterConfig())
-    assert seen.resources is None
+    assert seen.resources == []
     assert (seen.priority, seen.scheduler_type) == (42, "priority")
 
 
@@ -93,7 +93,7 @@ def places_of(resource: ResourcesSummary) -> dict[str, int]:
 
 
 def test_on_kubernetes_the_slots_of_a_job_are_on_the_nodes_of_its_pods() -> None:
-    assert summary(row(assigned_at=None), KUBERNETES).resources is None
+    assert summary(row(assigned_at=None), KUBERNETES).resources == []
     assert places_of(only_job(places=[{"node": "guess", "slots": 4}] * 2)) == {"pods": 8}
     placed = PodSeen(name="j-a", job="j", state="PULLING", node="n1")
     assert places_of(only_job(pods=pods(placed))) == {"n1": 4, "pods": 4}
