@@ -27,6 +27,7 @@ READ_BYTES = 65536
 TAIL_BYTES = 4 * MAX_PAYLOAD
 ORPHAN_WAIT_S = 1.0
 FULL_POLL_S = 0.5
+DEFAULT_LOG_WAIT_S = 30.0
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 STREAMS = ("stdout", "stderr")
 
@@ -390,6 +391,14 @@ def _seq_of(line: bytes) -> int | None:
     parts = line.split(b" ", 2)
     whole = len(parts) == 3 and parts[0].isdigit() and parts[1].replace(b";eos", b"").isdigit()
     return int(parts[0]) if whole else None
+
+
+def log_wait_s() -> float:
+    """How long the end of a task may be held up until its last lines are delivered."""
+    try:
+        return float(os.environ.get("DET_LOG_WAIT_TIME", DEFAULT_LOG_WAIT_S))
+    except ValueError:
+        return DEFAULT_LOG_WAIT_S
 
 
 def main(args: list[str]) -> int:

@@ -17,7 +17,6 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POLL_S = 0.05
-DEFAULT_WAIT_S = 30.0
 
 
 def start_shipper(url: str, directory: str) -> str:
@@ -54,20 +53,14 @@ def start_shipper(url: str, directory: str) -> str:
     return shipped
 
 
-def wait_s() -> float:
-    try:
-        return float(os.environ.get("DET_LOG_WAIT_TIME", DEFAULT_WAIT_S))
-    except ValueError:
-        return DEFAULT_WAIT_S
-
-
 def main(args: list[str]) -> int:
     if args[:1] != ["--intake"] or "--dir" not in args:
         sys.exit("capture_and_ship: --intake and --dir are required")
     shipped = start_shipper(args[1], args[args.index("--dir") + 1])
     sys.path.insert(0, HERE)
-    exit_code: int = importlib.import_module("capture").main(args[2:])
-    deadline = time.monotonic() + wait_s()
+    capture = importlib.import_module("capture")
+    exit_code: int = capture.main(args[2:])
+    deadline = time.monotonic() + capture.log_wait_s()
     while not os.path.exists(shipped) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return exit_code

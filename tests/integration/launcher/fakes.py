@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from libs.capture.lines import CapturedLine, EndOfStream, decode, stream_of
+from libs.capture.lines import STREAMS, CapturedLine, EndOfStream, decode, stream_of
 from services.logs.lines.bodies import Shipped, records_of
 
 
@@ -25,6 +25,10 @@ class FakeIntake:
     """By pod and stream, payload by number."""
     ends: dict[tuple[str, str], EndOfStream] = field(default_factory=dict)
     refuse: Callable[[list[Shipped]], int] = lambda _records: 200
+    asked: list[dict[str, str]] = field(default_factory=list)
+    """Headers of those who asked whether their streams are complete."""
+    tell: Callable[[str], int] = lambda _pod: 200
+    """Status of the answer to that."""
 
     def take(self, headers: dict[str, str], body: bytes) -> int:
         records = []
@@ -48,6 +52,18 @@ class FakeIntake:
                 case None:
                     raise AssertionError(f"not a record: {record.log!r}")
         return 200
+
+    def progress(self, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """Status and answer for a pod that asks whether its streams are complete."""
+        self.asked.append(headers)
+        pod = headers["x-det-pod"]
+        missing = [stream for stream in STREAMS if not self._is_complete((pod, stream))]
+        stored = {stream: len(self.lines.get((pod, stream), {})) for stream in STREAMS}
+        return self.tell(pod), {"complete": not missing, "missing": missing, "stored": stored}
+
+    def _is_complete(self, key: tuple[str, str]) -> bool:
+        end = self.ends.get(key)
+        return end is not None and len(self.lines.get(key, {})) == end.seq
 
     def printed(self, stream: str = "stdout") -> list[bytes]:
         """Lines of the only pod, in order; fails on gaps."""
@@ -92,6 +108,15 @@ def serve_intake() -> Iterator[FakeIntake]:
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        def do_GET(self) -> None:
+            assert self.path.startswith("/ingest/v1/complete?wait_s=")
+            status, answer = fake.progress({name.lower(): value for name, value in self.headers.items()})
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
 
     with _serve(Handler) as fake.url:
         yield fake

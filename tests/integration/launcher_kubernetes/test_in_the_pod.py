@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -17,14 +18,15 @@ from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.files import load_scripts
-from tests.harness.waiting import wait_until
+from services.launcher.files.ship import Line, gzip, pack
+from tests.harness.waiting import PATIENCE_S, wait_until
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
 from tests.integration.launcher_kubernetes.place import CLUSTER_ID, POOL, TASKS, task
 
 
-def made(**fields: object) -> Manifests:
+def made(kind: Literal["builtin", "fluent-bit"] = "builtin", **fields: object) -> Manifests:
     order = Order(allocation="t.1", pool=POOL, desired="run", spec=task(**fields))
-    shipper = ShipperSettings(kind="builtin")
+    shipper = ShipperSettings(kind=kind)
     traits = PoolTraits(
         pool=POOL, cluster_id=CLUSTER_ID, namespace="ns", tasks=TASKS, scripts=load_scripts(), shipper=shipper
     )
@@ -65,12 +67,14 @@ def intake() -> object:
         yield served
 
 
-def shipping(run: Path, url: str, *command: str, **environ: str) -> subprocess.Popen[bytes]:
+def shipping(
+    run: Path, url: str, *command: str, script: str = "capture_and_ship.py", **environ: str
+) -> subprocess.Popen[bytes]:
     logs = run / "logs"
     logs.mkdir(exist_ok=True)
     flags = ("--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", "block", "--")
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(run / "capture_and_ship.py"), "--intake", url, *flags, *command],
+        [sys.executable, "-I", "-S", str(run / script), "--intake", url, *flags, *command],
         env={
             "PATH": os.environ["PATH"],
             "DET_SESSION_TOKEN": "session-token",
@@ -125,6 +129,55 @@ def test_a_signal_reaches_the_task_and_its_last_words_the_intake(tmp_path: Path,
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 5
     assert intake.printed() == [b"begun", b"asked"]
+
+
+def beside_fluent_bit(run: Path, url: str, *command: str, **environ: str) -> subprocess.Popen[bytes]:
+    return shipping(run, url, *command, script="capture_until_stored.py", **environ)
+
+
+def deliver(run: Path, intake: FakeIntake) -> None:
+    """Do the work of the sidecar once, for everything that is written."""
+    for path in sorted((run / "logs").glob("std*.log")):
+        records = path.read_bytes().split(b"\n")[:-1]
+        body = b"".join(pack(Line(str(path), 0, record), 0) for record in records)
+        assert intake.take({"x-det-pod": "pod-a"}, gzip(body)) == 200
+
+
+def test_the_container_ends_only_when_the_intake_has_what_the_task_printed(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made("fluent-bit"), tmp_path)
+    process = beside_fluent_bit(run, intake.url, "sh", "-c", "seq 1 2000; echo oops >&2; exit 3")
+    wait_until(lambda: len(intake.asked) > 1)
+    assert process.poll() is None
+    deliver(run, intake)
+    assert process.wait(timeout=PATIENCE_S) == 3
+    assert len(intake.printed()) == 2000
+    assert intake.asked[-1]["authorization"] == "Bearer session-token"
+
+
+def test_an_end_is_not_put_off_for_longer_than_the_log_may_take(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made("fluent-bit"), tmp_path)
+    began = time.monotonic()
+    assert beside_fluent_bit(run, intake.url, "true", DET_LOG_WAIT_TIME="1").wait(timeout=PATIENCE_S) == 0
+    assert beside_fluent_bit(run, "http://127.0.0.1:9", "true", DET_LOG_WAIT_TIME="1").wait(timeout=PATIENCE_S) == 0
+    assert time.monotonic() - began >= 2
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_an_intake_that_cannot_tell_is_asked_once(tmp_path: Path, intake: FakeIntake, status: int) -> None:
+    intake.tell = lambda _pod: status
+    run = unpack(made("fluent-bit"), tmp_path)
+    assert beside_fluent_bit(run, intake.url, "true", DET_LOG_WAIT_TIME="3600").wait(timeout=PATIENCE_S) == 0
+    assert len(intake.asked) == 1
+
+
+def test_an_intake_that_does_not_know_yet_is_asked_again(tmp_path: Path, intake: FakeIntake) -> None:
+    answers = iter((503, 503))
+    intake.tell = lambda _pod: next(answers, 200)
+    run = unpack(made("fluent-bit"), tmp_path)
+    process = beside_fluent_bit(run, intake.url, "true")
+    wait_until(lambda: len(intake.asked) > 1)
+    deliver(run, intake)
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def _end_shippers(run: Path) -> None:

@@ -16,7 +16,7 @@ from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
 from services.launcher.backends.kubernetes.observe.run import Run
 from services.launcher.backends.kubernetes.observe.verdicts import View
 from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
-from services.launcher.backends.kubernetes.spec.names import INIT, MAIN
+from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
 from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
@@ -80,7 +80,7 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
     """A pod as the API server sends it.
 
     node, reason, message, conditions, deleted_at, grace_s (part of deleted_at), main (state of the main container),
-    init, image_id, sidecar
+    init, image_id, sidecar, fluent (state of the shipper, where it is a container like any other)
     """
     status: Json = {"phase": phase, "reason": fields.get("reason", ""), "message": fields.get("message", "")}
     conditions = list(fields.get("conditions", ()))
@@ -91,6 +91,8 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
         statuses.append({"name": MAIN, "state": main, "imageID": fields.get("image_id", "")})
     if sidecar := fields.get("sidecar"):
         statuses.append({"name": "side", "state": sidecar})
+    if fluent := fields.get("fluent"):
+        statuses.append({"name": FLUENT, "state": fluent})
     status["containerStatuses"] = statuses
     status["initContainerStatuses"] = [
         {"name": key, "state": state} for key, state in dict(fields.get("init") or {}).items()
@@ -127,7 +129,7 @@ def exited(code: int, name: str = "job-abcde", *, reason: str = "", message: str
     reason = reason or ("Error" if code else "Completed")
     times = {"finishedAt": fields["finished_at"]} if fields.get("finished_at") else {}
     state = {"terminated": {"exitCode": code, "reason": reason, "message": message, **times}}
-    phase = "Running" if fields.get("sidecar") else "Failed" if code else "Succeeded"
+    phase = "Running" if fields.get("sidecar") or fields.get("fluent") else "Failed" if code else "Succeeded"
     return pod(name, **{"phase": phase, "node": "n1", "main": state, **fields})
 
 

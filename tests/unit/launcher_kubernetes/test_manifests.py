@@ -487,3 +487,14 @@ def test_builtin_shipper_runs_in_the_task_container() -> None:
     assert command[command.index("--when-full") + 1] == "block"
     files = unpacked(made.config_map["binaryData"]["0.tar.gz"])
     assert {"determined/ship.py", "determined/capture.py", "determined/capture_and_ship.py"} <= files.keys()
+
+
+def test_beside_fluent_bit_the_container_ends_when_everything_is_stored() -> None:
+    made = build(task())
+    command = container(made)["command"]
+    at = command.index("/run/determined/capture_until_stored.py")
+    assert command[at + 1 : at + 3] == ["--intake", "http://logs:8090"]
+    files = unpacked(made.config_map["binaryData"]["0.tar.gz"])
+    assert {
+        f"determined/{name}" for name in ("capture_until_stored.py", "log_progress.py", "capture.py")
+    } <= files.keys()

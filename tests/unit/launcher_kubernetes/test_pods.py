@@ -8,10 +8,12 @@ from msgspec import Struct
 from libs.events.observations import FailureKind, PodState
 from services.launcher.backends.kubernetes.objects import Pod
 from services.launcher.backends.kubernetes.observe.pods import (
+    LOG_WAIT_S,
     Trouble,
     end_of,
     failed_containers,
     phase_of,
+    reads_until,
     seen,
     trouble_of,
     waits_for,
@@ -188,3 +190,22 @@ def test_a_pod_as_others_are_told_of_it() -> None:
 def test_containers_whose_last_words_are_worth_reading() -> None:
     assert [name for name, _ in failed_containers(exited(1, init={INIT: DONE}))] == [MAIN]
     assert list(failed_containers(exited(0))) == []
+
+
+ENDED_AT = "2026-01-01T00:00:00Z"
+ENDED_AT_S = 1_767_225_600.0
+RUNS: Json = {"running": {}}
+READING = [
+    ("the capture wrapper waited itself", exited(0, fluent=RUNS, finished_at=ENDED_AT), False),
+    ("the task was killed as a whole", exited(137, fluent=RUNS, finished_at=ENDED_AT), True),
+    ("a container of the user goes on", exited(137, sidecar=RUNS, init={FLUENT: RUNS}, finished_at=ENDED_AT), True),
+    ("the node has asked it to end", exited(137, phase="Running", init={FLUENT: RUNS}, finished_at=ENDED_AT), False),
+    ("it has ended too", exited(137, fluent=DONE, finished_at=ENDED_AT), False),
+    ("the pod is being deleted", exited(137, fluent=RUNS, finished_at=ENDED_AT, deleted_at=ENDED_AT), False),
+    ("the task runs", running(fluent=RUNS), False),
+]
+
+
+@pytest.mark.parametrize(("of", "reads"), [case[1:] for case in READING], ids=[case[0] for case in READING])
+def test_fluent_bit_is_left_to_read_what_a_killed_task_has_printed(of: Pod, reads: bool) -> None:
+    assert reads_until(of) == (ENDED_AT_S + LOG_WAIT_S if reads else 0)

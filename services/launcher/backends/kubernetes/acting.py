@@ -13,7 +13,7 @@ import structlog
 from libs.errors import Unavailable
 from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.objects import ListOf, Pod
-from services.launcher.backends.kubernetes.observe.pods import causes_first, end_of, is_over
+from services.launcher.backends.kubernetes.observe.pods import causes_first, end_of, is_draining, is_over, reads_until
 from services.launcher.backends.kubernetes.observe.run import Run
 from services.launcher.backends.kubernetes.observe.verdicts import outcome_of, uncalled
 from services.launcher.backends.kubernetes.paths import paths_in
@@ -152,11 +152,17 @@ class Actor:
                 await self._delete_pod(pod, 0)
 
     async def _let_sidecars_finish(self, run: Run) -> None:
-        """Wait while nothing but sidecars runs, which end by themselves when they have delivered everything."""
+        """Wait while nothing but sidecars runs, which end by themselves when they have delivered everything, and while
+        one that nobody has asked to end may still read what a task has left that was killed."""
 
         def are_done() -> bool:
-            return not any(_is_draining(pod) for pod in run.pods.values())
+            return not any(is_draining(pod) for pod in run.pods.values())
 
+        def has_read() -> bool:
+            return not any(reads_until(pod) for pod in run.pods.values())
+
+        until = max((reads_until(pod) for pod in run.pods.values()), default=0.0)
+        await self._tracker.wait_until(run, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
         if not await self._tracker.wait_until(run, are_done, self._log_delivery_s):
             log.warning("kubernetes.sidecars_take_long", allocation=run.allocation)
 
@@ -167,14 +173,3 @@ def _is_newer(known: Pod | None, pod: Pod) -> bool:
         return False
     versions = known.metadata.resource_version, pod.metadata.resource_version
     return not all(version.isdigit() for version in versions) or int(versions[0]) >= int(versions[1])
-
-
-def _is_draining(pod: Pod) -> bool:
-    """Whether every container has ended but sidecars of the native kind."""
-    statuses = pod.status.container_statuses
-    return (
-        not is_over(pod)
-        and pod.metadata.deletion_timestamp is None
-        and bool(statuses)
-        and all(status.state.terminated is not None for status in statuses)
-    )

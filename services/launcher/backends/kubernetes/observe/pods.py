@@ -20,7 +20,11 @@ from services.launcher.backends.kubernetes.spec.names import FLUENT, MAIN
 PULL_FAILED: Final = "job was stuck due to unrecoverable image pull errors"
 DELETED: Final = "unable to get exit code or exit message from deleted pod"
 
-_BY_SIGNAL: Final = (137, 143)
+LOG_WAIT_S: Final = 30.0
+"""As long as the capture wrapper waits where nothing else is said (``DET_LOG_WAIT_TIME``)."""
+
+_KILLED: Final = 137
+_BY_SIGNAL: Final = (_KILLED, 143)
 _OOM: Final = "OOMKilled"
 _STUCK_IMAGE: Final = ("ImagePullBackOff",)
 _PULLING_FAILED: Final = ("ErrImagePull", "RegistryUnavailable")
@@ -84,6 +88,33 @@ def is_scheduled(pod: Pod) -> bool:
 def is_over(pod: Pod) -> bool:
     """Whether nothing in the pod runs any more, sidecars included."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_draining(pod: Pod) -> bool:
+    """Whether every container has ended but sidecars of the native kind, which have been asked to end as well."""
+    statuses = pod.status.container_statuses
+    return (
+        not is_over(pod)
+        and pod.metadata.deletion_timestamp is None
+        and bool(statuses)
+        and all(status.state.terminated is not None for status in statuses)
+    )
+
+
+def reads_until(pod: Pod) -> float:
+    """Until when fluent-bit is left to read on (Unix time, seconds); 0 where it need not, or has been asked to end.
+
+    The capture wrapper ends the task's container when everything is stored. A container that was killed as a whole had
+    nobody to wait for that. Where another container goes on, fluent-bit itself among them, nothing but us asks
+    fluent-bit to end, and only until then it reads.
+    """
+    main = _main(pod)
+    ended = main.state.terminated if main is not None else None
+    if ended is None or ended.exit_code != _KILLED or is_draining(pod) or pod.metadata.deletion_timestamp is not None:
+        return 0.0
+    beside = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    is_reading = any(status.name == FLUENT and status.state.running is not None for status in beside)
+    return (unix_s(ended.finished_at) or 0.0) + LOG_WAIT_S if is_reading else 0.0
 
 
 def end_of(pod: Pod) -> Cause | None:

@@ -13,21 +13,26 @@ import gzip
 import io
 import posixpath
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
-from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits, Ships
 from services.launcher.container.files import Placed, container_files
 from services.launcher.container.paths import RUN_DIR
 
 PUBLIC_ARCHIVE: Final = "0.tar.gz"
 PRIVATE_ARCHIVE: Final = "1.tar.gz"
 INIT_SCRIPT: Final = "k8_init_container_entrypoint.sh"
-SHIPPING_SCRIPT: Final = "capture_and_ship.py"
+CAPTURE_SCRIPTS: Final[Mapping[Ships, tuple[str, ...]]] = {
+    "fluent-bit": ("capture_until_stored.py", "log_progress.py"),
+    "builtin": ("capture_and_ship.py", "ship.py"),
+    "nothing": (),
+}
+"""What is beside ``capture.py``; the first takes its place."""
 ROOT: Final = posixpath.dirname(RUN_DIR)
 """Where the names in the archives begin."""
 
@@ -56,8 +61,7 @@ def contents(spec: TaskSpec, traits: PoolTraits) -> Contents:
     secrets = _secret_paths(spec)
     users = [item for item in placed if item.owner == "user"]
     rooted = tuple(item for item in placed if item.owner == "root" and item.content is not None)
-    if traits.ships == "builtin":
-        users += [Placed(f"{RUN_DIR}/{name}", 0o755, traits.scripts[name]) for name in ("ship.py", SHIPPING_SCRIPT)]
+    users += [Placed(f"{RUN_DIR}/{name}", 0o755, traits.scripts[name]) for name in CAPTURE_SCRIPTS[traits.ships]]
     private = tuple(item for item in users if item.path in secrets)
     owner = (spec.owner.uid, spec.owner.gid)
     public = {

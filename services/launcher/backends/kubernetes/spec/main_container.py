@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from libs.events.orders import TaskSpec
-from services.launcher.backends.kubernetes.spec.archives import INIT_SCRIPT, SHIPPING_SCRIPT
+from services.launcher.backends.kubernetes.spec.archives import CAPTURE_SCRIPTS, INIT_SCRIPT
 from services.launcher.backends.kubernetes.spec.names import INIT, MAIN
 from services.launcher.backends.kubernetes.spec.pod_fields import object_at, objects_at, texts_at
 from services.launcher.backends.kubernetes.spec.traits import SLOT_RESOURCE, PoolTraits
@@ -105,8 +105,8 @@ def _command(spec: TaskSpec, traits: PoolTraits) -> tuple[str, ...]:
         when_full="block" if ships == "builtin" else "drop",
         cap_bytes=traits.shipper.max_unshipped_bytes,
     )
-    if ships != "builtin":
+    if not CAPTURE_SCRIPTS[ships]:
         return argv
     at = argv.index(f"{RUN_DIR}/capture.py")
-    shipping = (f"{RUN_DIR}/{SHIPPING_SCRIPT}", "--intake", traits.tasks.log_intake_url or "")
-    return (*argv[:at], *shipping, *argv[at + 1 :])
+    capture = (f"{RUN_DIR}/{CAPTURE_SCRIPTS[ships][0]}", "--intake", traits.tasks.log_intake_url or "")
+    return (*argv[:at], *capture, *argv[at + 1 :])

@@ -18,6 +18,7 @@ DEFAULT_SHM_BYTES: Final = 4 << 30
 """What ``shm_size`` says where nobody has said anything."""
 
 Json = dict[str, Any]
+Ships = Literal["fluent-bit", "builtin", "nothing"]
 
 
 class PoolTraits(Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     master_cert: bytes | None = None
 
     @property
-    def ships(self) -> Literal["fluent-bit", "builtin", "nothing"]:
+    def ships(self) -> Ships:
         """What sends the output of tasks to the log intake."""
         return self.shipper.kind if self.tasks.log_intake_url else "nothing"
 

@@ -1,0 +1,75 @@
+"""fluent-bit beside a task, as the kubelet runs it: a process with the launcher's own configuration."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from services.launcher.backends.kubernetes.settings import ShipperSettings
+from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_config
+from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.spec.volumes import FLUENT_AT
+from services.launcher.container.paths import LOG_DIR
+from services.launcher.container.settings import TaskSettings
+from tests.harness.waiting import PATIENCE_S
+
+FLUENT_BIT = shutil.which("fluent-bit")
+
+
+class Sidecar:
+    def __init__(
+        self,
+        logs: Path,
+        *,
+        token: str,
+        allocation: str,
+        pod: str,
+        tasks: TaskSettings,
+        master_cert: Path | None = None,
+        shipper: ShipperSettings | None = None,
+    ) -> None:
+        """``logs`` is the directory that it shares with the task; ``tasks`` says where the intake is."""
+        traits = PoolTraits(
+            pool="default",
+            cluster_id="c",
+            namespace="n",
+            tasks=tasks,
+            shipper=shipper or ShipperSettings(),
+            master_cert=None if master_cert is None else master_cert.read_bytes(),
+        )
+        text = fluent_config(traits).replace(LOG_DIR, str(logs))
+        if master_cert is not None:
+            text = text.replace(f"{FLUENT_AT}-ca/master.crt", str(master_cert))
+        self._config = logs.parent / "fluent-bit.yaml"
+        self._config.write_text(text)
+        self.output = logs.parent / "fluent-bit.out"
+        self._environment = {
+            "DET_LOG_TOKEN": token,
+            "DET_ALLOCATION_ID": allocation,
+            "POD_NAME": pod,
+            "NODE_NAME": "node-1",
+        }
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """The process; killed at the end of the block if it still runs."""
+        assert FLUENT_BIT is not None
+        with self.output.open("ab") as output:
+            process = subprocess.Popen(
+                [FLUENT_BIT, "-c", str(self._config)], env=self._environment, stdout=output, stderr=output
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> int:
+    """What the kubelet does once the containers of the task have ended; returns the exit code."""
+    process.send_signal(signal.SIGTERM)
+    return process.wait(PATIENCE_S)

@@ -1,0 +1,71 @@
+"""A real fluent-bit, where one is on the PATH, between the capture wrapper and the logs service, as in a pod."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from libs.db.engine import Database
+from services.launcher.container.settings import TaskSettings
+from services.launcher.files import capture_until_stored
+from tests.harness.fluent_bit import FLUENT_BIT, Sidecar, end
+from tests.harness.waiting import PATIENCE_S
+from tests.integration.logs.conftest import Task, lines_of, texts_of
+
+pytestmark = pytest.mark.skipif(FLUENT_BIT is None, reason="no fluent-bit on the PATH")
+
+
+class Pod:
+    def __init__(self, root: Path, task: Task, url: str, **fields: object) -> None:
+        self.logs = root / "logs"
+        self.logs.mkdir()
+        self._url = url
+        self._environment = {
+            "PATH": os.environ["PATH"],
+            "DET_SESSION_TOKEN": task.token,
+            "DET_CONTAINER_ID": "pod-0",
+        }
+        tasks = TaskSettings(log_intake_url=url)
+        self.sidecar = Sidecar(self.logs, token=task.token, allocation=task.allocation, pod="pod-0", tasks=tasks)
+
+    def start(self, *command: str, **environ: str) -> subprocess.Popen[bytes]:
+        """The container of the task."""
+        script = str(capture_until_stored.__file__)
+        flags = ("--intake", self._url, "--dir", str(self.logs), "--cap-bytes", str(1 << 28), "--when-full", "drop")
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", script, *flags, "--", *command], env={**self._environment, **environ}
+        )
+
+
+async def ended(process: subprocess.Popen[bytes]) -> int:
+    return await asyncio.to_thread(process.wait, PATIENCE_S)
+
+
+@pytest.fixture
+def pod(tmp_path: Path, task: Task, intake: httpx.AsyncClient) -> Pod:
+    return Pod(tmp_path, task, str(intake.base_url).rstrip("/"))
+
+
+async def test_the_end_of_a_task_loses_nothing(pod: Pod, task: Task, db: Database) -> None:
+    with pod.sidecar.running() as sidecar:
+        assert await ended(pod.start("seq", "100000")) == 0
+        assert await asyncio.to_thread(end, sidecar) == 0
+    texts = await texts_of(db, task)
+    assert len(texts) == 100_000
+    assert texts == [b"%d\n" % number for number in range(1, 100_001)]
+
+
+async def test_a_task_that_is_over_at_once_loses_nothing(pod: Pod, task: Task, db: Database) -> None:
+    with pod.sidecar.running() as sidecar:
+        assert await ended(pod.start("sh", "-c", "echo out; echo err >&2; exit 3")) == 3
+        assert await asyncio.to_thread(end, sidecar) == 0
+    assert sorted((row.stdtype, row.log) for row in await lines_of(db, task)) == [
+        ("stderr", b"err\n"),
+        ("stdout", b"out\n"),
+    ]
