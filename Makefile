@@ -6,7 +6,7 @@ CLIENT := .venv-client
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: setup demo test check up down bench bench-cluster test-chaos test-cluster test-kubelet lock clean
+.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -46,6 +46,10 @@ down:
 # ---- checking -------------------------------------------------------------------------------------------------------
 test: setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests
+
+# For every save: no server, no socket, no process of ours.
+test-unit: setup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests/unit tests/scenarios
 
 check: setup
 	@$(BIN)/ruff check .

@@ -177,8 +177,8 @@ def _kill(lock: Path) -> None:
         send(pid, signal.SIGKILL)
 
 
-def make_python(directory: Path) -> str:
-    """An interpreter that has a ``determined`` package, of which every module does nothing."""
+def make_python(directory: Path, executable: str = sys.executable) -> str:
+    """A script that runs ``executable`` with a ``determined`` package of which every module does nothing."""
     package = directory / "env" / "lib" / "determined" / "exec"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").write_text("")
@@ -187,6 +187,6 @@ def make_python(directory: Path) -> str:
         (package / f"{module}.py").write_text(f"import sys; print('{module}', *sys.argv[1:], flush=True)\n")
     (directory / "env" / "bin").mkdir()
     python = directory / "env" / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{package.parent.parent}" exec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{package.parent.parent}" exec {executable} "$@"\n')
     python.chmod(0o755)
     return str(python)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import venv
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from libs.bus import Bus, BusSettings
 from libs.events.orders import BindMount, Environment, TaskFile
 from libs.events.subjects import ORDERS_BUCKET, order_key
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import eventually
-from tests.integration.launcher.place import POOL, Place, command
+from tests.integration.launcher.place import POOL, Place, command, make_python, open_place
 
 A = "11111111-2222-4333-8444-555555555555.1"
 B = "99999999-2222-4333-8444-555555555555.1"
@@ -64,6 +66,17 @@ async def test_task_finds_its_environment_and_none_of_the_launchers(place: Place
     assert {"ONE=1", "TWO=$ONE", "EMPTY=", f"DET_TASK_ID={spec.task}", "DET_AGENT_ID=node-a"} <= set(lines)
     assert {"/run/determined/workdir", "from the order", str(os.getuid())} <= set(lines)
     assert not [line for line in lines if "SECRET_OF_THE_LAUNCHER" in line or line.startswith("RESOLUTE_")]
+
+
+async def test_task_finds_the_interpreter_it_was_given_behind_a_script_in_tmp(
+    bus: Bus, bus_settings: BusSettings, tmp_path: Path, isolation: str
+) -> None:
+    venv.create(tmp_path / "behind", symlinks=True)
+    python = make_python(tmp_path, executable=str(tmp_path / "behind" / "bin" / "python"))
+    async with open_place(bus, bus_settings.url, tmp_path, python) as place:
+        await place.run(A, command('"$DET_PYTHON_EXECUTABLE" -c "import sys; print(sys.prefix)"'))
+        assert (await place.until_ended(A)).pods[0].exit_code == 0, place.printed(A, "stderr")
+        assert place.printed(A)[-1] == str(tmp_path / "behind")
 
 
 async def test_every_task_has_its_own_run_directory_and_tmp(place: Place) -> None:

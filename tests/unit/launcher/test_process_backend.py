@@ -8,7 +8,6 @@ import pytest
 
 from libs.events.orders import BindMount, Order
 from services.launcher.backends.process.observing import observed, status_without_supervisor
-from services.launcher.backends.process.prepare import installation_roots
 from services.launcher.backends.process.records import Assignment, PodFiles, PodStatus, Status, Stop
 from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.slots import device_ids, node_capacity, take_devices
@@ -118,8 +117,8 @@ def test_pod_sees_its_own_places_and_what_the_order_gives_it() -> None:
     assert mounts() == [
         ("/run/determined", f"{pod}/run", False),
         ("/opt/determined", f"{pod}/opt", False),
-        ("/tmp", f"{pod}/tmp", False),
         ("/dev/shm", None, False),
+        ("/tmp", f"{pod}/tmp", False),
         ("/var/lib/state", None, False),
         ("/opt/determined/wheels", "/wheels", True),
         ("/etc/ssh/ssh_config", "/x", True),
@@ -134,17 +133,6 @@ def test_what_is_hidden_can_be_made_visible() -> None:
     targets = [target for target, _, _ in mounts(visible=visible)]
     assert [path for path in visible if path in targets] == ["/tmp/venv", "/var/lib/state/env"]
     assert "/tmp/state" not in [target for target, _, _ in mounts(state_dir="/tmp/state")]
-
-
-def test_interpreter_is_followed_through_its_links(tmp_path: Path) -> None:
-    for name in ("base/bin", "middle/bin", "venv/bin"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "base/bin/python3").touch()
-    (tmp_path / "middle/bin/python").symlink_to(tmp_path / "base/bin/python3")
-    (tmp_path / "venv/bin/python").symlink_to("../../middle/bin/python")
-    assert installation_roots(str(tmp_path / "venv/bin/python")) == [
-        str(tmp_path / name) for name in ("base", "middle", "venv")
-    ]
 
 
 ASSIGNMENT = Assignment(

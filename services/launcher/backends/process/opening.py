@@ -10,11 +10,13 @@ from pathlib import Path
 from libs.clock import Clock
 from libs.errors import FailedPrecondition, InvalidRequest
 from services.launcher.backends.process.backend import ProcessBackend
-from services.launcher.backends.process.prepare import Machine, find_python
+from services.launcher.backends.process.interpreter import find_python, needed_directories
+from services.launcher.backends.process.prepare import Machine
 from services.launcher.backends.process.probe import find_way
 from services.launcher.backends.process.records import StateFiles, try_lock
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.spawning import IMPORT_ROOT, PYTHON
+from services.launcher.backends.process.view import image_environment
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
 
@@ -35,16 +37,24 @@ async def open_process_backend(
     lock = try_lock(state.lock)
     if lock is None:
         raise FailedPrecondition(f"another launcher is using the state directory {state.root}")
+    python = find_python(settings.python)
+    image = image_environment(
+        environ,
+        python=python,
+        passed=settings.pass_environment,
+        has_certificate=tasks.master_cert_file is not None,
+    )
     machine = Machine(
         settings=settings,
         tasks=tasks,
         state_dir=str(state.root),
         node=settings.node_name or os.uname().nodename,
-        python=find_python(settings.python),
+        python=python,
+        python_directories=await needed_directories(python, image),
         with_user_namespace=with_user_namespace,
         may_change_user=os.geteuid() == 0 and not with_user_namespace,
         changes=str(state.changes),
-        environ=dict(environ),
+        image_environment=image,
         scripts=load_scripts(),
         master_cert=read_cert(tasks.master_cert_file),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
+from services.launcher.backends.process.interpreter import installation_roots
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
@@ -21,7 +21,7 @@ from services.launcher.backends.process.records import (
 from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.spawning import PYTHON
-from services.launcher.backends.process.view import image_environment, pod_mounts
+from services.launcher.backends.process.view import pod_mounts
 from services.launcher.container.command import container_argv
 from services.launcher.container.environment import (
     PodIdentity,
@@ -43,11 +43,14 @@ class Machine(Struct, frozen=True, kw_only=True):
     node: str
     python: str
     """Interpreter of the tasks."""
+    python_directories: tuple[str, ...]
+    """What that interpreter needs to be seen."""
     with_user_namespace: bool
     may_change_user: bool
     """Whether tasks can run as the user of their order; otherwise they run as the launcher's."""
     changes: str
-    environ: dict[str, str]
+    image_environment: dict[str, str]
+    """What takes the place of an image's variables."""
     scripts: dict[str, bytes]
     master_cert: bytes | None = None
 
@@ -90,12 +93,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         slot_type="cpu",
         settings=machine.tasks,
         pod=PodIdentity(name=name, node=machine.node, address=machine.settings.address),
-        image=image_environment(
-            machine.environ,
-            python=machine.python,
-            passed=machine.settings.pass_environment,
-            has_certificate=machine.tasks.master_cert_file is not None,
-        ),
+        image=machine.image_environment,
     )
     environment = resolve_references(environment, of_user=dict(user_variables(spec.environment.variables)))
     if too_long := oversized_variables(environment):
@@ -120,11 +118,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
             files=files,
             state_dir=machine.state_dir,
             wheels_dir=machine.settings.wheels_dir,
-            visible=(
-                *installation_roots(machine.python),
-                *installation_roots(PYTHON),
-                *machine.settings.visible_paths,
-            ),
+            visible=(*machine.python_directories, *installation_roots(PYTHON), *machine.settings.visible_paths),
             placed=placed,
             missing_work_dir=cwd if is_missing else None,
         ),
@@ -153,24 +147,3 @@ def _place(items: Iterable[Placed], files: PodFiles, uid: int | None, gid: int |
         if uid is not None and gid is not None and item.owner == "user":
             os.chown(target, uid, gid)
     return elsewhere
-
-
-def installation_roots(python: str) -> list[str]:
-    """Directories an interpreter needs to be seen: its environment, and those its links lead through."""
-    roots = []
-    path = os.path.abspath(python)
-    for _ in range(10):
-        roots.append(os.path.dirname(os.path.dirname(path)))
-        if not os.path.islink(path):
-            break
-        path = os.path.join(os.path.dirname(path), os.readlink(path))
-    roots.append(os.path.dirname(os.path.dirname(os.path.realpath(python))))
-    return sorted({os.path.normpath(root) for root in roots} - {"/"})
-
-
-def find_python(setting: str | None) -> str:
-    """The interpreter of tasks, as an absolute path. Raises InvalidRequest when there is none."""
-    found = shutil.which(setting or "python3")
-    if found is None:
-        raise InvalidRequest(f"no Python for tasks: '{setting or 'python3'}' cannot be executed; set process.python")
-    return os.path.abspath(found)

@@ -22,7 +22,8 @@ class ProcessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     wheels_dir: str | None = None
     """Directory that tasks see as ``/opt/determined/wheels``, for those that install the client themselves."""
     visible_paths: tuple[str, ...] = ()
-    """Directories of this machine that tasks see although they lie in ``/tmp``, where each task has its own files."""
+    """Directories of this machine that tasks see although they lie in ``/tmp``, where each task has its own files.
+    What their interpreter needs is seen anyway."""
     pass_environment: tuple[str, ...] = ()
     """Variables of the launcher that tasks get, besides PATH, HOME, locale, time zone, proxies and certificates."""
     max_unshipped_bytes: Annotated[int, Meta(ge=8 << 20)] = 1 << 30

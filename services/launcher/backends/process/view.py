@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from libs.events.orders import TaskSpec
+from services.launcher.backends.process.hiding import covers
 from services.launcher.backends.process.records import MountPlan, PodFiles
 from services.launcher.container.paths import RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
 
@@ -75,18 +76,19 @@ def pod_mounts(
     placed            path in the container -> file that is placed there, outside ``/run/determined``
     missing_work_dir  working directory that this machine does not have, which the task gets empty
     """
-    hidden = ["/tmp"]  # noqa: S108  each pod has its own; gangs put sockets with the same name there
     mounts = [
         MountPlan(target=RUN_DIR, source=str(files.run), is_private=True),
         MountPlan(target="/opt/determined", source=str(files.opt), is_private=True),
-        MountPlan(target="/tmp", source=str(files.tmp), is_private=True),  # noqa: S108
         MountPlan(target="/dev/shm", source=None, size_bytes=spec.shm_size_bytes),  # noqa: S108
     ]
-    if not _is_below(state_dir, hidden):
-        # Orders hold tokens, and tasks may run as the launcher's user.
-        mounts.append(MountPlan(target=state_dir, source=None, size_bytes=1 << 20))
-        hidden.append(state_dir)
-    mounts += [MountPlan(target=path, source=path) for path in visible if _is_below(path, hidden)]
+    for path, is_hidden in covers(("/tmp", state_dir), visible):  # noqa: S108
+        if path == "/tmp":  # noqa: S108  each pod has its own; gangs put sockets with the same name there
+            mounts.append(MountPlan(target=path, source=str(files.tmp), is_private=True))
+        elif is_hidden:
+            # Orders hold tokens, and tasks may run as the launcher's user.
+            mounts.append(MountPlan(target=path, source=None, size_bytes=1 << 20))
+        else:
+            mounts.append(MountPlan(target=path, source=path))
     if wheels_dir is not None:
         mounts.append(MountPlan(target=WHEELS_DIR, source=wheels_dir, read_only=True))
     mounts += [MountPlan(target=target, source=source, read_only=True) for target, source in placed.items()]
@@ -99,7 +101,3 @@ def pod_mounts(
         for bind in spec.bind_mounts
     ]
     return tuple(mounts)
-
-
-def _is_below(path: str, directories: Iterable[str]) -> bool:
-    return any(path == directory or path.startswith(f"{directory}/") for directory in directories)
