@@ -115,7 +115,7 @@ class StreamFile:
 
     def _open(self) -> int:
         path = os.path.join(self.directory, self.current())
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
 
     def _append(self, data: bytes) -> None:
         if self.size >= self.segment_bytes:
@@ -197,7 +197,7 @@ class Wakeup:
             return
         try:
             if self.fd < 0:
-                self.fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
             os.write(self.fd, b".")
         except BlockingIOError:
             return  # it has been told already
@@ -284,6 +284,8 @@ def run(argv: list[str], directory: str, segment_bytes: int, cap_bytes: int, dro
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for number in FORWARDED:
         signal.signal(number, child.forward)
+    # The first process of a container never gets a signal that it does not handle yet, unless it was held back.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
 
     pid, failure = start(argv, out_write, err_write)
     os.close(out_write)
@@ -333,13 +335,13 @@ def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: Space, wake
 def seal(directory: str, exit_code: int | None) -> None:
     """End the streams whose writer was killed before it could. Streams that have ended are left as they are.
 
-    Only for when nothing writes there any more.
+    Only for when nothing writes there any more. Raises OSError when the task put something else in the place of a file;
+    it is not followed, for this may run with more rights than the task had.
     """
     for name in STREAMS:
-        numbers = [entry.split(".")[1] for entry in os.listdir(directory) if entry.startswith(name + ".")]
-        segments = sorted(int(number) for number in numbers if number.isdigit())
+        segments = _segment_numbers(directory, name)
         current = os.path.join(directory, f"{name}.{segments[-1] if segments else 0}.log")
-        fd = os.open(current, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        fd = os.open(current, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
         _finish_last_line(fd)
         seq = _next_seq(current)
         if seq == 0 and len(segments) > 1:
@@ -354,11 +356,17 @@ def seal(directory: str, exit_code: int | None) -> None:
 def is_sealed(directory: str) -> bool:
     """Whether both streams have ended."""
     for name in STREAMS:
-        numbers = [entry.split(".")[1] for entry in os.listdir(directory) if entry.startswith(name + ".")]
-        segments = [int(number) for number in numbers if number.isdigit()]
-        if not segments or _next_seq(os.path.join(directory, f"{name}.{max(segments)}.log")) is not None:
+        segments = _segment_numbers(directory, name)
+        if not segments or _next_seq(os.path.join(directory, f"{name}.{segments[-1]}.log")) is not None:
             return False
     return True
+
+
+def _segment_numbers(directory: str, stream: str) -> list[int]:
+    """Numbers of the segment files of a stream, in order; links and the like are none."""
+    files = [entry.name for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
+    numbers = [name.split(".")[1] for name in files if name.startswith(stream + ".")]
+    return sorted(int(number) for number in numbers if number.isdigit())
 
 
 def _finish_last_line(fd: int) -> None:

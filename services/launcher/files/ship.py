@@ -13,10 +13,12 @@ Wire format: spec/logs.md 13.7 (gzip of concatenated msgpack ``[[time, {}], {"pa
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import select
 import socket
+import stat
 import sys
 import time
 import zlib
@@ -101,9 +103,7 @@ def read_stream(directory: str, stream: str, position: Position, limit: int) -> 
         try:
             # The next segment exists only when nothing more comes into this one, so it is looked for first.
             is_closed = os.path.exists(os.path.join(directory, f"{stream}.{position.segment + 1}.log"))
-            with open(path, "rb", buffering=0) as file:
-                file.seek(position.offset)
-                data = file.read(limit)
+            data = read_regular(path, position.offset, limit)
         except FileNotFoundError:
             following = first_segment(directory, stream, position.segment)
             if following is None:
@@ -124,6 +124,38 @@ def read_stream(directory: str, stream: str, position: Position, limit: int) -> 
                 break
             position = Position(position.segment + 1, 0, False)
     return lines, position
+
+
+def read_regular(path: str, offset: int, limit: int) -> bytes:
+    """At most ``limit`` bytes of a file; raises FileNotFoundError for a link and whatever else is no regular file.
+
+    The shipper may read more than the task, which could put a link in the place of a file of its own.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise FileNotFoundError(path) from error
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FileNotFoundError(path)
+        return os.pread(fd, limit, offset)
+    finally:
+        os.close(fd)
+
+
+def open_wake(directory: str) -> int:
+    """The named pipe over which the writer tells of new lines, or -1 when there is none."""
+    try:
+        # For reading and writing, so that the pipe never reports the end of its file.
+        fd = os.open(os.path.join(directory, "wake"), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return -1
+    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    return -1
 
 
 def first_segment(directory: str, stream: str, after: int) -> int | None:
@@ -198,9 +230,7 @@ class Shipper:
         self.delete_shipped = delete_shipped
         self.batch_bytes = BATCH_BYTES
         self.positions = self._load()
-        # Opened for reading and writing, so that the pipe never reports the end of its file.
-        wake = os.path.join(directory, "wake")
-        self.wake = os.open(wake, os.O_RDWR | os.O_NONBLOCK) if os.path.exists(wake) else -1
+        self.wake = open_wake(directory)
 
     def run(self) -> None:
         """Ship until both streams have ended."""

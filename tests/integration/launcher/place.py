@@ -129,7 +129,7 @@ class Place:
 
     def printed(self, allocation: str, stream: str = "stdout", rank: int = 0) -> list[str]:
         """What a pod printed so far, as far as it lies in its first segment."""
-        path = self.run_dir(allocation, rank) / "logs" / f"{stream}.0.log"
+        path = self.pod(allocation, rank) / "logs" / f"{stream}.0.log"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line.split(" ", 2)[2] for line in lines if ";eos" not in line]
 

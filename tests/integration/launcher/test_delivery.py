@@ -130,3 +130,19 @@ async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(place: 
     assert b"one" in printed
     assert b"two" in printed
     assert b"poison" not in printed
+
+
+async def test_task_cannot_have_other_files_shipped_or_written(
+    place: Place, intake: FakeIntake, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("0 1 secret\n1 1 secret\n")
+    links = " && ".join(f"ln -sf {victim} {name}" for name in ("stdout.0.log", "stderr.0.log", "stdout.1.log", "wake"))
+    script = f"cd /run/determined/logs && {links} && ! mv /run/determined/logs /run/determined/other && kill -9 $PPID"
+    await place.run(A, command(script))
+    await place.until_ended(A)
+    await eventually((place.pod(A) / "ship" / "shipped").exists, what=place.launcher.log())
+    await place.withdraw(A)
+    await eventually(lambda: place.remains() == [])
+    assert victim.read_text() == "0 1 secret\n1 1 secret\n"
+    assert not [line for lines in intake.lines.values() for line in lines.values() if line == b"secret"]

@@ -135,7 +135,7 @@ async def test_stop_kills_what_does_not_listen_and_all_that_it_started(place: Pl
     assert (ended.stopped, ended.pods[0].exit_code) == (True, 137)
     assert place.pids(A) == []
     # The wrapper lived long enough to write the end of the streams.
-    assert (place.run_dir(A) / "logs" / "stdout.0.log").read_text().splitlines()[-1].endswith(";eos 137")
+    assert (place.pod(A) / "logs" / "stdout.0.log").read_text().splitlines()[-1].endswith(";eos 137")
 
 
 async def test_grandchildren_do_not_outlive_a_task_that_ends(place: Place) -> None:

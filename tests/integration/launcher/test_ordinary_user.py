@@ -51,7 +51,7 @@ async def main(directory):
             if seen.gone:
                 break
         allocations = directory / "state" / "allocations"
-        output = next(allocations.glob("*/pods/0/run/logs/stdout.0.log")).read_text()
+        output = next(allocations.glob("*/pods/0/logs/stdout.0.log")).read_text()
         await backend.remove(A)
         assert not list(allocations.iterdir())
         (directory / "output").write_text(output)

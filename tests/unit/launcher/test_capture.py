@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,16 @@ def test_signals_are_passed_on(tmp_path: Path, name: str) -> None:
     assert printed(tmp_path) == [b"ready", b"got"]
 
 
+def test_signal_that_comes_before_the_wrapper_is_ready_is_passed_on(tmp_path: Path) -> None:
+    def ask_already() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, capture.FORWARDED)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    argv = wrapped(tmp_path, "sleep", "300")
+    done = subprocess.run(argv, check=False, timeout=PATIENCE_S, preexec_fn=ask_already)
+    assert done.returncode == 128 + signal.SIGTERM
+
+
 def test_orphans_may_print_for_a_moment_longer(tmp_path: Path) -> None:
     script = "(sleep 0.3; echo soon; sleep 45; echo late) & exit 4"
     # Four seconds instead of one: what is said soon has to come in time on any machine.
@@ -237,3 +248,25 @@ def test_end_of_a_task_that_ended_is_left_alone(tmp_path: Path) -> None:
     assert capture.is_sealed(str(tmp_path))
     capture.seal(str(tmp_path), 99)
     assert (tmp_path / "stdout.0.log").read_bytes() == before
+
+
+def test_link_in_the_place_of_a_file_is_never_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"0 1 theirs\n")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "stdout.0.log").symlink_to(victim)
+    (logs / "wake").symlink_to(victim)
+    assert run(logs, "echo", "mine") == 1
+    assert not capture.is_sealed(str(logs))
+    with pytest.raises(OSError, match="symbolic links"):
+        capture.seal(str(logs), 0)
+    assert victim.read_bytes() == b"0 1 theirs\n"
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir])
+def test_nobody_waits_for_what_a_task_put_in_the_place_of_a_file(tmp_path: Path, put: Callable[[Path], None]) -> None:
+    put(tmp_path / "stdout.0.log")
+    assert not capture.is_sealed(str(tmp_path))
+    with pytest.raises(OSError, match=r".+"):
+        capture.seal(str(tmp_path), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.capture.lines import encode_end, encode_line
-from services.launcher.files.ship import Intake, Line, Position, gzip, pack, read_stream
+from services.launcher.files.ship import Intake, Line, Position, gzip, open_wake, pack, read_stream
 from services.logs.lines.bodies import Shipped, records_of
 
 START = Position(0, 0, False)
@@ -80,6 +81,29 @@ def test_segments_that_were_dropped_are_passed_over(tmp_path: Path) -> None:
     read, position = read_stream(str(tmp_path), "stdout", START, 1000)
     assert len(read) == 2
     assert position.segment == 5
+
+
+def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"".join(lines(range(2))))
+    (tmp_path / "stdout.0.log").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "stdout.1.log")
+    assert read_stream(str(tmp_path), "stdout", START, 1000)[0] == []
+
+
+def test_only_a_pipe_wakes(tmp_path: Path) -> None:
+    wake = tmp_path / "wake"
+    assert open_wake(str(tmp_path)) == -1
+    (tmp_path / "other").touch()
+    wake.symlink_to(tmp_path / "other")
+    assert open_wake(str(tmp_path)) == -1
+    wake.unlink()
+    wake.touch()
+    assert open_wake(str(tmp_path)) == -1
+    wake.unlink()
+    os.mkfifo(wake)
+    fd = open_wake(str(tmp_path))
+    assert fd >= 0
+    os.close(fd)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) 
 
 def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Assignment, name: str) -> PodPlan:
     uid, gid = (spec.owner.uid, spec.owner.gid) if machine.may_change_user else (None, None)
-    for directory in (files.run, files.opt, files.tmp, files.work, files.files, files.scratch, files.ship):
+    for directory in (files.run, files.logs, files.opt, files.tmp, files.work, files.files, files.scratch, files.ship):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.opt.chmod(0o755)
     files.tmp.chmod(0o1777)
@@ -81,7 +81,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
     if not (files.logs / "wake").exists():
         os.mkfifo(files.logs / "wake", 0o600)
     if uid is not None and gid is not None:
-        for path in (files.logs / "wake", files.work):
+        for path in (files.logs, files.logs / "wake", files.work):
             os.chown(path, uid, gid)
     (files.ship / "token").write_text(spec.session_token)
     (files.ship / "token").chmod(0o600)

@@ -95,7 +95,8 @@ class PodFiles:
         self.root = root
         self.run = root / "run"
         """``/run/determined`` of the pod."""
-        self.logs = root / "run" / "logs"
+        self.logs = root / "logs"
+        """``/run/determined/logs`` of the pod: mounted there, so that tasks cannot put another in its place."""
         self.opt = root / "opt"
         self.tmp = root / "tmp"
         self.work = root / "work"

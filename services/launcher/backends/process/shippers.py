@@ -132,8 +132,18 @@ def finish_output(files: PodFiles, exit_code: int | None) -> None:
     """
     if not files.logs.is_dir() or is_shipped(files):
         return
-    if not any(name.endswith(".log") for name in os.listdir(files.logs)):
+    printed = any(name.endswith(".log") for name in os.listdir(files.logs))
+    if not (printed and _end_streams(files, exit_code)):
         files.ship.mkdir(exist_ok=True)
         (files.ship / "shipped").touch()
-    elif not is_sealed(str(files.logs)):
-        seal(str(files.logs), exit_code)
+
+
+def _end_streams(files: PodFiles, exit_code: int | None) -> bool:
+    """Whether both streams have an end now; a task that put something else in the place of its files gets none."""
+    try:
+        if not is_sealed(str(files.logs)):
+            seal(str(files.logs), exit_code)
+    except OSError as error:
+        log.warning("shipper.output_unusable", directory=str(files.logs), problem=str(error))
+        return False
+    return True

@@ -10,7 +10,7 @@ from typing import Final
 from libs.events.orders import TaskSpec
 from services.launcher.backends.process.hiding import covers
 from services.launcher.backends.process.records import MountPlan, PodFiles
-from services.launcher.container.paths import RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
+from services.launcher.container.paths import LOG_DIR, RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
 
 _PASSED: Final = frozenset(
     {
@@ -78,6 +78,7 @@ def pod_mounts(
     """
     mounts = [
         MountPlan(target=RUN_DIR, source=str(files.run), is_private=True),
+        MountPlan(target=LOG_DIR, source=str(files.logs), is_private=True),
         MountPlan(target="/opt/determined", source=str(files.opt), is_private=True),
         MountPlan(target="/dev/shm", source=None, size_bytes=spec.shm_size_bytes),  # noqa: S108
     ]
