@@ -30,6 +30,20 @@ def launcher_stream(allocation: str) -> str:
     return f"k8s/{allocation}"
 
 
+def container_key(allocation: str, pod: str, restart: int = 0) -> str:
+    """What the keys of the streams of a container begin with; ``/stdout`` or ``/stderr`` follows."""
+    return f"{allocation}/{pod}/{restart}"
+
+
+def end_of_writer(task: str, allocation: str, stream: str) -> LogBatch:
+    """Says that nobody is left who could write to a stream of a container, or say how many lines it has."""
+    return LogBatch(task=task, stream=stream, lines=(), allocation=allocation, end_of_stream=True)
+
+
+def is_end_of_writer(batch: LogBatch) -> bool:
+    return batch.end_of_stream and batch.end_seq is None and not batch.lines
+
+
 def client_stream(replica: str, task: str) -> str:
     """Key of the stream of what clients post about a task through one replica of the api, ``replica`` unique to a run.
 

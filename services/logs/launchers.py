@@ -1,5 +1,7 @@
 """What launchers say in the logs of tasks: taken from the launcher of the task's pool only, and as its own words only.
 
+Of the streams of a task's containers it may say that nobody writes them any more, for it sees containers end.
+
 A launcher may publish on ``logs.*.*.<its pool>`` and nowhere else, so the subject is proof of the pool that speaks.
 That the task is in that pool, the database knows. Everything else on the stream comes from services that are trusted.
 """
@@ -16,7 +18,7 @@ from libs.db.engine import Database
 from libs.db.tables.tasks import allocations
 from libs.events import subjects
 from libs.events.logs import LogBatch
-from libs.loglines.batches import launcher_stream
+from libs.loglines.batches import is_end_of_writer, launcher_stream
 
 log = structlog.get_logger()
 
@@ -33,7 +35,7 @@ async def without_false_words(db: Database, said: Sequence[Said]) -> list[LogBat
     rightful = await _rightful(db, speaking - {None}) if speaking else set()
     taken = []
     for subject, batch in said:
-        if _is_launchers(subject) and (subject, batch.task, batch.stream) not in rightful:
+        if _is_launchers(subject) and (subject, batch.task, _spoken_in(batch)) not in rightful:
             log.warning("logs.not_its_own", subject=subject, task=batch.task, stream=batch.stream)
         else:
             taken.append(batch)
@@ -49,6 +51,13 @@ async def _rightful(db: Database, speaking: Set[str | None]) -> set[tuple[str, s
             (subjects.logs_of_launcher(row.pool, row.task_id), row.task_id, launcher_stream(row.allocation_id))
             for row in rows
         }
+
+
+def _spoken_in(batch: LogBatch) -> str:
+    """The stream that decides who may say this."""
+    allocation = batch.allocation or ""
+    is_its_containers = is_end_of_writer(batch) and batch.stream.startswith(f"{allocation}/")
+    return launcher_stream(allocation) if is_its_containers else batch.stream
 
 
 def _is_launchers(subject: str) -> bool:

@@ -20,6 +20,14 @@ from tests.harness.waiting import PATIENCE_S
 FLUENT_BIT = shutil.which("fluent-bit")
 
 
+def major_version() -> int:
+    """Of the fluent-bit on the PATH; 0 when there is none."""
+    if FLUENT_BIT is None:
+        return 0
+    told = subprocess.run([FLUENT_BIT, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(told.removeprefix("Fluent Bit v").split(".")[0])
+
+
 class Sidecar:
     def __init__(
         self,
@@ -41,7 +49,7 @@ class Sidecar:
             shipper=shipper or ShipperSettings(),
             master_cert=None if master_cert is None else master_cert.read_bytes(),
         )
-        text = fluent_config(traits).replace(LOG_DIR, str(logs))
+        text = fluent_config(traits, pod_grace_s=60).replace(LOG_DIR, str(logs))
         if master_cert is not None:
             text = text.replace(f"{FLUENT_AT}-ca/master.crt", str(master_cert))
         self._config = logs.parent / "fluent-bit.yaml"

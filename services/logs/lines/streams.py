@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from libs.capture.lines import CapturedLine, EndOfStream, decode, stream_of
 from libs.events.logs import LogBatch, LogLine
-from libs.loglines.batches import split_batches
+from libs.loglines.batches import container_key, split_batches
 from libs.loglines.cutting import pieces, truncated
 from libs.loglines.prefixes import split_prefixes
 from services.logs.lines.bodies import Shipped, Unreadable
@@ -35,7 +35,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        return f"{self.allocation}/{self.pod}/{self.restart}"
+        return container_key(self.allocation, self.pod, self.restart)
 
 
 def batches_of(

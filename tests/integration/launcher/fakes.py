@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 from libs.capture.lines import STREAMS, CapturedLine, EndOfStream, decode, stream_of
 from services.logs.lines.bodies import Shipped, records_of
+from tests.harness.certificates import Pair
 
 
 @dataclass
@@ -25,6 +27,7 @@ class FakeIntake:
     """By pod and stream, payload by number."""
     ends: dict[tuple[str, str], EndOfStream] = field(default_factory=dict)
     refuse: Callable[[list[Shipped]], int] = lambda _records: 200
+    refused: int = 0
     asked: list[dict[str, str]] = field(default_factory=list)
     """Headers of those who asked whether their streams are complete."""
     tell: Callable[[str], int] = lambda _pod: 200
@@ -37,6 +40,7 @@ class FakeIntake:
             records.append(record)
         status = self.refuse(records)
         if status != 200:
+            self.refused += 1
             return status
         self.requests.append(headers)
         for record in records:
@@ -96,7 +100,8 @@ class FakeMaster:
 
 
 @contextmanager
-def serve_intake() -> Iterator[FakeIntake]:
+def serve_intake(pair: Pair | None = None) -> Iterator[FakeIntake]:
+    """With a certificate, if one is given."""
     fake = FakeIntake()
 
     class Handler(_Quiet):
@@ -118,7 +123,7 @@ def serve_intake() -> Iterator[FakeIntake]:
             self.end_headers()
             self.wfile.write(content)
 
-    with _serve(Handler) as fake.url:
+    with _serve(Handler, pair) as fake.url:
         yield fake
 
 
@@ -156,12 +161,16 @@ class _Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def _serve(handler: type[BaseHTTPRequestHandler], pair: Pair | None = None) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if pair is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(pair.cert, pair.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{'http' if pair is None else 'https'}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

@@ -14,25 +14,35 @@ import pytest
 from libs.db.engine import Database
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import capture_until_stored
-from tests.harness.fluent_bit import FLUENT_BIT, Sidecar, end
-from tests.harness.waiting import PATIENCE_S
+from tests.harness.certificates import self_signed
+from tests.harness.fluent_bit import FLUENT_BIT, Sidecar, end, major_version
+from tests.harness.waiting import PATIENCE_S, wait_until
+from tests.integration.launcher.fakes import serve_intake
 from tests.integration.logs.conftest import Task, lines_of, texts_of
 
 pytestmark = pytest.mark.skipif(FLUENT_BIT is None, reason="no fluent-bit on the PATH")
 
 
 class Pod:
-    def __init__(self, root: Path, task: Task, url: str, **fields: object) -> None:
+    def __init__(self, root: Path, task: Task, url: str, *, master_cert: Path | None = None) -> None:
         self.logs = root / "logs"
-        self.logs.mkdir()
+        self.logs.mkdir(parents=True)
         self._url = url
         self._environment = {
             "PATH": os.environ["PATH"],
             "DET_SESSION_TOKEN": task.token,
             "DET_CONTAINER_ID": "pod-0",
         }
-        tasks = TaskSettings(log_intake_url=url)
-        self.sidecar = Sidecar(self.logs, token=task.token, allocation=task.allocation, pod="pod-0", tasks=tasks)
+        if master_cert is not None:
+            self._environment["DET_MASTER_CERT_FILE"] = str(master_cert)
+        self.sidecar = Sidecar(
+            self.logs,
+            token=task.token,
+            allocation=task.allocation,
+            pod="pod-0",
+            tasks=TaskSettings(log_intake_url=url),
+            master_cert=master_cert,
+        )
 
     def start(self, *command: str, **environ: str) -> subprocess.Popen[bytes]:
         """The container of the task."""
@@ -69,3 +79,25 @@ async def test_a_task_that_is_over_at_once_loses_nothing(pod: Pod, task: Task, d
         ("stderr", b"err\n"),
         ("stdout", b"out\n"),
     ]
+
+
+@pytest.mark.skipif(major_version() < 5, reason="before version 5 it compares certificates with names only")
+async def test_an_intake_with_a_certificate_for_its_address_is_trusted(tmp_path: Path, task: Task) -> None:
+    pair = self_signed(tmp_path)
+    with serve_intake(pair) as fake:
+        pod = Pod(tmp_path, task, fake.url, master_cert=pair.cert)
+        with pod.sidecar.running():
+            assert await ended(pod.start("echo", "hello")) == 0
+        assert fake.printed() == [b"hello"]
+
+
+async def test_an_outage_is_told_a_few_times_and_no_more(tmp_path: Path, task: Task) -> None:
+    with serve_intake() as fake:
+        fake.refuse = lambda _records: 503
+        away = Pod(tmp_path / "away", task, fake.url)
+        with away.sidecar.running():
+            process = away.start("sh", "-c", "while :; do echo .; sleep 0.1; done", DET_LOG_WAIT_TIME="0")
+            await asyncio.to_thread(wait_until, lambda: fake.refused > 20)
+            process.terminate()
+            await ended(process)
+        assert away.sidecar.output.read_text().count("503") < 5

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from sqlalchemy import select
 
 from libs.bus import Bus, Message
 from libs.db.engine import Database
+from libs.db.tables.logs import log_streams
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
-from libs.loglines.batches import launcher_stream
+from libs.loglines.batches import container_key, end_of_writer, launcher_stream
 from services.logs.settings import WriterSettings
 from services.logs.writer import LogWriter
 from tests.integration.logs.conftest import Task, new_task, texts_of
@@ -60,3 +62,29 @@ async def test_refused_words_hold_up_nobody(db: Database, writer: LogWriter, tas
     message = Message(subjects.logs(task.task), msgspec.msgpack.encode(own), {}, 2, 1)
     await writer.write(0, [said(task, "others", "no"), message, said(task, "default", "yes")])
     assert sorted(await texts_of(db, task)) == [b"pod\n", b"yes"]
+
+
+def over(pool: str, task: Task, stream: str) -> Message:
+    batch = end_of_writer(task.task, task.allocation, stream)
+    subject = subjects.logs_of_launcher(pool, task.task)
+    return Message(subject=subject, data=msgspec.msgpack.encode(batch), headers={}, sequence=1, delivered=1)
+
+
+async def test_a_launcher_says_that_a_container_of_its_own_writes_no_more(
+    db: Database, writer: LogWriter, task: Task
+) -> None:
+    other = await new_task(db)
+    stream = f"{container_key(task.allocation, 'pod-0')}/stdout"
+    written = LogBatch(task=task.task, stream=stream, lines=(LogLine(0, 1, b"last\n"),), allocation=task.allocation)
+    await writer.write(0, [Message(subjects.logs(task.task), msgspec.msgpack.encode(written), {}, 1, 1)])
+    await writer.write(0, [over("others", task, stream), over("default", other, stream)])
+    assert await sealed(db, stream) is False
+    await writer.write(0, [over("default", task, stream)])
+    assert await sealed(db, stream) is True
+    assert await texts_of(db, task) == [b"last\n"]
+
+
+async def sealed(db: Database, stream: str) -> bool:
+    async with db.read() as connection:
+        query = select(log_streams.c.sealed_at).where(log_streams.c.stream_key == stream)
+        return (await connection.scalar(query)) is not None

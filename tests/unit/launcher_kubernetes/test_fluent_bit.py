@@ -3,8 +3,10 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import pytest
 import yaml
 
+from libs.events.orders import Environment
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
 from services.launcher.container.paths import LOG_DIR
@@ -61,6 +63,7 @@ def test_configuration_never_gives_up_and_keeps_order_and_bytes() -> None:
     assert (http["host"], http["port"], http["uri"]) == ("logs", 8090, "/ingest/v1/logs")
     assert (http["format"], http["workers"], http["retry_limit"]) == ("msgpack", 1, "no_limits")
     assert found["service"]["scheduler.cap"] < found["service"]["grace"]
+    assert (http["log_suppress_interval"], tail["log_suppress_interval"]) == (300, 300)
     assert "tls" not in http
     assert "Authorization Bearer ${DET_LOG_TOKEN}" in http["header"]
 
@@ -82,3 +85,23 @@ def test_without_an_intake_kubectl_has_the_lines() -> None:
     made = build(task(), tasks=TaskSettings(master_url="http://m"))
     assert [each["name"] for each in pod_of(made)["containers"]] == [MAIN]
     assert {"name": "DET_SHIPPER_EMIT_STDOUT_LOGS", "value": "1"} in container(made)["env"]
+
+
+@pytest.mark.parametrize(("shipper_s", "pod_s"), [(55, 60), (100, 105)])
+def test_it_may_deliver_nearly_as_long_as_the_pod_may_end(shipper_s: int, pod_s: int) -> None:
+    shipper = ShipperSettings(grace_s=shipper_s)
+    assert pod_of(build(task(), shipper=shipper))["terminationGracePeriodSeconds"] == pod_s
+    assert config(shipper=shipper)["service"]["grace"] == shipper_s
+
+
+def test_a_pod_with_a_grace_of_its_own_gives_nearly_all_of_it_to_the_shipper() -> None:
+    spec = task(environment=Environment(image="i", pod_spec={"spec": {"terminationGracePeriodSeconds": 600}}))
+    made = build(spec)
+    loaded = yaml.safe_load(base64.b64decode(made.config_map["binaryData"]["fluent-bit.yaml"]))
+    assert loaded["service"]["grace"] == 595
+
+
+def test_the_version_that_is_taken_ends_when_it_is_asked_to() -> None:
+    image, _, version = ShipperSettings().image.partition(":")
+    assert image == "fluent/fluent-bit"
+    assert tuple(map(int, version.split("."))) >= (4, 2)

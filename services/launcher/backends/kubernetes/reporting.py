@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from libs.capture.lines import STREAMS
 from libs.clock import Clock
+from libs.loglines.batches import container_key, end_of_writer
 from services.launcher.backends.kubernetes.acting import Actor
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.holdings import Holdings
@@ -81,6 +83,12 @@ class Reporter:
             if name in _OURS:
                 words = self._tell_last_words(run, pod, name, finished_at)
                 self._background.create_task(words, name=f"last words {pod.metadata.name}")
+
+    def silenced_pod(self, run: Run, pod: Pod) -> None:
+        """End its streams: its shipper is gone as well, and whoever reads the log waits for the end."""
+        for stream in STREAMS:
+            key = f"{container_key(run.allocation, pod.metadata.name)}/{stream}"
+            self._lines.say(end_of_writer(run.task, run.allocation, key))
 
     def out_of_sight(self, run: Run) -> None:
         self.say(run, run.unseen)

@@ -11,13 +11,15 @@ class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     kind: Literal["fluent-bit", "builtin"] = "fluent-bit"
     """``fluent-bit``: a sidecar in every task pod. ``builtin``: a small program inside the task container, for clusters
     that have no such image."""
-    image: str = "fluent/fluent-bit:4.0.3"
-    """Of the sidecar. Version 4.0 or newer: older ones drop lines when they are asked to end."""
+    image: str = "fluent/fluent-bit:5.1.1"
+    """Of the sidecar. Version 4.2 or newer: older ones may hang when they are asked to end. An intake with https at an
+    IP address needs version 5."""
     uid: int | None = None
     """User of the sidecar; None takes that of the task."""
     gid: int | None = None
-    grace_s: Annotated[int, Meta(ge=1)] = 25
-    """How long the sidecar may take to deliver the last lines once a task has ended."""
+    grace_s: Annotated[int, Meta(ge=1)] = 55
+    """How long the sidecar may take to deliver the last lines once a task has ended. Pods whose spec says nothing about
+    it get a little more to end; in others the sidecar gets a little less than the pod."""
     flush_s: Annotated[float, Meta(gt=0)] = 0.5
     """Longest time that a line waits for others before it is sent."""
     max_unshipped_bytes: Annotated[int, Meta(ge=1 << 20)] = 1 << 30

@@ -17,7 +17,7 @@ from libs.clock import Clock
 from libs.telemetry import histogram
 from services.launcher.backends.kubernetes.objects import Job, Node, Pod
 from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
-from services.launcher.backends.kubernetes.observe.pods import end_of
+from services.launcher.backends.kubernetes.observe.pods import end_of, is_over, was_silenced
 from services.launcher.backends.kubernetes.observe.run import Outcome, Run
 from services.launcher.backends.kubernetes.observe.verdicts import (
     Reaction,
@@ -47,6 +47,10 @@ DEADLOCK_AFTER_S: Final = 600.0
 class Told(Protocol):
     def failed_pod(self, run: Run, pod: Pod) -> None:
         """A pod has ended badly by itself."""
+        ...
+
+    def silenced_pod(self, run: Run, pod: Pod) -> None:
+        """Nothing of a pod runs any more, and nobody was left to write that its output has ended."""
         ...
 
     def out_of_sight(self, run: Run) -> None:
@@ -232,13 +236,18 @@ class Tracker:
         run.saw_pod(pod, now=view.now, lost=view.lost)
         self.look(run)
         self._notice_failure(run, before, pod)
+        if is_over(pod) and not (before is not None and is_over(before)):
+            self._notice_silence(run, pod)
         self._notice_deadlock(run, view.now)
 
     def lost_pod(self, pod: Pod) -> None:
         run = self._by_job.get((pod.metadata.namespace, pod.job or pod.metadata.name))
         if run is not None and pod.metadata.name in run.pods:
             view = self.view()
-            self._notice_failure(run, run.pods[pod.metadata.name], pod)
+            before = run.pods[pod.metadata.name]
+            self._notice_failure(run, before, pod)
+            if not is_over(before):
+                self._notice_silence(run, pod)
             run.lost_pod(pod, now=view.now, lost=view.lost)
             self.look(run)
 
@@ -318,6 +327,10 @@ class Tracker:
         is_new = before is None or end_of(before) is None
         if end is not None and end.exit_code and is_new and not run.is_asked_to_end and self._reporter is not None:
             self._reporter.failed_pod(run, pod)
+
+    def _notice_silence(self, run: Run, pod: Pod) -> None:
+        if was_silenced(pod) and self._reporter is not None:
+            self._reporter.silenced_pod(run, pod)
 
     def _notice_deadlock(self, run: Run, now: float) -> None:
         if not is_partly_scheduled(run):

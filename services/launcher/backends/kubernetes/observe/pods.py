@@ -117,6 +117,12 @@ def reads_until(pod: Pod) -> float:
     return (unix_s(ended.finished_at) or 0.0) + LOG_WAIT_S if is_reading else 0.0
 
 
+def was_silenced(pod: Pod) -> bool:
+    """Whether the task's container was killed as a whole: its output ends without anybody having written so."""
+    main = _main(pod)
+    return main is not None and main.state.terminated is not None and main.state.terminated.exit_code == _KILLED
+
+
 def end_of(pod: Pod) -> Cause | None:
     """Why the pod has ended by itself, or None while it has not."""
     if phase_of(pod) != "TERMINATED":

@@ -25,6 +25,10 @@ from services.launcher.container.settings import TaskSettings
 
 Json = dict[str, Any]
 
+END_S: Final = 5
+"""Between the time that fluent-bit takes for its last lines, and the end of its pod."""
+_SAY_AGAIN_S: Final = 300
+"""How soon the same error is told again."""
 _STATE: Final = f"{LOG_DIR}/.flb"
 _CA_FILE: Final = f"{FLUENT_AT}-ca/master.crt"
 _NOVERIFY: Final = "noverify"
@@ -64,18 +68,21 @@ def fluent_container(spec: TaskSpec, traits: PoolTraits, *, allocation: str, sec
     return container
 
 
-def fluent_config(traits: PoolTraits) -> str:
-    """Configuration of the sidecar, the same for all tasks of a pool: what differs comes from its environment."""
-    return _rendered(traits.shipper, traits.tasks, traits.master_cert is not None)
+def fluent_config(traits: PoolTraits, *, pod_grace_s: int) -> str:
+    """Configuration of the sidecar, the same for most tasks of a pool: what differs comes from its environment.
+
+    pod_grace_s  after which time the pod is killed
+    """
+    return _rendered(traits.shipper, traits.tasks, traits.master_cert is not None, max(1, pod_grace_s - END_S))
 
 
 @functools.lru_cache(maxsize=8)
-def _rendered(settings: ShipperSettings, tasks: TaskSettings, has_cert: bool) -> str:
+def _rendered(settings: ShipperSettings, tasks: TaskSettings, has_cert: bool, grace_s: int) -> str:
     config = {
         "service": {
             "flush": settings.flush_s,
-            "grace": settings.grace_s,
-            "log_level": "warn",
+            "grace": grace_s,
+            "log_level": "error",  # an outage of the intake would be a warning twice a second
             # A failed delivery is tried again within seconds: what waits at the end has to fit into the grace.
             "scheduler.base": 1,
             "scheduler.cap": 5,
@@ -105,6 +112,7 @@ def _tail() -> Json:
         "skip_empty_lines": False,
         "mem_buf_limit": "16M",
         "storage.type": "filesystem",
+        "log_suppress_interval": _SAY_AGAIN_S,
     }
 
 
@@ -122,6 +130,7 @@ def _http(settings: ShipperSettings, tasks: TaskSettings, *, has_cert: bool) -> 
         "workers": 1,
         "retry_limit": "no_limits",
         "log_response_payload": False,
+        "log_suppress_interval": _SAY_AGAIN_S,
         "storage.total_limit_size": f"{settings.max_unshipped_bytes >> 20}M",
         "net.io_timeout": 20,
         "net.keepalive_idle_timeout": 15,

@@ -66,7 +66,9 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
     minor = minor_labels(order.allocation, pool=traits.pool, cluster_id=traits.cluster_id)
     public = dict(files.public)
     if traits.ships == "fluent-bit":
-        public[FLUENT_KEY] = encoded_text(fluent_config(traits))
+        public[FLUENT_KEY] = encoded_text(
+            fluent_config(traits, pod_grace_s=template.pod["spec"]["terminationGracePeriodSeconds"])
+        )
     private = {**files.private, **template.secrets}
     check_size("ConfigMap", public.values())
     check_size("Secret", private.values())

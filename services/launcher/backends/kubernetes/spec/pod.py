@@ -13,7 +13,7 @@ from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
 from services.launcher.backends.kubernetes.spec.archives import Contents
 from services.launcher.backends.kubernetes.spec.coscheduling import gang_labels
-from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_container
+from services.launcher.backends.kubernetes.spec.fluent_bit import END_S, fluent_container
 from services.launcher.backends.kubernetes.spec.main_container import init_container, main_container
 from services.launcher.backends.kubernetes.spec.names import (
     FLUENT,
@@ -118,7 +118,7 @@ def _pod_wide(spec: TaskSpec, traits: PoolTraits, wanted: Json, priority_class: 
     if is_host and not wanted.get("dnsPolicy"):
         fields["dnsPolicy"] = "ClusterFirstWithHostNet"  # or the master's name would not be known
     if wanted.get("terminationGracePeriodSeconds") is None:
-        fields["terminationGracePeriodSeconds"] = max(TERMINATION_GRACE_S, traits.shipper.grace_s + 15)
+        fields["terminationGracePeriodSeconds"] = max(TERMINATION_GRACE_S, traits.shipper.grace_s + END_S)
     if not wanted.get("schedulerName") and traits.default_scheduler:
         fields["schedulerName"] = traits.default_scheduler
     if not wanted.get("priorityClassName") and priority_class is not None:
