@@ -59,6 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--python", help="interpreter for tasks; needs determined (default: the one made by make setup)")
     up.add_argument("--config", help="cluster configuration file (default: config/cluster.yaml in the state folder)")
     up.add_argument("--service", choices=plan.SERVICES, help="run this one in the foreground, and the others if needed")
+    up.add_argument(
+        "--standby",
+        choices=("yes", "no"),
+        help="a second scheduler, which takes over when the first dies (default: where there is memory for one)",
+    )
     add_arguments(up)
     up.set_defaults(run=_up)
 
@@ -94,11 +99,13 @@ def _up(layout: Layout, arguments: argparse.Namespace) -> int:
 
 def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int:
     """Take a service over from the supervisor until it ends or is interrupted, then hand it back."""
-    system.start(layout, arguments, without=[service])
-    layout.hold(service).touch()
+    taken = plan.with_standbys(service)
+    system.start(layout, arguments, without=taken)
+    for name in taken:
+        layout.hold(name).touch()
     processes.hang_up(layout)
     try:
-        while processes.find(layout, service) is not None:
+        while any(processes.find(layout, name) is not None for name in taken):
             time.sleep(0.05)
         entry = next(entry for entry in json.loads(layout.plan_file.read_text()) if entry["name"] == service)
         print(f"running {service}; Ctrl-C hands it back", file=sys.stderr)
@@ -112,7 +119,8 @@ def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int
             return child.wait()
     finally:
         layout.record(service).unlink(missing_ok=True)
-        layout.hold(service).unlink(missing_ok=True)
+        for name in taken:
+            layout.hold(name).unlink(missing_ok=True)
         processes.hang_up(layout)
 
 
@@ -144,18 +152,19 @@ def _print_status(layout: Layout, options: Options) -> None:
         "nats": bus_users.subscriber_url(options),
         "postgres": f"127.0.0.1:{options.postgres_port}",
         "logs": f"http://127.0.0.1:{options.logs_port}",
+        plan.STANDBY: "takes over when the scheduler dies",
         "launcher": f"pods in {options.kubernetes.namespace}"
         if options.kubernetes
         else f"{options.slots} slots, {options.python}",
     }
-    print(f"{'SERVICE':<10} {'PID':>8} {'RESTARTS':>8} {'UP':>8}  WHERE")
+    print(f"{'SERVICE':<17} {'PID':>8} {'RESTARTS':>8} {'UP':>8}  WHERE")
     for name in plan.process_names(layout):
         process = processes.find(layout, name)
         if process is None:
-            print(f"{name:<10} {'-':>8} {'-':>8} {'down':>8}  log: {layout.logs / f'{name}.log'}")
+            print(f"{name:<17} {'-':>8} {'-':>8} {'down':>8}  log: {layout.logs / f'{name}.log'}")
         else:
             age = f"{time.time() - process.since:.0f} s"
-            print(f"{name:<10} {process.pid:>8} {process.restarts:>8} {age:>8}  {where.get(name, '')}")
+            print(f"{name:<17} {process.pid:>8} {process.restarts:>8} {age:>8}  {where.get(name, '')}")
     print(f"state: {layout.root}")
 
 

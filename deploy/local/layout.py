@@ -93,6 +93,8 @@ class Options:
     slots: int
     host: str = "127.0.0.1"
     cluster_config: str | None = None
+    standby: bool = False
+    """Whether a second scheduler stands by."""
     kubernetes: KubernetesOptions | None = None
     """Tasks are pods of a cluster; None: processes of this machine."""
     certificate: str | None = None

@@ -16,6 +16,7 @@ from deploy.local import certificates
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
 from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options
+from deploy.local.memory import has_room_for_standby
 from deploy.local.servers.postgres import closed_parent, postgres_user
 from deploy.local.servers.process import free_port
 
@@ -38,6 +39,8 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
         changes["python"] = str(Path(arguments.python).absolute())
     if arguments.config:
         changes["cluster_config"] = str(Path(arguments.config).resolve())
+    standby = getattr(arguments, "standby", None)
+    changes["standby"] = has_room_for_standby() if standby is None else standby == "yes"
     changes["kubernetes"] = choose_kubernetes(kept.kubernetes, arguments)
     options = replace(kept, **changes)  # type: ignore[arg-type]
     if options.kubernetes is not None:

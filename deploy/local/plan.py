@@ -20,6 +20,9 @@ from libs.errors import InvalidRequest
 
 SERVICES: Final = ("api", "scheduler", "launcher", "logs")
 PROCESSES: Final = ("postgres", "nats", *SERVICES)
+"""What always runs."""
+STANDBY: Final = "scheduler-standby"
+"""A second scheduler, which takes over when the first dies."""
 POOL: Final = "default"
 _POSTGRES_SETTINGS: Final = {
     "shared_buffers": "64MB",
@@ -54,6 +57,11 @@ def process_names(layout: Layout) -> tuple[str, ...]:
         return tuple(entry["name"] for entry in json.loads(layout.plan_file.read_text()))
     except FileNotFoundError:
         return PROCESSES
+
+
+def with_standbys(service: str) -> tuple[str, ...]:
+    """Every process that acts for a service; one that is to be taken over is taken over from all of them."""
+    return (service, STANDBY) if service == "scheduler" else (service,)
 
 
 def launchers(layout: Layout, options: Options) -> dict[str, str]:
@@ -123,6 +131,11 @@ def _cluster(layout: Layout, options: Options) -> dict[str, Any]:
 
 def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict[str, Any]]:
     database = {"url": postgres(layout, options).url().replace("+asyncpg", "")}
+    scheduler = {
+        "database": {**database, "pool_size": 8},
+        "bus": bus_users.services_bus(layout, options, "scheduler"),
+        "cluster_config": str(cluster),
+    }
     return {
         "api": {
             "http": {"host": options.host, "port": options.api_port},
@@ -130,11 +143,8 @@ def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict
             "bus": bus_users.services_bus(layout, options, "api"),
             "cluster_config": str(cluster),
         },
-        "scheduler": {
-            "database": {**database, "pool_size": 8},
-            "bus": bus_users.services_bus(layout, options, "scheduler"),
-            "cluster_config": str(cluster),
-        },
+        "scheduler": scheduler,
+        STANDBY: {**scheduler, "bus": bus_users.services_bus(layout, options, STANDBY)},
         "logs": {
             "intake": {"host": options.host if options.kubernetes else "127.0.0.1", "port": options.logs_port},
             "database": {**database, "pool_size": 6},
@@ -155,7 +165,10 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
         _entry(layout, "nats", bus.argv, needed=True),
     ]
     modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}
-    for name, module in {**modules, "logs": "logs"}.items():
+    modules["logs"] = "logs"
+    if options.standby:
+        modules[STANDBY] = "scheduler"
+    for name, module in modules.items():
         argv = [sys.executable, "-m", f"services.{module}.main", "--settings", str(layout.config / f"{name}.yaml")]
         plan.append(_entry(layout, name, argv))
     return plan

@@ -32,7 +32,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class LeaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    retry_s: Annotated[float, Meta(gt=0)] = 1.0
+    retry_s: Annotated[float, Meta(gt=0)] = 0.5
     """How often a standby tries to become the active scheduler."""
     check_s: Annotated[float, Meta(gt=0)] = 2.0
     """How often the active scheduler makes sure that it still is."""

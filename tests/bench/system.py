@@ -51,7 +51,7 @@ def running_system(*, slots: int = 2) -> Iterator[BenchSystem]:
     with tempfile.TemporaryDirectory(prefix="resolute-bench-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         layout = Layout(Path(folder) / "state")
-        arguments = argparse.Namespace(host="127.0.0.1", port=0, slots=slots, python=python, config=None)
+        arguments = argparse.Namespace(host="127.0.0.1", port=0, slots=slots, python=python, config=None, standby="no")
         try:
             options = system.start(layout, arguments)
             yield BenchSystem(layout, options)

@@ -37,7 +37,7 @@ class Resolute:
         return done.stdout + done.stderr
 
     def up(self, *options: str) -> str:
-        return self("up", "--port", "0", "--slots", "2", "--python", str(client_python()), *options)
+        return self("up", "--port", "0", "--slots", "2", "--standby", "no", "--python", str(client_python()), *options)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

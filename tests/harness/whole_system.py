@@ -72,7 +72,7 @@ class WholeSystem:
         return certificates.trust(self.options.certificate) or True
 
     def pids(self) -> dict[str, int]:
-        found = {name: processes.find(self.layout, name) for name in plan.PROCESSES}
+        found = {name: processes.find(self.layout, name) for name in plan.process_names(self.layout)}
         return {name: process.pid for name, process in found.items() if process is not None}
 
     def kill(self, name: str) -> int:
@@ -100,8 +100,15 @@ class WholeSystem:
 
 
 def arguments(**changes: Any) -> argparse.Namespace:
-    """What ``resolute up`` gets from the command line: a free port, tasks run by the client's Python."""
-    chosen = {"host": "127.0.0.1", "port": 0, "slots": None, "python": str(client_python()), "config": None}
+    """What ``resolute up`` gets from the command line: a free port, one scheduler, tasks run by the client's Python."""
+    chosen = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "slots": None,
+        "python": str(client_python()),
+        "config": None,
+        "standby": "no",
+    }
     return argparse.Namespace(**(chosen | changes))
 
 
