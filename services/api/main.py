@@ -25,14 +25,14 @@ from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.db.waiting import patiently
 from libs.service import run_service, until_signalled
-from libs.serving import serve_http, tls_context
+from libs.serving.server import serve_http
+from libs.serving.tls import tls_context
 from libs.telemetry import REGISTRY
 from libs.together import together
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.http.application import build_application
-from services.api.http.gathering import GatheringProtocol
 from services.api.http.health import HealthReport, ResourceManagerHealth, UpDown
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
@@ -128,7 +128,6 @@ async def _serve(
 ) -> None:
     config = uvicorn.Config(
         application,
-        http=GatheringProtocol,
         ws="websockets",
         log_config=None,
         access_log=False,
@@ -139,7 +138,9 @@ async def _serve(
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
     port = port_of(settings, is_tls=tls is not None)
-    await serve_http(config, host=settings.host, port=port, stop=stop, listening=listening, tls=tls)
+    await serve_http(
+        config, host=settings.host, port=port, stop=stop, listening=listening, limits=settings.limits, tls=tls
+    )
 
 
 def port_of(settings: HttpSettings, *, is_tls: bool) -> int:

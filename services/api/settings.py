@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
+from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
 from services.api.metrics.writer import MetricsSettings
 
@@ -24,6 +25,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How long an idle connection stays open; longer than any proxy in front keeps it."""
     shutdown_grace_s: Annotated[int, Meta(ge=0)] = 5
     """How long requests may go on when the service ends; long polls are cut then, and clients repeat them."""
+    limits: HttpLimits = HttpLimits()
+    """What a request may be, and how slow, before anybody knows whose it is."""
 
 
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,7 +19,7 @@ from libs.db.migrate import upgrade
 from libs.db.waiting import patiently
 from libs.events import subjects
 from libs.service import run_service, until_signalled
-from libs.serving import serve_http
+from libs.serving.server import serve_http
 from libs.together import together
 from services.logs.intake import intake_app
 from services.logs.retention import LogRetention
@@ -63,13 +63,16 @@ async def _serve(
 ) -> None:
     config = uvicorn.Config(
         app,
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
         timeout_keep_alive=settings.idle_connection_s,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
-    await serve_http(config, host=settings.host, port=settings.port, stop=stop, listening=listening)
+    await serve_http(
+        config, host=settings.host, port=settings.port, stop=stop, listening=listening, limits=settings.limits
+    )
 
 
 async def run(settings: LogsSettings) -> None:

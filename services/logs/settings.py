@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
+from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
 from services.logs.reception import DECODED_FACTOR
 
@@ -28,6 +29,8 @@ class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long after the end of its allocation a token still brings lines."""
     idle_connection_s: Annotated[int, Meta(ge=1)] = 75
     """When an idle connection is closed; fluent-bit should close first (net.keepalive_idle_timeout 30)."""
+    limits: HttpLimits = HttpLimits()
+    """What a request may be, and how slow, before anybody knows whose it is."""
 
     def __post_init__(self) -> None:
         if self.memory_bytes < DECODED_FACTOR * self.max_body_bytes:

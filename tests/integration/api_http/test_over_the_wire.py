@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-import uvicorn
 
-from services.api.http.gathering import GatheringProtocol
+from tests.harness.serving import serving_http
 from tests.integration.api_http.service import World, application
 
 USER = {"authorization": "Bearer hans"}
@@ -24,15 +22,8 @@ def world() -> World:
 
 @pytest.fixture
 async def address(world: World) -> AsyncIterator[tuple[str, int]]:
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application(world), http=GatheringProtocol, log_config=None, lifespan="off"))
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield listener.getsockname()
-    finally:
-        server.should_exit = True
-        await serving
+    async with serving_http(application(world)) as address:
+        yield address
 
 
 @pytest.fixture

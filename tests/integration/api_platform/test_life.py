@@ -154,3 +154,10 @@ async def test_the_initial_password_is_applied_once(fresh_url: str) -> None:
     assert len(kept) == 2
     for secret in kept:
         assert await passwords.matches(passwords.salted("Initial1"), secret)
+
+
+def test_a_head_without_end_is_refused_to_anybody(api: ApiProcess) -> None:
+    with httpx.Client(base_url=api.url, timeout=30) as stranger:
+        assert stranger.get("/info", headers={"x-long": "a" * 100_000}).status_code == 431
+        assert stranger.get("/info", headers=[("x-many", "a")] * 200).status_code == 431
+        assert stranger.get("/info").status_code == 200

@@ -202,3 +202,9 @@ async def _has(db: Database, task: Task, count: int) -> bool:
 
 async def _posted(client: httpx.AsyncClient, task: Task, line: bytes, *, seq: int) -> bool:
     return await post(client, task, chunk([line], first=seq)) == 200
+
+
+async def test_a_head_without_end_is_refused_to_anybody(intake: httpx.AsyncClient) -> None:
+    assert (await intake.get("/health", headers={"x-long": "a" * 100_000})).status_code == 431
+    assert (await intake.get("/health", headers=[("x-many", "a")] * 200)).status_code == 431
+    assert (await intake.get("/health")).status_code == 200

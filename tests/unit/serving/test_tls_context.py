@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from libs.errors import InvalidRequest
-from libs.serving import tls_context
+from libs.serving.tls import tls_context
 from services.api.main import port_of
 from services.api.settings import HttpSettings
 from tests.harness.certificates import Pair, self_signed

@@ -8,13 +8,15 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import structlog
 import uvicorn
 
-from libs.errors import InvalidRequest
+from libs.serving.connections import ConnectionLimit, possible_connections
+from libs.serving.limits import HttpLimits
+from libs.serving.protocol import HttpProtocol
 
 log = structlog.get_logger()
 
@@ -30,29 +32,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-def tls_context(*, cert: Path, key: Path) -> ssl.SSLContext:
-    """What a server needs to be spoken to over TLS 1.2 or newer.
-
-    cert  PEM file with the certificate, followed by those that lead to a known authority
-    key   PEM file with its private key, without a passphrase
-    Raises InvalidRequest that says which file is not as it should be.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    for path in (cert, key):
-        try:
-            path.read_bytes()
-        except OSError as error:
-            raise InvalidRequest(f"security.tls: {path} cannot be read: {error.strerror}") from error
-    try:
-        # Without a password somebody at the terminal would be asked for it, and nobody is there.
-        context.load_cert_chain(cert, key, password=lambda: "none")
-    except ssl.SSLError as error:
-        raise InvalidRequest(f"security.tls: {cert} and {key} are not a certificate and its key: {error}") from error
-    return context
-
-
 async def serve_http(
     config: uvicorn.Config,
     *,
@@ -60,17 +39,23 @@ async def serve_http(
     port: int,
     stop: asyncio.Event,
     listening: Callable[[int], None],
+    limits: HttpLimits,
     tls: ssl.SSLContext | None = None,
 ) -> None:
     """Serve ``config`` on an address until ``stop`` is set; requests may go on for its graceful shutdown time.
 
     port       0 picks a free one
     listening  told the port, once connections are accepted
+    limits     what a client may ask of the server before anybody knows who it is
     tls        as ``tls_context`` makes it; None serves plain HTTP
     Raises OSError when the address is taken.
     """
     config.load()
     config.ssl = tls
+    most = possible_connections(limits.connections)
+    config.http_protocol_class = partial(  # type: ignore[assignment]  # uvicorn only calls it
+        HttpProtocol, limits=limits, connection_limit=ConnectionLimit(most)
+    )
     server = _Server(config)
     # Everything made so far stays, and looking through it again and again for garbage costs one part in twenty.
     gc.collect()
@@ -82,7 +67,7 @@ async def serve_http(
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
     stopping = asyncio.create_task(stop.wait(), name="stop")
     try:
-        log.info("http.listening", host=host, port=port, tls=tls is not None)
+        log.info("http.listening", host=host, port=port, tls=tls is not None, connections=most)
         listening(port)
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     finally:

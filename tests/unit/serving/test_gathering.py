@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.api.http.gathering import HELD_BYTES, GatheringTransport
+from libs.serving.gathering import HELD_BYTES, GatheringTransport
 
 
 class Wire(asyncio.Transport):

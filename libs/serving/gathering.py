@@ -10,22 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 HELD_BYTES: Final = 64 * 1024
 """More is sent at once, so that the transport's own limits on what it buffers still hold."""
-
-
-class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's protocol on a transport that gathers. Websockets get the bare one."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(GatheringTransport(transport, self.loop))
-
-    def handle_websocket_upgrade(self) -> None:
-        if isinstance(self.transport, GatheringTransport):
-            self.transport = self.transport.bare()
-        super().handle_websocket_upgrade()
 
 
 class GatheringTransport(asyncio.Transport):
@@ -37,12 +23,15 @@ class GatheringTransport(asyncio.Transport):
         self._loop = loop
         self._held: list[bytes] = []
         self._held_bytes = 0
+        self.written_bytes = 0
+        """Everything that was ever written."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._held:
             self._loop.call_soon(self._send)
         self._held.append(bytes(data))
         self._held_bytes += len(data)
+        self.written_bytes += len(data)
         if self._held_bytes > HELD_BYTES:
             self._send()
 
@@ -62,6 +51,9 @@ class GatheringTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._held_bytes + self._transport.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._transport.get_extra_info(name, default)

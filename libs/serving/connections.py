@@ -1,0 +1,67 @@
+"""How many connections a server takes on, so that the process never runs out of descriptors and memory."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Final
+
+import structlog
+from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+
+log = structlog.get_logger()
+
+RESERVED_DESCRIPTORS: Final = 256
+"""For what else a service has open: the database, the bus, files."""
+_TOLD_EVERY_S: Final = 10.0
+
+
+class Admission(Enum):
+    SERVED = auto()
+    EXCUSED = auto()
+    """Its request is answered with 503 and the wish to come again."""
+    CLOSED = auto()
+    """There is no room even for that."""
+
+
+class ConnectionLimit:
+    """Decides about new connections, and says in the log when there are too many."""
+
+    def __init__(self, most: int, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._monotonic = monotonic
+        self._refused = 0
+        self._told_at = float("-inf")
+
+    def admit(self, connections: int) -> Admission:
+        """What becomes of a connection that makes it ``connections`` in all."""
+        if connections <= self._most:
+            return Admission.SERVED
+        self._refused += 1
+        if self._monotonic() - self._told_at >= _TOLD_EVERY_S:
+            log.warning("http.connection_limit", limit=self._most, refused=self._refused)
+            self._told_at = self._monotonic()
+        return Admission.EXCUSED if connections <= self._most + _spare(self._most) else Admission.CLOSED
+
+
+def possible_connections(wanted: int) -> int:
+    """``wanted``, or as many as the operating system lets this process have; raises the soft limit on descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _spare(wanted) + RESERVED_DESCRIPTORS
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return wanted if allowed == needed else max(1, (allowed - RESERVED_DESCRIPTORS) * 10 // 11)
+
+
+async def come_again(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Answer that the client should come again; with ``Retry-After``, without which training code would give up."""
+    headers = [(b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _spare(most: int) -> int:
+    return most // 10

@@ -1,0 +1,305 @@
+"""HTTP on one connection: uvicorn's protocol with bounds on what comes in, and every answer that is owed going out.
+
+Requests that follow one another without waiting are answered in order, a refusal after those before it. A client that
+has closed its side still gets its answers (RFC 9112 9.6); one that has left looks the same until something is written
+to it, so whoever only waits for something to happen is held for gone after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+
+import httptools
+from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, Scope
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from libs.serving.connections import Admission, ConnectionLimit, come_again
+from libs.serving.flow import PipelineFlow
+from libs.serving.gathering import GatheringTransport
+from libs.serving.heads import HeadMeter, Refusal
+from libs.serving.limits import HttpLimits
+from libs.serving.pace import Owed, Pace
+from libs.telemetry import counter
+
+REFUSED = counter("resolute_http_refused_total", "Requests that were refused for their form or pace", "status")
+
+PIECE_BYTES: Final = 16 * 1024
+"""What the parser gets at a time: bounds hold to within one piece."""
+MOST_WAITING: Final = 16
+"""Requests that may wait for the answer to one before them, before reading stops."""
+GONE_AFTER_S: Final = 3.0
+"""How long a client that has closed its side, and is told nothing, counts as there."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection of a server whose protocols share ``connection_limit``."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        limits: HttpLimits,
+        connection_limit: ConnectionLimit,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._connection_limit = connection_limit
+        self._tick_s = limits.head_s
+        self._head = HeadMeter(limits)
+        self._pace = Pace(limits, idle_s=config.timeout_keep_alive, now=self.loop.time())
+        self._running: RequestResponseCycle | None = None
+        self._arriving: RequestResponseCycle | None = None
+        """The request whose body is not complete."""
+        self._unfed = b""
+        self._last_words: Refusal | None = None
+        """Ends the connection, after the answers that are owed."""
+        self._half_closed = False
+        self._listeners = 0
+        """Whether the application waits for more of a body, or for the end of the connection."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._gathering = GatheringTransport(transport, self.loop)
+        super().connection_made(self._gathering)
+        self.flow = PipelineFlow(self._gathering, is_held=lambda: bool(self.pipeline or self._unfed))
+        self._timer = self.loop.call_later(self._tick_s, self._check_pace)
+        match self._connection_limit.admit(len(self.connections)):
+            case Admission.EXCUSED:
+                self.app = come_again
+            case Admission.CLOSED:
+                self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.pipeline.clear()
+        self._unfed = b""
+        self._stop_timer()
+        if self._running is not None and not self._running.response_complete:
+            self._tell_gone(self._running)
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """True keeps our side open, for answers that are owed."""
+        self._drop_arriving()
+        if self.scheme == "https" or not self._owes_answer():  # asyncio cannot keep half of a TLS connection
+            self._gathering.bare()  # whoever calls us closes the transport below, with nothing held back
+            return None
+        if not self._half_closed:
+            self._half_closed = True
+            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, self._gathering.written_bytes)
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._unfed:
+            self._unfed += data
+        elif self._last_words is None:
+            self._feed(data)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._stop_timer()
+        self.transport = self._gathering.bare()
+        super().handle_websocket_upgrade()
+
+    # What the parser tells
+    def on_message_begin(self) -> None:
+        self._head.begin()
+        self._pace.begin_head(self.loop.time())
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._head.request_line(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head.header(len(name) + len(value))
+        if self._arriving is None:  # one behind the body may not add to those that were already acted upon
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._head.told()
+        self._pace.begin_body(self.loop.time())
+        before = self.cycle
+        super().on_headers_complete()
+        self._arriving = self.cycle if self.cycle is not before else None
+
+    def on_body(self, body: bytes) -> None:
+        self._head.told()
+        self._pace.receive(len(body))
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head.told()
+        self._arriving = None
+        if self._owes_answer():
+            self._pace.wait_for_us()
+        else:
+            self._pace.rest(self.loop.time())
+        super().on_message_complete()
+
+    # What the application tells
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if self._unfed:
+            self.loop.call_soon(self._feed_rest)
+        if self._owes_answer():
+            return
+        if self._last_words is not None:
+            self._say(self._last_words)
+        elif self._half_closed:
+            self.transport.close()
+        elif self._arriving is not None:
+            self._pace.part(self.loop.time())
+        elif self._pace.owed is Owed.NOTHING:
+            self._pace.rest(self.loop.time())
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, self._overheard(app))
+
+    def _overheard(self, app: ASGI3Application) -> ASGI3Application:
+        async def run(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+            async def listen() -> ASGIReceiveEvent:
+                self._listeners += 1
+                try:
+                    return await receive()
+                finally:
+                    self._listeners -= 1
+
+            await app(scope, listen, send)
+
+        return run
+
+    def _owes_answer(self) -> bool:
+        return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
+
+    # Reading
+    def _feed(self, data: bytes) -> None:
+        view = memoryview(data)
+        start = 0
+        while start < len(data) and self._last_words is None:
+            if len(self.pipeline) >= MOST_WAITING:
+                self._unfed = data[start:]
+                return
+            piece = view[start : start + PIECE_BYTES]
+            try:
+                self._head.fed(len(piece))
+                self.parser.feed_data(piece)
+                self._head.check()
+                start += len(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                start += upgrade.args[0]
+                if self._should_upgrade():
+                    self._upgrade()
+                    return
+                # Any other wish may be passed over (RFC 9110 7.8).
+            except httptools.HttpParserError as error:
+                self._refuse(error.__context__ if isinstance(error.__context__, Refusal) else _malformed())
+            except Refusal as refusal:
+                self._refuse(refusal)
+
+    def _upgrade(self) -> None:
+        if self._owes_answer():
+            self._refuse(_malformed())
+        else:
+            self.handle_websocket_upgrade()
+
+    def _feed_rest(self) -> None:
+        if not self.transport.is_closing():
+            data, self._unfed = self._unfed, b""
+            self._feed(data)
+            self.flow.resume_reading()
+
+    # Ending
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer what cannot be understood, or does not come, once everything before it is answered."""
+        REFUSED.labels(str(refusal.status.value)).inc()
+        self._last_words = refusal
+        self._unfed = b""
+        begun = self._arriving is self._running and self._arriving is not None and self._arriving.response_started
+        self._drop_arriving()
+        if begun:
+            self.transport.close()
+        elif not self._owes_answer():
+            self._say(refusal)
+
+    def _drop_arriving(self) -> None:
+        """Forget the request whose body will never be complete; those before it are answered."""
+        cut, self._arriving = self._arriving, None
+        if cut is None or cut.response_complete:
+            return
+        if cut is self._running:
+            self._running = None
+            self._tell_gone(cut)
+        else:
+            self.pipeline.popleft()  # the newest
+
+    def _tell_gone(self, cycle: RequestResponseCycle) -> None:
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+    def _say(self, refusal: Refusal) -> None:
+        """Answer, and let the client read it: closing at once would take the answer back while it still sends."""
+        text = str(refusal).encode()
+        head = [
+            *self.server_state.default_headers,
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(text)).encode()),
+            (b"connection", b"close"),
+        ]
+        lines = [STATUS_LINE[refusal.status], *(name + b": " + value + b"\r\n" for name, value in head)]
+        self.transport.write(b"".join([*lines, b"\r\n", text]))
+        if self._half_closed:
+            self.transport.close()
+        self._pace.part(self.loop.time())
+        self._set_timer()
+
+    def _check_pace(self) -> None:
+        now = self.loop.time()
+        if self.flow.read_paused:
+            self._pace.excuse(now)
+        if self.transport.is_closing() and self._pace.owed is not Owed.GOODBYE:
+            self._pace.part(now)
+        elif self._pace.due is not None and self._pace.due <= now:
+            self._run_out_of_patience(now)
+        self._set_timer()
+
+    def _run_out_of_patience(self, now: float) -> None:
+        if self.transport.is_closing():
+            self.transport.abort()  # its last answer is not taken
+        elif self._pace.owed in (Owed.HEAD, Owed.BODY):
+            self._pace.wait_for_us()
+            self._refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time."))
+        else:
+            self._pace.part(now)
+            self.transport.close()
+
+    def _close_if_gone(self, written_before: int) -> None:
+        """Close when the application waits for the client alone, and nothing has been on its way to it since."""
+        if self.transport.is_closing():
+            return
+        written = self._gathering.written_bytes
+        if self._listeners and written == written_before and not self._gathering.get_write_buffer_size():
+            self.transport.close()
+        else:
+            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, written)
+
+    def _set_timer(self) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_at(self._pace.due or self.loop.time() + self._tick_s, self._check_pace)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _malformed() -> Refusal:
+    return Refusal(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
