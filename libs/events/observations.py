@@ -38,7 +38,8 @@ class PodSeen(Struct, frozen=True, kw_only=True):
     """Somebody in the cluster, as a scheduler that preempts, has asked for its place."""
     exit_code: int | None = None
     failure: FailureKind = ""
-    """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code, ABORTED never started."""
+    """Why it ended otherwise than by itself with code 0: FAILED is a non-zero exit code; ABORTED never started, through
+    no fault of its own; LAUNCH_ERROR cannot be made as it is configured."""
     vanished: bool = False
     """It is gone without a word: nobody saw it end, nor that somebody wanted it to. ``failure`` is DELETED then."""
     message: str = ""

@@ -142,3 +142,37 @@ def test_the_token_of_a_task_ends_with_its_allocation(det: Client, look: Looking
     for header, token in (("Grpc-Metadata-x-allocation-token", allocation_token), ("Authorization", user_token)):
         response = httpx.get(f"{whole_system.url}/api/v1/me", headers={header: f"Bearer {token}"}, timeout=30)
         assert (response.status_code, response.json()["error"]["error"]) == (401, "invalid credentials")
+
+
+@pytest.mark.parametrize(
+    ("host_path", "container_path"),
+    [("/nowhere/at/all", "/data"), ("/etc", "/run/determined")],
+    ids=["of nothing", "over ours"],
+)
+def test_a_bind_mount_that_cannot_be_made_ends_in_error_and_says_why(
+    det: Client, look: Looking, host_path: str, container_path: str
+) -> None:
+    mount = {"host_path": host_path, "container_path": container_path}
+    experiment = submit(det, "true", bind_mounts=[mount], max_restarts=1)
+    look.wait(experiment, "STATE_ERROR")
+    assert look.trial(experiment)["restarts"] == 1
+    reason = "crashed: task failed without an associated exit code"
+    said = det("experiment", "logs", str(experiment))
+    assert said.count(reason) == 2
+    described = det("experiment", "describe", str(experiment))
+    assert "trial exceeded max restarts" in described
+    if container_path == "/data":
+        assert host_path in said
+        assert host_path in described
+
+    # Nothing of it was ever stored, so nothing that needs the same mounts has to delete it.
+    det("experiment", "delete", str(experiment), "--yes")
+    wait_until(lambda: is_gone(look, experiment), what="it is deleted")
+
+
+def is_gone(look: Looking, experiment: int) -> bool:
+    try:
+        look.state(experiment)
+    except httpx.HTTPStatusError as error:
+        return error.response.status_code == 404
+    return False

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
-from services.api.access.rules import require_owner_or_admin
+from services.api.access.rules import require_admin, require_owner_or_admin
 from services.api.actions.locked_experiments import change, check_live, is_live, lock_experiment
 from services.api.http.credentials import Principal
 
@@ -66,21 +66,26 @@ async def unarchive(connection: AsyncConnection, experiment_id: int) -> None:
     await change(connection, row, "edited", archived=False)
 
 
-async def delete(connection: AsyncConnection, experiment_id: int, principal: Principal) -> None:
+async def delete(connection: AsyncConnection, experiment_id: int, principal: Principal, *, force: bool = False) -> None:
     """Ask for its deletion, which the scheduler carries out; the experiment is gone when it is.
 
+    force  leave the files of its checkpoints and TensorBoards where they are, as when their storage is gone; for
+           administrators
     Raises FailedPrecondition unless it has ended, PermissionDenied for those who neither own it nor administrate.
     """
     row = await lock_experiment(connection, experiment_id)
     require_owner_or_admin(principal, row.owner_id, "delete an experiment")
+    if force:
+        require_admin(principal, "delete an experiment without its files")
     if row.state not in DELETABLE:
         raise FailedPrecondition(f"cannot delete experiment in STATE_{row.state} state")
-    await _pull(connection, row, Trigger.DELETE)
+    # No task has to delete anything before the rows go.
+    await _pull(connection, row, Trigger.DELETE, **({"deletion_tasks": []} if force else {}))
 
 
-async def _pull(connection: AsyncConnection, row: Row[Any], trigger: Trigger) -> None:
+async def _pull(connection: AsyncConnection, row: Row[Any], trigger: Trigger, **values: Any) -> None:
     """Move a locked experiment; the event is sent again also when nothing changes, so that a repeated kill works."""
     state = step(ExperimentState(row.state), trigger)
     if state is None:
         raise FailedPrecondition(f"experiment in incompatible state {row.state}")
-    await change(connection, row, "state", state=state.value)
+    await change(connection, row, "state", state=state.value, **values)

@@ -74,8 +74,14 @@ async def load_experiment(connection: AsyncConnection, experiment_id: int) -> Ex
     )
     (experiment,) = await _as_experiments(connection, [row])
     experiment.notes = row.notes
+    experiment.description = _with_error(experiment.description, row.error)
     experiment.trial_ids = list(trial_ids)
     return experiment
+
+
+def _with_error(description: str, error: str | None) -> str:
+    """What ``det experiment describe`` shows: of all texts in its answer it prints the description alone."""
+    return " ".join(part for part in (description, f"[{error}]" if error else "") if part)
 
 
 async def load_config(connection: AsyncConnection, experiment_id: int) -> dict[str, Any]:

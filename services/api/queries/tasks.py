@@ -179,7 +179,7 @@ def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
 
 
 def _has_started(pod: PodSeen) -> bool:
-    return pod.state in ("RUNNING", "TERMINATED") and pod.failure != "ABORTED"
+    return pod.state in ("RUNNING", "TERMINATED") and pod.failure not in ("ABORTED", "LAUNCH_ERROR")
 
 
 def _seen(pod: PodSeen, allocation_id: str, device_type: DeviceType) -> ResourcesSummary:

@@ -24,6 +24,7 @@ from services.api.wire.experiment_actions import (
     BulkRequest,
     BulkResponse,
     BulkRetainLogsRequest,
+    DeleteExperimentQuery,
     MoveExperimentRequest,
     RetainLogsRequest,
 )
@@ -61,10 +62,12 @@ def many(verb: str, action: Simple) -> Handler:
     return handle
 
 
-async def delete(call: Call[App, None, None]) -> None:
+async def delete(call: Call[App, DeleteExperimentQuery, None]) -> None:
     """Ask for the deletion; the experiment is gone when GET answers 404."""
-    experiment_id = call.path_int("experimentId")
-    await in_transaction(call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal))
+    experiment_id, force = call.path_int("experimentId"), call.query.force
+    await in_transaction(
+        call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal, force=force)
+    )
 
 
 async def delete_many(call: Call[App, None, BulkRequest]) -> BulkResponse:
@@ -153,6 +156,7 @@ ROUTES: Final = (
         method="DELETE",
         path="/api/v1/experiments/{experimentId}",
         handler=delete,
+        query=DeleteExperimentQuery,
         response=Empty,
         summary="Delete an experiment, its checkpoints and its logs",
     ),

@@ -12,6 +12,12 @@ class MoveExperimentRequest(Message):
     destination_project_id: int = 0
 
 
+class DeleteExperimentQuery(Message):
+    """``force`` leaves files of checkpoints and TensorBoards where they are."""
+
+    force: bool = False
+
+
 class RetainLogsRequest(Message):
     """-1 keeps logs for ever."""
 

@@ -22,6 +22,8 @@ from libs.events import subjects
 from libs.events.changes import JobChanged, TaskChanged, UserChanged
 from libs.events.observations import AllocationObserved
 from services.scheduler.engine.ended import clear_ended
+from services.scheduler.engine.gc import TASK_TYPE as GC_TASK
+from services.scheduler.engine.gc import record_outcome
 from services.scheduler.engine.leaving import NODE_DISABLED, follow_up, is_over, kill
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
@@ -152,6 +154,8 @@ class AllocationEngine:
         row.settled = True
         out = Outgoing()
         out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
+        if task.task_type == GC_TASK and task.experiment_id is not None:
+            await record_outcome(connection, task.experiment_id, row, now=now, out=out)
         if task.end_time is None:
             task.end_time = now
             out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))

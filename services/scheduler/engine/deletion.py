@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 from msgspec import Struct
-from sqlalchemy import delete, func, select, text, union
+from sqlalchemy import delete, exists, func, select, text, union
 from sqlalchemy.exc import DBAPIError
 
 from libs.capture.lines import STREAMS_PER_POD
@@ -24,13 +24,15 @@ from libs.db.retry import in_transaction
 from libs.db.tables.checkpoints import checkpoints, trial_sources
 from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import log_streams
+from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
-from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of
+from services.scheduler.engine.experiment_log import say_in_log
+from services.scheduler.engine.gc import create_gc_tasks, deletable_checkpoints, deletion_of, failure_of_gc
 from services.scheduler.engine.run import Run, experiment_changed, lock_run
 
 log = structlog.get_logger()
@@ -41,6 +43,9 @@ OWNERS_AT_ONCE: Final = 500
 """Tasks or trials whose lines or metrics one statement looks for: there may be a hundred thousand."""
 
 
+WITHOUT_FILES: Final = (
+    "an administrator can delete it and leave its files: det dev curl '/api/v1/experiments/{id}?force=true' -X DELETE"
+)
 _LOOK_AGAIN_S: Final = 0.1
 
 
@@ -80,7 +85,8 @@ class ExperimentDeletion:
             return Progress(), False
         if run.experiment.deletion_tasks is None:
             doomed = await deletable_checkpoints(run)
-            rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=True))
+            has_tensorboards = await _may_have_tensorboards(connection, experiment_id)
+            rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=has_tensorboards))
             run.experiment.deletion_tasks = [row.task_id for row in rows]
             await run.write()
             return Progress(pools=frozenset(row.pool for row in rows)), not rows
@@ -91,7 +97,7 @@ class ExperimentDeletion:
         failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
         if failure is None:
             return Progress(), True
-        await _mark_failed(run, failure)
+        await _mark_failed(run, f"{failure}; {WITHOUT_FILES.format(id=experiment_id)}")
         return Progress(), False
 
     async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
@@ -120,12 +126,13 @@ class ExperimentDeletion:
         return (await connection.execute(sealed)).scalar_one() < expected
 
     async def _gc_failure(self, connection: Connection, task_ids: list[str]) -> str | None:
-        query = select(allocations.c.exit_reason, allocations.c.stopped_early).where(
-            any_of(allocations.c.task_id, task_ids),
+        query = (
+            select(allocations.c.task_id, allocations.c.exit_reason)
+            .where(any_of(allocations.c.task_id, task_ids), ~allocations.c.stopped_early)
+            .order_by(allocations.c.task_id)
         )
-        outcomes = list(await connection.execute(query))
-        failed = [row.exit_reason or "" for row in outcomes if not row.stopped_early]
-        return f"checkpoint GC failed: {failed[0]}" if failed else None
+        failed = (await connection.execute(query)).first()
+        return None if failed is None else failure_of_gc(failed.task_id, failed.exit_reason)
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
         run = await self._lock(connection, experiment_id)
@@ -189,6 +196,16 @@ async def _task_ids(connection: Connection, experiment_id: int) -> list[str]:
     return list((await connection.execute(query)).scalars())
 
 
+async def _may_have_tensorboards(connection: Connection, experiment_id: int) -> bool:
+    """Whether some trial wrote TensorBoard files, as far as can be known here.
+
+    The harness writes them from what is reported, and uploads those of the user's own with reports and checkpoints.
+    """
+    reported = exists().where(metrics.c.trial_id == trials.c.id, trials.c.experiment_id == experiment_id)
+    saved = exists().where(checkpoints.c.experiment_id == experiment_id)
+    return bool((await connection.execute(select(reported | saved))).scalar_one())
+
+
 async def _mark_failed(run: Run, reason: str) -> None:
     """The deletion of the experiment has failed, and with it that of the project and workspace that it is part of."""
     failed = step(run.state, Trigger.DELETE_FAILED)
@@ -196,6 +213,8 @@ async def _mark_failed(run: Run, reason: str) -> None:
     run.experiment.state = failed
     run.experiment.error = reason
     run.experiment.deletion_tasks = None
+    text = f"the experiment was not deleted: {reason}"
+    await say_in_log(run.connection, run.experiment.id, text, now=run.now, out=run.out)
     await run.write()
     deleting = (projects.c.id == run.experiment.project_id) & (projects.c.state == "DELETING")
     message = {"state": "DELETE_FAILED", "error_message": f"experiment {run.experiment.id}: {reason}"}

@@ -140,6 +140,8 @@ def _as_cause(pod: PodSeen) -> int:
         return 3
     if pod.failure == "NODE_LOST":
         return 0
+    if pod.failure == "LAUNCH_ERROR":
+        return 1
     return 2 if pod.exit_code in _BY_SIGNAL or pod.exit_code is None else 1
 
 

@@ -24,6 +24,7 @@ from services.scheduler.engine import inbox
 from services.scheduler.engine.deletion import ExperimentDeletion
 from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.ending import end_experiment
+from services.scheduler.engine.experiment_log import say_in_log
 from services.scheduler.engine.gc import carry_out_requests
 from services.scheduler.engine.run import Capacity, Run, lock_run
 from services.scheduler.engine.search import Search, SearchFailedError
@@ -101,7 +102,8 @@ class ExperimentEngine:
         if run is None or (state := step(run.state, Trigger.FAIL)) is None:
             return
         run.experiment.state = state
-        run.experiment.error = reason
+        run.experiment.error = f"the search failed: {reason}"
+        await say_in_log(connection, experiment_id, run.experiment.error, now=run.now, out=run.out)
         await inbox.forget(run)
         await run.write()
 
@@ -170,7 +172,7 @@ def _shut_down(run: Run, action: Shutdown) -> None:
     trigger = Trigger.SEARCH_COMPLETED
     if action.failure:
         trigger = Trigger.FAIL
-        run.experiment.error = run.experiment.error or action.reason or "hp search failed"
+        run.experiment.error = run.experiment.error or action.reason or run.failure or "hp search failed"
     elif action.cancel:
         trigger = Trigger.SEARCH_CANCELED
     run.experiment.state = step(run.state, trigger) or run.state

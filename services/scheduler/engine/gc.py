@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from libs.checkpoints.retention import Candidate, checkpoints_to_delete, policy_of
 from libs.db.any_of import any_of
@@ -19,16 +20,21 @@ from libs.db.engine import Connection
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
 from libs.db.tables.checkpoints import storage_backends
+from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs, tasks
 from libs.events.changes import JobChanged, TaskChanged
 from libs.ids import allocation_id, new_uuid
+from libs.states.experiment import ExperimentState
 from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
 from libs.tasks.stored import to_document
+from services.scheduler.engine.experiment_log import say_in_log
 from services.scheduler.engine.leaving import changed, note
+from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 from services.scheduler.engine.run import Run
 
 TASK_TYPE: Final = "CHECKPOINT_GC"
+_FAILED: Final = "checkpoint GC failed"
 CHECKPOINTS_AT_ONCE: Final = 5000
 """Of which one task deletes files; its order names them all, and has to be a message of the bus."""
 
@@ -106,6 +112,28 @@ async def create_gc_tasks(run: Run, works: Sequence[GcWork]) -> list[AllocationR
         if (storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
         for portion in _portions(work)
     ]
+
+
+def failure_of_gc(task: str, exit_reason: str | None) -> str:
+    """What the owner of the experiment is told when such a task did not end well."""
+    return f"{_FAILED}: {exit_reason or 'nobody knows why'} (its log: det task logs {task})"
+
+
+async def record_outcome(
+    connection: Connection, experiment_id: int, row: AllocationRow, *, now: datetime, out: Outgoing
+) -> None:
+    """Tell the owner of the experiment that ``row`` could not delete its files, or no more that others could not.
+
+    The reason of an experiment that is being deleted is that of its deletion.
+    """
+    is_deleted = experiments.c.state.in_((ExperimentState.DELETING, ExperimentState.DELETE_FAILED))
+    mine = update(experiments).where(experiments.c.id == experiment_id, ~is_deleted)
+    if row.stopped_early:
+        await connection.execute(mine.where(experiments.c.error.startswith(_FAILED)).values(error=None))
+        return
+    failure = failure_of_gc(row.task_id, row.exit_reason)
+    await say_in_log(connection, experiment_id, failure, now=now, out=out)
+    await connection.execute(mine.values(error=failure))
 
 
 def _portions(work: GcWork) -> Iterator[GcWork]:

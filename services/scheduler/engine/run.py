@@ -48,6 +48,8 @@ class Run:
         """Allocations that this run adds."""
         self.ended: list[TrialRow] = []
         """Trials that this run has ended, and of which the search has not heard yet."""
+        self.failure = ""
+        """How the first of the trials failed that did so in this run, in words for the owner of the experiment."""
         self.look_again_in_s: float | None = None
         self._experiment = experiment
         self._trials: Locked[TrialRow] = Locked()

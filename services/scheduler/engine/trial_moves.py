@@ -69,6 +69,8 @@ def apply_reaction(run: Run, trial: TrialRow, reaction: Reaction) -> None:
     if reaction.next == Next.END:
         assert reaction.state is not None
         run.end_trial(trial, reaction.state, reaction.error)
+        if reaction.state == TrialState.ERROR:
+            run.failure = run.failure or _failure(trial, row, reaction)
     elif reaction.counts_as_restart:
         run.out.announce(
             TrialChanged(
@@ -80,6 +82,11 @@ def apply_reaction(run: Run, trial: TrialRow, reaction: Reaction) -> None:
                 restarts=trial.restarts,
             )
         )
+
+
+def _failure(trial: TrialRow, row: AllocationRow, reaction: Reaction) -> str:
+    """Why a trial has failed: what was decided about it, and how its last attempt ended."""
+    return ": ".join(part for part in (f"trial {trial.id}", reaction.error, row.exit_reason) if part)
 
 
 def end_stopped(run: Run) -> None:

@@ -93,6 +93,25 @@ async def test_delete_is_for_owners_of_what_has_ended(api: Api) -> None:
     assert (await api.admin.delete(f"/api/v1/experiments/{theirs}")).status_code == 200
 
 
+async def test_administrator_deletes_what_keeps_its_files(api: Api) -> None:
+    experiment_id = await api.create()
+    await api.rows.set_experiment(experiment_id, state="DELETE_FAILED", error="checkpoint GC failed")
+    path = f"/api/v1/experiments/{experiment_id}?force=true"
+    assert "admin" in await api.refused(403, "DELETE", path)
+    assert (await api.admin.delete(path)).status_code == 200
+    row = await api.rows.experiment(experiment_id)
+    assert (row.state, row.deletion_tasks) == ("DELETING", [])
+
+
+async def test_reason_of_a_failure_is_shown_with_the_experiment(api: Api) -> None:
+    experiment_id = await api.create()
+    path = f"/api/v1/experiments/{experiment_id}"
+    before = (await api.ok("GET", path))["experiment"]["description"]
+    await api.rows.set_experiment(experiment_id, error="the search failed: no")
+    described = (await api.ok("GET", path))["experiment"]["description"]
+    assert described == f"{before} [the search failed: no]".strip()
+
+
 async def test_displayed_state_is_the_best_of_the_allocations(api: Api) -> None:
     experiment_id = await api.create(activate=True)
 

@@ -107,7 +107,7 @@ async def test_mounts_of_the_order_are_there(place: Place, tmp_path_factory: pyt
 async def test_what_can_never_start_is_told_with_the_reason(place: Place) -> None:
     await place.run(A, command("true", bind_mounts=(BindMount(host_path="/nowhere/at/all", container_path="/x"),)))
     ended = await place.until_ended(A)
-    assert ended.pods[0].failure == "ABORTED"
+    assert ended.pods[0].failure == "LAUNCH_ERROR"
     assert "/nowhere/at/all" in ended.pods[0].message
     await place.run(B, command("true", files=(TaskFile(path="../../etc/passwd", content=b""),)))
     refused = await place.until_ended(B)
@@ -215,7 +215,7 @@ async def test_gang_of_which_one_cannot_start_does_not_start(place: Place) -> No
     spec = command("sleep 300", num_pods=2, bind_mounts=(BindMount(host_path="/nowhere", container_path="/x"),))
     await place.run(A, spec)
     ended = await place.until_ended(A)
-    assert [pod.failure for pod in ended.pods] == ["ABORTED", "ABORTED"]
+    assert [pod.failure for pod in ended.pods] == ["LAUNCH_ERROR", "ABORTED"]
 
 
 async def test_capacity_tells_who_holds_which_slot(place: Place) -> None:

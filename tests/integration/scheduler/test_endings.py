@@ -87,6 +87,7 @@ async def test_deletion_that_fails_says_so_and_may_be_repeated(world: World) -> 
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
+        await _checkpoints(w, experiment, losses=[0.1])
         await w.api.ask(experiment, Trigger.KILL)
         await w.api.ended(experiment, "CANCELED")
         await w.api.ask(experiment, Trigger.DELETE)
@@ -110,6 +111,7 @@ async def test_workspace_goes_with_everything_in_it(world: World) -> None:
         await w.api.sql("UPDATE experiments SET project_id = 2 WHERE id = :e", e=experiment)
         [trial_allocation] = await w.launcher.running()
         await w.api.sql("UPDATE trials SET project_id = 2")
+        await _checkpoints(w, experiment, losses=[0.1])
         notebook = await _launch_notebook(w, workspace=2)
         await w.launcher.running(2)
         await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
@@ -131,6 +133,7 @@ async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: Worl
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         await w.api.sql("UPDATE experiments SET project_id = 2")
+        await _checkpoints(w, experiment, losses=[0.1])
         await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
         async with w.db.transaction() as connection:
             await announce(connection, WorkspaceChanged(workspace_id=2, what="changed"))

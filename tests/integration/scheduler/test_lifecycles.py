@@ -223,7 +223,10 @@ async def test_always_failing_trial_runs_max_restarts_times_more(world: World) -
         assert (trial["state"], trial["restarts"], trial["run_id"]) == ("ERROR", 3, 3)
         row = await w.api.experiment(experiment)
         assert row is not None
-        assert row["error"] == "hp search failed"
+        assert row["error"] == (
+            f"trial {trial['id']}: trial exceeded max restarts: allocation failed: resources failed with non-zero exit"
+            " code:  (exit code 7)"
+        )
         assert {r["status_code"] for r in await w.api.allocations(experiment)} == {7}
 
 

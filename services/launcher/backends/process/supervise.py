@@ -117,7 +117,7 @@ class Supervisor:
         os.close(told)
         if problem:
             os.waitpid(pid, 0)
-            pod.end(failure="ABORTED", message=problem)
+            pod.end(failure="LAUNCH_ERROR", message=problem)
             self.end_all(f"pod {pod.name} could not be started", GANG_GRACE_S)
         else:
             pod.pid = pid
