@@ -20,6 +20,9 @@ from libs.errors import Unavailable
 
 log = structlog.get_logger()
 
+SEARCHES_OF: Final = 5
+"""One of so many connections of a pool may be in a search that runs long."""
+
 Connection = AsyncConnection
 
 
@@ -51,6 +54,8 @@ class Database:
     def __init__(self, engine: AsyncEngine, settings: DatabaseSettings) -> None:
         self._engine = engine
         self._settings = settings
+        self.searches = asyncio.Semaphore(max(1, settings.pool_size // SEARCHES_OF))
+        """Turns for statements that somebody's input makes slow: never all connections at once are theirs."""
 
     @property
     def url(self) -> str:

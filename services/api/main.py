@@ -34,6 +34,7 @@ from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.http.application import build_application
 from services.api.http.health import HealthReport, ResourceManagerHealth, UpDown
+from services.api.http.uploads import UploadMemory
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
 from services.api.queries.manager_health import is_reporting
@@ -92,6 +93,7 @@ async def main(
             health=lambda: health(app),
             registry=REGISTRY,
             enable_cors=settings.http.enable_cors,
+            uploads=UploadMemory(settings.http.upload_memory_bytes),
         )
         await together(  # one loop failing ends the service; its restart is the recovery
             http=_serve(application, settings.http, context, stop, listening),

@@ -10,6 +10,8 @@ from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
+from services.api.http.routing import MAX_BODY_BYTES, MIB
+from services.api.http.uploads import BODY_FACTOR
 from services.api.metrics.writer import MetricsSettings
 
 
@@ -27,6 +29,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How long requests may go on when the service ends; long polls are cut then, and clients repeat them."""
     limits: HttpLimits = HttpLimits()
     """What a request may be, and how slow, before anybody knows whose it is."""
+    upload_memory_bytes: Annotated[int, Meta(ge=BODY_FACTOR * MAX_BODY_BYTES)] = 1536 * MIB
+    """What all large bodies together may occupy while they are worked on; 503 beyond it, and clients come again."""
 
 
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,6 +21,7 @@ from services.api.queries.workspaces import workspace_row
 from services.api.wire.templates import Template, TemplateFields
 
 DEFAULT_WORKSPACE: Final = 1
+MOST_TEMPLATES: Final = 10_000
 LONGEST_NAME: Final = 256
 """In characters; the index of the table could not hold names of any length."""
 
@@ -92,6 +93,9 @@ async def _new(connection: AsyncConnection, name: str, fields: TemplateFields) -
     workspace = await workspace_row(connection, workspace_id, lock=True)
     if workspace["state"]:
         raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new templates")
+    count = await connection.scalar(select(func.count()).select_from(templates).where(templates.c.name != name))
+    if (count or 0) >= MOST_TEMPLATES:
+        raise InvalidRequest(f"there are {MOST_TEMPLATES} templates, and no more are allowed")
     config = {} if fields.config is UNSET else fields.config
     return {"name": name, "config": config, "workspace_id": workspace_id}
 

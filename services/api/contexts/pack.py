@@ -13,11 +13,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from libs.errors import InvalidRequest
+from services.api.contexts.links import below_a_link, leads_out
 from services.api.wire.model_definitions import File
 
 MAX_CONTEXT_BYTES: Final = 96 * 1024 * 1024
 """Of all contents together; clients refuse to send more than 95 MiB."""
 MAX_FILES: Final = 200_000
+MAX_LINKS: Final = 5_000
+MAX_DEPTH: Final = 100
+"""Directories one in the other, and steps of a link: whoever lists an archive goes down into it."""
+MAX_PATH_BYTES: Final = 4_095
+"""Longer ones cannot be unpacked on Linux."""
 _COMPRESSION: Final = 5
 _KINDS: Final = {
     0: tarfile.REGTYPE,
@@ -25,9 +31,11 @@ _KINDS: Final = {
     ord(tarfile.DIRTYPE): tarfile.DIRTYPE,
     ord(tarfile.SYMTYPE): tarfile.SYMTYPE,
 }
-_PERMISSIONS: Final = 0o7777
+_PERMISSIONS: Final = 0o777
+"""Nobody uploads what runs with somebody else's rights."""
 _MAX_ID: Final = 2**31 - 1
-_MAX_TIME: Final = 2**40
+_LAST_SECOND: Final = 253_402_300_799
+"""Of the year 9999, the last one that has a name."""
 
 
 def pack_context(files: Sequence[File]) -> bytes:
@@ -36,13 +44,14 @@ def pack_context(files: Sequence[File]) -> bytes:
     Raises InvalidRequest: too much, a path that leads out of the context, or a type of file that no client sends.
     """
     _check_size(files)
+    entries = [_entry(file) for file in files]
+    _check_links(entries)
     buffer = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=_COMPRESSION, mtime=0, filename="") as compressed,
         tarfile.open(fileobj=compressed, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for file in files:
-            info = _entry(file)
+        for info, file in zip(entries, files, strict=True):
             archive.addfile(info, io.BytesIO(file.content) if info.isreg() else None)
     return buffer.getvalue()
 
@@ -65,31 +74,56 @@ def _entry(file: File) -> tarfile.TarInfo:
     info = tarfile.TarInfo(_inside(file.path))
     info.type = kind
     info.mode = file.mode & _PERMISSIONS
-    info.mtime = max(-_MAX_TIME, min(int(file.mtime), _MAX_TIME))
+    info.mtime = max(0, min(int(file.mtime), _LAST_SECOND))
     info.uid, info.gid = _identity(file.uid), _identity(file.gid)
     if kind == tarfile.REGTYPE:
         info.size = len(file.content)
     elif kind == tarfile.SYMTYPE:
-        info.linkname = _link_inside(info.name, file)
+        info.linkname = _target(file)
+    if info.name == posixpath.curdir and not info.isdir():
+        raise InvalidRequest(f"'{file.path}' is the uploaded directory itself")
     return info
+
+
+def _check_links(entries: Sequence[tarfile.TarInfo]) -> None:
+    """Refuse links that lead out, whatever they go through on their way."""
+    links = {info.name: info.linkname for info in entries if info.issym()}
+    if len(links) > MAX_LINKS:
+        raise InvalidRequest(f"too many links: {len(links)}, and no more than {MAX_LINKS} are allowed")
+    for info in entries:
+        if info.name in links and links[info.name] != info.linkname:
+            raise InvalidRequest(f"'{info.name}' is there twice, and once as a link")
+        if links and (link := below_a_link(links, info.name)):
+            raise InvalidRequest(f"'{info.name}' lies below the link '{link}'")
+    for name in links:
+        if leads_out(links, name):
+            raise InvalidRequest(f"the link '{name}' leads out of the uploaded directory")
 
 
 def _inside(path: str) -> str:
     """The path in its shortest form; raises InvalidRequest when it leads out of the context."""
+    _check_length(path)
     shortest = posixpath.normpath(path) if path else ""
     if not shortest or posixpath.isabs(shortest) or shortest.split("/")[0] == "..":
         raise InvalidRequest(f"'{path}' is not a path inside of the uploaded directory")
     return shortest
 
 
-def _link_inside(name: str, file: File) -> str:
+def _check_length(path: str) -> None:
+    if len(path.encode(errors="replace")) > MAX_PATH_BYTES or path.count("/") >= MAX_DEPTH:
+        raise InvalidRequest(
+            f"'{path[:100]}...' is too long a path: {MAX_PATH_BYTES} bytes and {MAX_DEPTH} parts are allowed"
+        )
+
+
+def _target(file: File) -> str:
     try:
         target = file.content.decode()
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"the target of the link '{file.path}' is not UTF-8") from error
     if not target or posixpath.isabs(target):
         raise InvalidRequest(f"the link '{file.path}' does not point into the uploaded directory")
-    _inside(posixpath.join(posixpath.dirname(name), target))
+    _check_length(target)
     return target
 
 

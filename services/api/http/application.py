@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -50,6 +51,7 @@ from services.api.http.replies import (
 )
 from services.api.http.routing import Auth, HandlerResult, Route, RouteTable
 from services.api.http.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
+from services.api.http.uploads import Reservation, UploadMemory
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -73,6 +75,7 @@ def build_application(
     health: Health | None = None,
     registry: CollectorRegistry | None = None,
     enable_cors: bool = False,
+    uploads: UploadMemory | None = None,
     authenticated_for_s: float = AUTHENTICATED_FOR_S,
 ) -> FastAPI:
     """The ASGI application that serves ``routes``, ``/metrics``, the API description and, if given, ``/health``.
@@ -81,17 +84,20 @@ def build_application(
     authenticate  raises Unauthenticated or PermissionDenied; called before anything of the body is read
     registry      where the HTTP metrics are registered, and what ``/metrics`` shows; None makes a new one
     enable_cors   allow browsers of any origin, with credentials
+    uploads       bounds what large bodies occupy together; None does not
     authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
     """
     metrics = HttpMetrics(CollectorRegistry() if registry is None else registry)
     table: RouteTable[_Endpoint] = RouteTable()
+    memory = UploadMemory(sys.maxsize) if uploads is None else uploads
     extra = [metrics.route(), *description_routes(routes)]
     if health is not None:
         extra.append(health_route(health))
     for route in [*routes, *extra]:
-        table.add(route.method, route.path, _Endpoint(route, app_state, authenticate, authenticated_for_s))
+        endpoint = _Endpoint(route, app_state, authenticate, authenticated_for_s, memory)
+        table.add(route.method, route.path, endpoint)
     return _Application(table, metrics, lifespan=lifespan, enable_cors=enable_cors)
 
 
@@ -227,8 +233,16 @@ class _Exchange:
 class _Endpoint:
     """One route with its decoders, ready to serve."""
 
-    def __init__(self, route: Route, app_state: object, authenticate: Authenticate, authenticated_for_s: float) -> None:
+    def __init__(
+        self,
+        route: Route,
+        app_state: object,
+        authenticate: Authenticate,
+        authenticated_for_s: float,
+        uploads: UploadMemory,
+    ) -> None:
         self.route = route
+        self._uploads = uploads
         self._app_state = app_state
         self._authenticate = authenticate
         self._authenticated_for_s = authenticated_for_s
@@ -244,19 +258,22 @@ class _Endpoint:
             who = partial(self._authenticate, credentials)
             principal = await (patiently(who) if repeats else who())
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
-        body = None if self._decode_body is None else self._decode_body(await read_body(exchange, route.body_limit))
-        call = Call(
-            app=self._app_state,
-            request_id=exchange.request_id,
-            query=query,
-            body=body,
-            path=path,
-            principal=principal,
-            headers=exchange.headers,
-            scope=exchange.scope,
-            receive=exchange.receive,
-        )
-        result = await (patiently(lambda: route.handler(call)) if repeats else route.handler(call))
+        with self._uploads.reservation() as reservation:
+            body = None
+            if self._decode_body is not None:
+                body = self._decode_body(await read_body(exchange, route.body_limit, reservation))
+            call = Call(
+                app=self._app_state,
+                request_id=exchange.request_id,
+                query=query,
+                body=body,
+                path=path,
+                principal=principal,
+                headers=exchange.headers,
+                scope=exchange.scope,
+                receive=exchange.receive,
+            )
+            result = await (patiently(lambda: route.handler(call)) if repeats else route.handler(call))
         if isinstance(result, StreamResult):
             await self._send_stream(exchange, result, credentials, explain)
         else:
@@ -322,10 +339,11 @@ def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:
     return bytes if route.body is bytes else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
 
 
-async def read_body(exchange: _Exchange, limit: int) -> bytes:
+async def read_body(exchange: _Exchange, limit: int, reservation: Reservation) -> bytes:
     """The whole body of a request, which is never held beyond ``limit`` bytes.
 
-    Raises InvalidRequest for a longer one (at once, when its length is announced), ClientGone for one that breaks off.
+    Raises InvalidRequest for a longer one (at once, when its length is announced), Unavailable when there is no memory
+    for it now, ClientGone for one that breaks off.
     """
     announced = exchange.headers.get("content-length", "0")
     if announced.isdecimal() and int(announced[:20]) > limit:
@@ -340,6 +358,7 @@ async def read_body(exchange: _Exchange, limit: int) -> bytes:
         size += len(chunk)
         if size > limit:
             raise _too_large(limit)
+        reservation.grow(size)
         chunks.append(chunk)
         if not message.get("more_body", False):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +20,7 @@ from libs.clock import Clock
 from libs.db.engine import Database
 from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import allocations, tasks
+from libs.errors import Unavailable
 from libs.loglines.batches import SERVICE_STREAM
 from services.api.queries.task_logs import PAGE_ROWS, LogFilter, LogRow, LogSpan, log_page, log_span
 
@@ -26,6 +28,7 @@ END_GRACE: Final = timedelta(seconds=5)
 """How long a follower waits, after the end of the task, for streams that do not say that they end."""
 LOOK_AGAIN_S: Final = 15.0
 """A hint may be lost; this bounds the harm."""
+WAIT_FOR_SEARCH_S: Final = 30.0
 _LOOK_AGAIN_AT_END_S: Final = 0.5
 
 
@@ -140,7 +143,7 @@ async def _page(
     until_last: bool = True,
     size: int = PAGE_ROWS,
 ) -> list[LogRow]:
-    async with db.transaction() as connection:
+    async with _turn(db, wanted), db.transaction() as connection:
         return await log_page(
             connection,
             task,
@@ -151,6 +154,23 @@ async def _page(
             until_last=until_last,
             limit=size,
         )
+
+
+@asynccontextmanager
+async def _turn(db: Database, wanted: LogFilter) -> AsyncIterator[None]:
+    """Wait, without a connection, until few enough others search by regular expression. Raises Unavailable."""
+    if not (wanted.search_text and wanted.search_is_regex):
+        yield
+        return
+    try:
+        async with asyncio.timeout(WAIT_FOR_SEARCH_S):
+            await db.searches.acquire()
+    except TimeoutError as error:
+        raise Unavailable("too many searches by regular expression at the same time, try again") from error
+    try:
+        yield
+    finally:
+        db.searches.release()
 
 
 async def _has_ended(db: Database, task: str) -> bool:

@@ -64,6 +64,7 @@ def _name(call: Call[App, None, Any]) -> str:
 
 # Clients leave the slashes of a name as they are, so the name is the rest of the path.
 _ONE: Final = "/api/v1/templates/{name:path}"
+MAX_TEMPLATE_BYTES: Final = 1024 * 1024
 
 ROUTES: Final = (
     Route(
@@ -74,9 +75,21 @@ ROUTES: Final = (
         response=GetTemplatesResponse,
     ),
     Route(method="GET", path=_ONE, handler=get, response=TemplateResponse),
-    Route(method="POST", path=_ONE, handler=create, body=TemplateFields, response=TemplateResponse),
-    Route(method="PUT", path=_ONE, handler=put, body=TemplateFields, response=TemplateResponse),
-    Route(method="PATCH", path=_ONE, handler=patch, body=dict[str, Any], response=TemplateResponse),
+    *(
+        Route(
+            method=method,
+            path=_ONE,
+            handler=handler,
+            body=body,
+            response=TemplateResponse,
+            max_body_bytes=MAX_TEMPLATE_BYTES,
+        )
+        for method, handler, body in (
+            ("POST", create, TemplateFields),
+            ("PUT", put, TemplateFields),
+            ("PATCH", patch, dict[str, Any]),
+        )
+    ),
     Route(method="DELETE", path=_ONE, handler=delete, response=Empty),
     Route(
         method="PATCH",

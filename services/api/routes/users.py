@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import UNSET
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.db.tables.users import user_settings
@@ -31,6 +31,10 @@ from services.api.wire.users import (
     UserSettings,
 )
 
+MAX_SETTINGS_BYTES: Final = 1024 * 1024
+"""Of one request."""
+MOST_SETTINGS: Final = 1_000
+"""Of one user."""
 LONGEST_SETTING_NAME: Final = 256
 """In characters, of a key and of a storage path: the index of the table has to hold both."""
 
@@ -130,6 +134,9 @@ async def post_settings(call: Call[App, None, UserSettings]) -> Empty:
                 )
             else:
                 await connection.execute(delete(user_settings).filter_by(**key))
+        mine = select(func.count()).select_from(user_settings).where(user_settings.c.user_id == call.principal.user_id)
+        if (await connection.scalar(mine) or 0) > MOST_SETTINGS:
+            raise InvalidRequest(f"settings: a user may have {MOST_SETTINGS}, and no more")
     return Empty()
 
 
@@ -146,7 +153,14 @@ ROUTES: Final = (
         method="PATCH", path="/api/v1/users", handler=patch_users, body=PatchUsersRequest, response=PatchUsersResponse
     ),
     Route(method="GET", path="/api/v1/users/setting", handler=get_settings, response=UserSettings),
-    Route(method="POST", path="/api/v1/users/setting", handler=post_settings, body=UserSettings, response=Empty),
+    Route(
+        method="POST",
+        path="/api/v1/users/setting",
+        handler=post_settings,
+        body=UserSettings,
+        response=Empty,
+        max_body_bytes=MAX_SETTINGS_BYTES,
+    ),
     Route(method="POST", path="/api/v1/users/setting/reset", handler=reset_settings, response=Empty),
     Route(method="GET", path="/api/v1/users/{userId}", handler=get_user, response=UserResponse),
     Route(method="PATCH", path="/api/v1/users/{userId}", handler=patch_user, body=PatchUser, response=UserResponse),

@@ -106,6 +106,13 @@ async def test_requests_that_cannot_be_right(api: Api) -> None:
     assert (await kept(api, name))["config"] == {}
 
 
+async def test_a_template_has_a_size(api: Api) -> None:
+    large = {"config": {"data": "x" * 2**20}}
+    for method in ("POST", "PUT", "PATCH"):
+        body = large["config"] if method == "PATCH" else large
+        assert "larger than" in await api.refused(400, method, path_of(named("large")), json=body)
+
+
 @pytest.mark.parametrize("name", ["a/b/c", "50% of it?", "größer #1", "a b.c", "a\nb", "%2F"])
 async def test_names_may_be_nearly_anything(api: Api, name: str) -> None:
     name += uuid4().hex[:8]

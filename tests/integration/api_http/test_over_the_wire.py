@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from services.api.http.uploads import UploadMemory
 from tests.harness.serving import serving_http
 from tests.integration.api_http.service import World, application
 
@@ -94,3 +95,15 @@ async def test_answers_to_pipelined_requests_come_whole_and_in_order(address: tu
     writer.close()
     assert re.findall(rb"HTTP/1.1 (\d+) ", answer) == [b"200", b"501", b"200"]
     assert answer.count(b'"number":') == 2
+
+
+async def test_uploads_that_do_not_fit_into_memory_are_asked_to_come_again(world: World) -> None:
+    uploads = UploadMemory(1000)
+    async with (
+        serving_http(application(world, uploads=uploads)) as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=USER, timeout=30) as client,
+    ):
+        answer = await client.post("/api/v1/password", content=b" " * 1_000_000 + b'"x"')
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert (await client.post("/api/v1/password", content=b'"x"')).json()["text"] == "x"
+    assert uploads.free_bytes == 1000

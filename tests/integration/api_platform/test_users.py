@@ -134,6 +134,16 @@ def test_names_of_settings_have_a_length(admin: httpx.Client, field: str) -> Non
     assert admin.post("/api/v1/users/setting/reset").status_code == 200
 
 
+def test_settings_of_a_user_have_a_size(user: httpx.Client) -> None:
+    many = [{"key": f"k{number}", "storagePath": "p", "value": "1"} for number in range(1001)]
+    assert user.post("/api/v1/users/setting", json={"settings": many[:1000]}).status_code == 200
+    assert user.post("/api/v1/users/setting", json={"settings": many[1000:]}).status_code == 400
+    large = [{"key": "k0", "storagePath": "p", "value": "x" * 2**20}]
+    assert user.post("/api/v1/users/setting", json={"settings": large}).status_code == 400
+    assert len(user.get("/api/v1/users/setting").json()["settings"]) == 1000
+    assert user.post("/api/v1/users/setting/reset").status_code == 200
+
+
 def test_settings_are_everyones_own(admin: httpx.Client, user: httpx.Client) -> None:
     theme = {"key": "theme", "storagePath": "ui", "value": "dark"}
     other = {"key": "size", "storagePath": "ui", "value": "9"}

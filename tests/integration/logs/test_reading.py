@@ -177,6 +177,24 @@ async def test_a_hostile_regular_expression_is_stopped(
         await numbers(db, [task.task], LogFilter(search_text=r"^(.*)(.*)(.*)\1\2\3b$", search_is_regex=True))
 
 
+async def test_hostile_regular_expressions_leave_connections_to_others(
+    db: Database, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.api.queries.task_logs.REGEX_TIME_MS", 60_000)
+    await write(db, task, [LogLine(0, 0, b"ab" * 50_000 + b"\n")])
+    hostile = LogFilter(search_text=r"^(.*)(.*)(.*)\1\2\3b$", search_is_regex=True)
+    searches = [asyncio.create_task(numbers(db, [task.task], hostile)) for _ in range(30)]
+    try:
+        await eventually(db.searches.locked)
+        assert len(await numbers(db, [task.task], LogFilter())) == 1
+        assert not any(search.done() for search in searches)
+    finally:
+        for search in searches:
+            search.cancel()
+        await asyncio.gather(*searches, return_exceptions=True)
+    assert not db.searches.locked()
+
+
 async def test_a_regular_expression_without_a_transaction_is_a_bug(db: Database, filtered: Task) -> None:
     async with db.read() as connection:
         span = await log_span(connection, filtered.task)

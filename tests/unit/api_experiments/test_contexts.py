@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
+import tempfile
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import structs
 
 from libs.errors import InvalidRequest, NotFound
@@ -67,7 +72,76 @@ def test_nothing_leads_out_of_the_context(file: File) -> None:
 def test_numbers_that_no_archive_can_hold_do_no_harm() -> None:
     odd = File(path="x", mode=-1, mtime=str(-(2**63)), uid=-5, gid=2**31 - 1)
     packed = members(pack_context([odd]))["x"]
-    assert (packed.mode, packed.uid, packed.gid) == (0o7777, 0, 2**31 - 1)
+    assert (packed.mode, packed.mtime, packed.uid, packed.gid) == (0o777, 0, 0, 2**31 - 1)
+
+
+def link(path: str, target: str) -> File:
+    return File(path=path, type=50, content=target.encode())
+
+
+OUTSIDE = [
+    [link("d", "."), link("d/l", "..")],
+    [link("d", "."), link("l", "d/..")],
+    [link("a/b/up", "../.."), link("l", "a/b/up/..")],
+    [link("one", "two/.."), link("two", "three"), link("three", ".")],
+    [link("l", "x/../../y"), link("x", "a")],
+    [link("l", "."), File(path="l/file")],
+    [link("same", "a"), File(path="same")],
+    [link(".", "a")],
+]
+INSIDE = [
+    [link("latest", "runs/3"), File(path="runs/3", type=53), link("runs/first", "../runs/1")],
+    [link("a", "b"), link("b", "a")],
+    [link("self", "self")],
+    [link("here", "."), link("again", "here/here/train.py")],
+    [link("a/b/up", "../.."), link("l", "a/b/up/train.py")],
+]
+
+
+@pytest.mark.parametrize("files", OUTSIDE)
+def test_links_are_followed_over_the_real_tree(files: list[File]) -> None:
+    with pytest.raises(InvalidRequest):
+        pack_context(files)
+
+
+@pytest.mark.parametrize("files", INSIDE)
+def test_links_that_stay_inside_are_packed(files: list[File]) -> None:
+    assert len(members(pack_context(files))) == len(files)
+
+
+@settings(max_examples=300)
+@given(
+    st.dictionaries(
+        st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("/".join),
+        st.lists(st.sampled_from([".", "..", "a", "b", "c"]), min_size=1, max_size=5).map("/".join),
+        max_size=5,
+    )
+)
+def test_whatever_is_packed_leads_nowhere_outside_when_unpacked(links: dict[str, str]) -> None:
+    try:
+        tgz = pack_context([link(path, target) for path, target in links.items()])
+    except InvalidRequest:
+        return
+    with tempfile.TemporaryDirectory() as outside:
+        inside = Path(os.path.realpath(outside)) / "x" / "inside"
+        inside.mkdir(parents=True)
+        with tarfile.open(fileobj=io.BytesIO(tgz), mode="r:gz") as archive:
+            archive.extractall(inside, filter="fully_trusted")
+        for path in links:
+            assert Path(os.path.realpath(inside / path)).is_relative_to(inside)
+
+
+def test_times_and_depths_that_nobody_can_show_are_bounded() -> None:
+    (late,) = file_tree(pack_context([File(path="x", mtime=str(2**62))]))
+    assert late.modified_time == "9999-12-31T23:59:59Z"
+    file_tree(pack_context([File(path="/".join("a" * 100))]))
+    for path in ("/".join("a" * 101), "a" * 5000):
+        with pytest.raises(InvalidRequest, match="too long a path"):
+            pack_context([File(path=path)])
+
+
+def test_nothing_runs_with_the_rights_of_somebody_else() -> None:
+    assert members(pack_context([File(path="x", mode=0o106755)]))["x"].mode == 0o755
 
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
