@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import asyncpg
 import msgspec
 
+from libs.capture.lines import encode_line
 from tests.bench.cpu import Spent, spent_s
 from tests.bench.http_load import RawConnection
 from tests.bench.result import Result
@@ -76,7 +77,7 @@ def chunk(number: int) -> bytes:
     encoder = msgspec.msgpack.Encoder()
     records = []
     for seq in range(first, first + LINES_PER_CHUNK):
-        line = b"%d %d %b" % (seq, time.time_ns(), LINE % seq)
+        line = encode_line(seq, time.time_ns(), LINE % seq)[:-1]
         records.append(encoder.encode([[0, {}], {"path": "/run/detlogs/stdout.0.log", "offset": seq, "log": line}]))
     return gzip.compress(b"".join(records), compresslevel=1)
 

@@ -25,12 +25,13 @@ def entrypoint(spec: TaskSpec) -> tuple[str, ...]:
 
 
 def container_argv(
-    spec: TaskSpec, *, python: str | None, when_full: Literal["block", "drop"], cap_bytes: int
+    spec: TaskSpec, *, python: str | None, when_full: Literal["block", "stored", "drop"], cap_bytes: int
 ) -> tuple[str, ...]:
     """Command line of the container.
 
     python     runs the capture wrapper; None takes what ``DET_PYTHON_EXECUTABLE`` names in the container
-    when_full  ``block`` where the shipper deletes what it has sent, ``drop`` where nobody does
+    when_full  ``block`` where the shipper deletes what it has sent, ``stored`` where the wrapper has to, ``drop`` where
+               nobody reads the files
     """
     flags = ("--dir", LOG_DIR, "--cap-bytes", str(cap_bytes), "--when-full", when_full, "--")
     capture = ("-I", "-S", f"{RUN_DIR}/capture.py", *flags)

@@ -7,26 +7,31 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 * the task gets pipes, never files: ``wrap_rank`` reopens its standard output by name;
 * a line ends at a line feed or a carriage return, or is cut after 8191 bytes, not inside a UTF-8 character;
 * files are only ever appended to; a new one begins at ``--segment-bytes``;
-* when ``--cap-bytes`` (8 MiB at least) lie unshipped, the pipes are left unread and the task waits (``--when-full
-  block``), or the oldest files go and a line says so (``drop``, for shippers that do not delete what they have sent);
+* when ``--cap-bytes`` (8 MiB at least) lie in the directory, the pipes are left unread and the task waits: for a
+  shipper that deletes what it has sent (``--when-full block``), or until the log intake has every line of a file, which
+  may go then (``stored``). Only where nobody reads the files the oldest go (``drop``);
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
 * output of processes that outlive the task is read for one more second.
 """
 
 from __future__ import annotations
 
+import binascii
 import errno
 import os
 import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 MAX_PAYLOAD = 8191
 READ_BYTES = 65536
 TAIL_BYTES = 4 * MAX_PAYLOAD
 ORPHAN_WAIT_S = 1.0
 FULL_POLL_S = 0.5
+COUNTS = 16
+"""How often the directory is counted while as much is written as may lie there."""
 DEFAULT_LOG_WAIT_S = 30.0
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 STREAMS = ("stdout", "stderr")
@@ -66,11 +71,16 @@ def cut_position(piece: bytes, start: int) -> int:
 
 
 def text_record(seq: int, payload: bytes) -> bytes:
-    return b"%d %d %s\n" % (seq, time.time_ns(), payload)
+    return checked(b"%d %d %s" % (seq, time.time_ns(), payload))
 
 
 def end_record(seq: int, exit_code: int | None) -> bytes:
-    return b"%d %d;eos %s\n" % (seq, time.time_ns(), b"-" if exit_code is None else b"%d" % exit_code)
+    return checked(b"%d %d;eos %s" % (seq, time.time_ns(), b"-" if exit_code is None else b"%d" % exit_code))
+
+
+def checked(rest: bytes) -> bytes:
+    """A record with its check, by which a piece of it can be told from the whole."""
+    return b"%08x %s\n" % (binascii.crc32(rest), rest)
 
 
 class StreamFile:
@@ -85,6 +95,8 @@ class StreamFile:
         self.seq = 0
         self.size = 0
         self.pending = b""
+        self.finished: list[tuple[str, int]] = []
+        """Segments that are complete, with the number that follows their last line."""
         self.fd = self._open()
 
     def current(self) -> str:
@@ -96,6 +108,7 @@ class StreamFile:
         return self.write(lines)
 
     def write(self, payloads: list[bytes]) -> int:
+        self._turn()
         records = []
         for payload in payloads:
             records.append(text_record(self.seq, payload))
@@ -110,19 +123,30 @@ class StreamFile:
         """Write what is unfinished, and the end of the stream."""
         if self.pending:
             self.write([self.pending])
+        self._turn()
         self._append(end_record(self.seq, exit_code))
         os.fsync(self.fd)
+
+    def delete_below(self, seq: int) -> None:
+        """Delete the finished segments of which all numbers are below ``seq``."""
+        while self.finished and self.finished[0][1] <= seq:
+            name, _ = self.finished.pop(0)
+            unlink(os.path.join(self.directory, name))
 
     def _open(self) -> int:
         path = os.path.join(self.directory, self.current())
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
 
-    def _append(self, data: bytes) -> None:
+    def _turn(self) -> None:
+        """Begin the next segment when this one is full."""
         if self.size >= self.segment_bytes:
             os.close(self.fd)
+            self.finished.append((self.current(), self.seq))
             self.segment += 1
             self.size = 0
             self.fd = self._open()
+
+    def _append(self, data: bytes) -> None:
         self.size += len(data)
         while data:
             try:
@@ -135,53 +159,62 @@ class StreamFile:
 
 
 class Space:
-    """How much lies unshipped in the directory, and what to do when that is too much."""
+    """How much lies in the directory, a shipper's own files included, and whether that is too much."""
 
-    def __init__(self, directory: str, streams: list[StreamFile], cap_bytes: int, drop_oldest: bool) -> None:
+    def __init__(self, directory: str, cap_bytes: int, make_room: Callable[[int], None]) -> None:
+        """``make_room`` is told how many bytes are too many, and deletes what it may."""
         self.directory = directory
-        self.streams = streams
         self.cap_bytes = cap_bytes
-        self.drop_oldest = drop_oldest
-        self.counted = 0
+        self.make_room = make_room
         self.written = 0
+        self.full = False
 
     def is_full(self, added: int) -> bool:
         """Count ``added`` bytes; True when the pipes should be left unread for now."""
         self.written += added
-        if self.counted + self.written <= self.cap_bytes:
-            return False
-        segments = self._segments()
-        self.written = 0
-        self.counted = sum(size for _, size, _ in segments)
-        if self.counted <= self.cap_bytes:
-            return False
-        if self.drop_oldest:
-            self._drop(segments)
-            return False
-        return True
+        if self.full or self.written >= self.cap_bytes // COUNTS:
+            self.written = 0
+            excess = size_of(self.directory) - self.cap_bytes
+            if excess > 0:
+                self.make_room(excess)
+                excess = size_of(self.directory) - self.cap_bytes
+            self.full = excess > 0
+        return self.full
 
-    def _segments(self) -> list[tuple[int, int, str]]:
-        found = []
-        for entry in os.scandir(self.directory):
-            if entry.name.startswith(STREAMS) and entry.name.endswith(".log"):
-                try:
-                    stat = entry.stat()
-                except FileNotFoundError:  # shipped and deleted just now
-                    continue
-                found.append((stat.st_mtime_ns, stat.st_size, entry.name))
-        return sorted(found)
 
-    def _drop(self, segments: list[tuple[int, int, str]]) -> None:
-        """Delete the oldest segments until there is room again; those being written to stay."""
-        current = [stream.current() for stream in self.streams]
-        for _, size, name in segments:
-            if self.counted <= self.cap_bytes:
-                return
-            if name not in current:
-                os.unlink(os.path.join(self.directory, name))
-                self.counted -= size
-                stream = self.streams[STREAMS.index(name.split(".")[0])]
-                stream.write([b"WARNING: %d bytes of older output were dropped before they could be shipped" % size])
+def size_of(directory: str) -> int:
+    size = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:  # shipped and deleted just now
+                continue
+    return size
+
+
+def delete_stored(streams: list[StreamFile], stored: Callable[[], dict[str, int]]) -> None:
+    """``stored`` asks up to which number the lines of each stream are safe; it may know of none."""
+    numbers = stored()
+    for stream in streams:
+        stream.delete_below(numbers.get(stream.name, 0))
+
+
+def delete_oldest(streams: list[StreamFile], excess: int) -> None:
+    """Delete finished segments, as many as ``excess`` bytes need, of the stream that has more of them first."""
+    while excess > 0:
+        stream = max(streams, key=lambda stream: len(stream.finished))
+        if not stream.finished:
+            return
+        excess -= stream.segment_bytes
+        stream.delete_below(stream.finished[0][1])
+
+
+def unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # a shipper was faster
 
 
 class Wakeup:
@@ -266,13 +299,29 @@ class Child:
                 self.exit_code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def run(argv: list[str], directory: str, segment_bytes: int, cap_bytes: int, drop_oldest: bool) -> int:
+def run(
+    argv: list[str],
+    directory: str,
+    segment_bytes: int,
+    cap_bytes: int,
+    *,
+    when_full: str,
+    stored: Callable[[], dict[str, int]] | None,
+) -> int:
     """Run ``argv`` and capture what it prints; returns its exit code."""
     echo = bool(os.environ.get("DET_SHIPPER_EMIT_STDOUT_LOGS"))
     stdout = StreamFile(directory, "stdout", segment_bytes, 1 if echo else None)
     stderr = StreamFile(directory, "stderr", segment_bytes, 2 if echo else None)
     wakeup = Wakeup(directory)
-    space = Space(directory, [stdout, stderr], cap_bytes, drop_oldest)
+    streams = [stdout, stderr]
+
+    def make_room(excess: int) -> None:
+        if when_full == "drop":
+            delete_oldest(streams, excess)
+        elif stored is not None:
+            delete_stored(streams, stored)
+
+    space = Space(directory, cap_bytes, make_room)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
 
@@ -370,16 +419,15 @@ def _segment_numbers(directory: str, stream: str) -> list[int]:
 
 
 def _finish_last_line(fd: int) -> None:
-    """Complete a torn last record, or take it away when not even its number and time are whole."""
+    """Complete a torn last record, check included, or take it away when not even its number and time are whole."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, TAIL_BYTES, max(0, size - TAIL_BYTES))
     torn = tail[tail.rfind(b"\n") + 1 :]
     if not torn:
         return
-    if _seq_of(torn) is None or b";" in torn.split(b" ")[1]:
-        os.ftruncate(fd, size - len(torn))
-    else:
-        os.write(fd, b"\n")
+    os.ftruncate(fd, size - len(torn))
+    if _seq_of(torn) is not None and not _is_end(torn):
+        os.write(fd, checked(torn.split(b" ", 1)[1]))
 
 
 def _next_seq(path: str) -> int | None:
@@ -391,14 +439,19 @@ def _next_seq(path: str) -> int | None:
     for line in reversed(lines):
         seq = _seq_of(line)
         if seq is not None:
-            return None if b";eos" in line.split(b" ")[1] else seq + 1
+            return None if _is_end(line) else seq + 1
     return 0
 
 
 def _seq_of(line: bytes) -> int | None:
-    parts = line.split(b" ", 2)
-    whole = len(parts) == 3 and parts[0].isdigit() and parts[1].replace(b";eos", b"").isdigit()
-    return int(parts[0]) if whole else None
+    """Number of a record, of which the end may be missing; None when not even number and time are there."""
+    parts = line.split(b" ", 3)
+    whole = len(parts) == 4 and parts[1].isdigit() and parts[2].replace(b";eos", b"").isdigit()
+    return int(parts[1]) if whole else None
+
+
+def _is_end(record: bytes) -> bool:
+    return b";" in record.split(b" ", 3)[2]
 
 
 def log_wait_s() -> float:
@@ -409,7 +462,8 @@ def log_wait_s() -> float:
         return DEFAULT_LOG_WAIT_S
 
 
-def main(args: list[str]) -> int:
+def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None) -> int:
+    """``stored`` is needed with ``--when-full stored``: it tells up to which number each stream is safe."""
     flags = {"--dir": ".", "--segment-bytes": str(32 << 20), "--cap-bytes": str(1 << 30), "--when-full": "block"}
     while args and args[0] != "--":
         flag = args.pop(0)
@@ -425,7 +479,8 @@ def main(args: list[str]) -> int:
         # Only segments that are finished can go away, so the ones being written must leave room below the cap.
         min(int(flags["--segment-bytes"]), cap_bytes // 8),
         cap_bytes,
-        flags["--when-full"] == "drop",
+        when_full=flags["--when-full"],
+        stored=stored,
     )
 
 

@@ -1,7 +1,7 @@
 """Asks the log intake how far the output of this pod is stored.
 
-For ``capture_until_stored.py``, which loads it when the task is over and not before: a client for HTTP takes several
-megabytes. Standard library of Python 3.8 only. Who the pod is comes from its environment.
+For ``capture_until_stored.py``, which loads it when the task is over or the disk full, and not before: a client for
+HTTP takes several megabytes. Standard library of Python 3.8 only. Who the pod is comes from its environment.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ HOPELESS = (401, 404)
 
 class CannotTellError(Exception):
     """The intake does not know, and never will."""
+
+
+UNKNOWN = (CannotTellError, OSError, http.client.HTTPException, ValueError, LookupError, TypeError)
+"""What is raised when there is no answer, or none that could be meant."""
 
 
 class LogProgress:
@@ -60,9 +64,17 @@ class LogProgress:
                     return True
             except CannotTellError:
                 return False
-            except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
+            except UNKNOWN:
                 pass  # it may know the next time
             time.sleep(max(0.0, min(began + PAUSE_S, deadline) - time.monotonic()))
+
+    def stored(self) -> dict[str, int]:
+        """By stream the number below which every line is stored; empty when nobody can tell."""
+        try:
+            numbers: dict[str, int] = self._ask(0, timeout_s=ANSWER_S)["stored"]
+        except UNKNOWN:
+            return {}
+        return numbers
 
     def _ask(self, wait_s: float, *, timeout_s: float) -> dict[str, Any]:
         connection = http.client.HTTPConnection(self.url.netloc)

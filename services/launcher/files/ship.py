@@ -90,9 +90,9 @@ def gzip(data: bytes) -> bytes:
 
 
 def is_end(record: bytes) -> bool:
-    """Whether a record is the last of its stream: ``<seq> <unix_ns>;eos <code>``."""
-    parts = record.split(b" ", 2)
-    return len(parts) == 3 and parts[0].isdigit() and parts[1].endswith(b";eos") and parts[1][:-4].isdigit()
+    """Whether a record is the last of its stream: ``<check> <seq> <unix_ns>;eos <code>``."""
+    parts = record.split(b" ", 3)
+    return len(parts) == 4 and parts[1].isdigit() and parts[2].endswith(b";eos") and parts[2][:-4].isdigit()
 
 
 def read_stream(directory: str, stream: str, position: Position, limit: int) -> tuple[list[Line], Position]:

@@ -43,6 +43,8 @@ def batches_of(
 ) -> Iterator[LogBatch]:
     """The batches to publish, in this order; a body that is sent again gives the same lines the same numbers.
 
+    What is in a capture file and no whole record was read from the middle of one, and is left out.
+
     body    what the records were read from; names the stream of what could not be read
     now_ns  the time of lines that bear none
     """
@@ -56,7 +58,9 @@ def batches_of(
             continue
         stream = stream_of(record.path)
         captured = decode(record.log) if stream else None
-        if stream is None or captured is None or captured.seq >= _MAX_SEQ or captured.timestamp_ns >= _MAX_SEQ * 2:
+        if stream is not None and captured is None:
+            continue  # a piece of a record is no line: the whole of it comes too, or its number is missed
+        if stream is None or captured is None or _is_out_of_range(captured):
             if record.offset is None or not record.path:
                 garbage.append(record.log)
             else:
@@ -69,6 +73,10 @@ def batches_of(
     yield from _odd_files(odd, origin, now_ns)
     if garbage:
         yield from _garbage(garbage, hashlib.sha256(body).hexdigest()[:16], origin, now_ns)
+
+
+def _is_out_of_range(captured: CapturedLine | EndOfStream) -> bool:
+    return captured.seq >= _MAX_SEQ or captured.timestamp_ns >= _MAX_SEQ * 2
 
 
 def stream_batches(lines: Mapping[str, list[LogLine]], ends: Mapping[str, int], origin: Origin) -> Iterator[LogBatch]:

@@ -8,12 +8,13 @@ the whole of it the long way (``bodies.py``, ``streams.py``), which knows what t
 from __future__ import annotations
 
 import re
+from binascii import crc32
 from collections.abc import Iterator
 from typing import Final
 
 import msgpack  # type: ignore[import-untyped]
 
-from libs.capture.lines import EndOfStream, decode, stream_of
+from libs.capture.lines import CHECK_BYTES, EndOfStream, decode, stream_of
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.cutting import MAX_LINE_BYTES
 from libs.loglines.prefixes import MAX_RANK
@@ -22,10 +23,10 @@ from services.logs.lines.streams import Origin, stream_batches
 
 # A line of libs/capture/lines.py with numbers that need no closer look, and the prefixes of libs/loglines/prefixes.py.
 _LINE: Final = re.compile(
-    rb"([0-9]{1,18}) ([0-8]?[0-9]{1,18}) "
+    rb"([0-9a-f]{8}) ([0-9]{1,18}) ([0-8]?[0-9]{1,18}) "
     rb"(?: ?\[rank=([0-9]{1,10})\] ?)?"
     rb"(?: ?(DEBUG|INFO|WARNING|ERROR|CRITICAL): ?)?"
-    rb"([^\n]*)\n?"
+    rb"([^\n]*)"
 )
 _LEVELS: Final[dict[bytes | None, str | None]] = {
     None: None,
@@ -76,7 +77,9 @@ def _read(body: bytes, origin: Origin, lines: dict[str, list[LogLine]], ends: di
                 return False
             ends[stdtype] = end.seq
             continue
-        seq, timestamp_ns, rank, level, log = found.groups()
+        check, seq, timestamp_ns, rank, level, log = found.groups()
+        if int(check, 16) != crc32(raw[CHECK_BYTES:]):
+            return False
         rank_id = None if rank is None else int(rank)
         if len(log) > MAX_LINE_BYTES or (rank_id is not None and rank_id > MAX_RANK):
             return False

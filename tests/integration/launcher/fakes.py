@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 import threading
@@ -62,12 +63,17 @@ class FakeIntake:
         self.asked.append(headers)
         pod = headers["x-det-pod"]
         missing = [stream for stream in STREAMS if not self._is_complete((pod, stream))]
-        stored = {stream: len(self.lines.get((pod, stream), {})) for stream in STREAMS}
+        stored = {stream: self._stored((pod, stream)) for stream in STREAMS}
         return self.tell(pod), {"complete": not missing, "missing": missing, "stored": stored}
 
     def _is_complete(self, key: tuple[str, str]) -> bool:
         end = self.ends.get(key)
-        return end is not None and len(self.lines.get(key, {})) == end.seq
+        return end is not None and self._stored(key) == end.seq
+
+    def _stored(self, key: tuple[str, str]) -> int:
+        """The number below which every line is there."""
+        known = self.lines.get(key, {})
+        return next(seq for seq in itertools.count() if seq not in known)
 
     def printed(self, stream: str = "stdout") -> list[bytes]:
         """Lines of the only pod, in order; fails on gaps."""

@@ -68,11 +68,11 @@ def intake() -> object:
 
 
 def shipping(
-    run: Path, url: str, *command: str, script: str = "capture_and_ship.py", **environ: str
+    run: Path, url: str, *command: str, script: str = "capture_and_ship.py", when_full: str = "block", **environ: str
 ) -> subprocess.Popen[bytes]:
     logs = run / "logs"
     logs.mkdir(exist_ok=True)
-    flags = ("--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", "block", "--")
+    flags = ("--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", when_full, "--")
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(run / script), "--intake", url, *flags, *command],
         env={
@@ -131,14 +131,19 @@ def test_a_signal_reaches_the_task_and_its_last_words_the_intake(tmp_path: Path,
     assert intake.printed() == [b"begun", b"asked"]
 
 
-def beside_fluent_bit(run: Path, url: str, *command: str, **environ: str) -> subprocess.Popen[bytes]:
-    return shipping(run, url, *command, script="capture_until_stored.py", **environ)
+def beside_fluent_bit(
+    run: Path, url: str, *command: str, when_full: str = "block", **environ: str
+) -> subprocess.Popen[bytes]:
+    return shipping(run, url, *command, script="capture_until_stored.py", when_full=when_full, **environ)
 
 
 def deliver(run: Path, intake: FakeIntake) -> None:
     """Do the work of the sidecar once, for everything that is written."""
     for path in sorted((run / "logs").glob("std*.log")):
-        records = path.read_bytes().split(b"\n")[:-1]
+        try:
+            records = path.read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:  # not needed any more
+            continue
         body = b"".join(pack(Line(str(path), 0, record), 0) for record in records)
         assert intake.take({"x-det-pod": "pod-a"}, gzip(body)) == 200
 
@@ -152,6 +157,21 @@ def test_the_container_ends_only_when_the_intake_has_what_the_task_printed(tmp_p
     assert process.wait(timeout=PATIENCE_S) == 3
     assert len(intake.printed()) == 2000
     assert intake.asked[-1]["authorization"] == "Bearer session-token"
+
+
+def test_only_files_of_which_every_line_is_stored_are_deleted(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made("fluent-bit"), tmp_path)
+    process = beside_fluent_bit(run, intake.url, "sh", "-c", "seq -f %0200.0f 12000; echo last", when_full="stored")
+    wait_until(lambda: intake.asked)  # it is full, and waits
+    assert process.poll() is None
+    assert (run / "logs" / "stdout.0.log").exists()
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        deliver(run, intake)
+    assert process.returncode == 0
+    assert intake.printed() == [b"%0200d" % number for number in range(1, 12001)] + [b"last"]
+    assert not (run / "logs" / "stdout.0.log").exists()
 
 
 def test_an_end_is_not_put_off_for_longer_than_the_log_may_take(tmp_path: Path, intake: FakeIntake) -> None:

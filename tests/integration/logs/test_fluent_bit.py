@@ -23,6 +23,9 @@ from tests.integration.logs.conftest import Task, lines_of, texts_of
 pytestmark = pytest.mark.skipif(FLUENT_BIT is None, reason="no fluent-bit on the PATH")
 
 
+CAP_BYTES = 8 << 20
+
+
 class Pod:
     def __init__(self, root: Path, task: Task, url: str, *, master_cert: Path | None = None) -> None:
         self.logs = root / "logs"
@@ -47,7 +50,7 @@ class Pod:
     def start(self, *command: str, **environ: str) -> subprocess.Popen[bytes]:
         """The container of the task."""
         script = str(capture_until_stored.__file__)
-        flags = ("--intake", self._url, "--dir", str(self.logs), "--cap-bytes", str(1 << 28), "--when-full", "drop")
+        flags = ("--intake", self._url, "--dir", str(self.logs), "--cap-bytes", str(CAP_BYTES), "--when-full", "stored")
         return subprocess.Popen(
             [sys.executable, "-I", "-S", script, *flags, "--", *command], env={**self._environment, **environ}
         )
@@ -79,6 +82,18 @@ async def test_a_task_that_is_over_at_once_loses_nothing(pod: Pod, task: Task, d
         ("stderr", b"err\n"),
         ("stdout", b"out\n"),
     ]
+
+
+async def test_files_that_come_and_go_while_it_reads_invent_no_line_and_lose_none(
+    pod: Pod, task: Task, db: Database
+) -> None:
+    lines = 100_000  # more than twice what may lie on the disk, in twenty files
+    with pod.sidecar.running() as sidecar:
+        process = pod.start("seq", "-f", "%0150.0f", str(lines), DET_LOG_WAIT_TIME="300")
+        assert await asyncio.to_thread(process.wait, 2 * PATIENCE_S) == 0
+        assert await asyncio.to_thread(end, sidecar) == 0
+    assert not (pod.logs / "stdout.0.log").exists()
+    assert await texts_of(db, task) == [b"%0150d\n" % number for number in range(1, lines + 1)]
 
 
 @pytest.mark.skipif(major_version() < 5, reason="before version 5 it compares certificates with names only")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.capture.lines import CapturedLine, EndOfStream, decode
+from libs.capture.lines import CapturedLine, EndOfStream, decode, encode_end, encode_line
 from services.launcher.files import capture
 from tests.harness.waiting import PATIENCE_S, wait_until
 
@@ -192,13 +192,27 @@ def test_task_waits_when_too_much_is_unshipped(tmp_path: Path) -> None:
     assert lines == [b"%0200d" % number for number in range(1, 5001)] + [b"done"]
 
 
-def test_oldest_output_goes_when_nobody_ships_and_a_line_says_so(tmp_path: Path) -> None:
+def test_oldest_output_goes_where_nobody_reads_it(tmp_path: Path) -> None:
     flags = ("--segment-bytes", "20000", "--cap-bytes", "100000", "--when-full", "drop")
     assert run(tmp_path, "sh", "-c", MUCH, flags=flags) == 0
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 250_000
     assert not (tmp_path / "stdout.0.log").exists()
-    text = b"".join(path.read_bytes() for path in tmp_path.glob("stdout.*.log"))
-    assert b"bytes of older output were dropped" in text
+    paths = sorted(tmp_path.glob("stdout.*.log"), key=lambda path: int(path.name.split(".")[1]))
+    kept = [decode(record) for path in paths for record in path.read_bytes().split(b"\n")[:-1]]
+    assert [record.payload for record in kept if isinstance(record, CapturedLine)] == [
+        b"%0200d" % number for number in range(5001 - len(kept) + 1, 5001)
+    ]
+
+
+def test_what_a_shipper_keeps_counts_as_well(tmp_path: Path) -> None:
+    (tmp_path / ".flb").mkdir()
+    (tmp_path / ".flb" / "chunk").write_bytes(bytes(1000))
+    space = capture.Space(str(tmp_path), 1000, lambda _excess: None)
+    assert not space.is_full(100)
+    (tmp_path / "stdout.0.log").write_bytes(b"x")
+    assert space.is_full(100)
+    (tmp_path / ".flb" / "chunk").unlink()
+    assert not space.is_full(0)
 
 
 def test_named_pipe_tells_that_there_is_something(tmp_path: Path) -> None:
@@ -209,16 +223,20 @@ def test_named_pipe_tells_that_there_is_something(tmp_path: Path) -> None:
     os.close(fd)
 
 
+A, B, END = encode_line(0, 5, b"a"), encode_line(1, 5, b"b"), encode_end(1, 5, 0)
+
+
 @pytest.mark.parametrize(
     ("content", "lines", "seq"),
     [
         (b"", [], 0),
-        (b"0 5 a\n1 5 b\n", [b"a", b"b"], 2),
-        (b"0 5 a\n1 5 tor", [b"a", b"tor"], 2),
-        (b"0 5 a\n1 5", [b"a"], 1),
-        (b"0 5 a\n1", [b"a"], 1),
-        (b"0 5 a\n1 5;eos", [b"a"], 1),
-        (b"0 5 " + b"x" * 8191 + b"\n", [b"x" * 8191], 1),
+        (A + B, [b"a", b"b"], 2),
+        (A + encode_line(1, 5, b"torn")[:-2], [b"a", b"tor"], 2),
+        (A + B[:-3], [b"a"], 1),
+        (A + B[:-5], [b"a"], 1),
+        (A + B[:4], [b"a"], 1),
+        (A + END[:-3], [b"a"], 1),
+        (encode_line(0, 5, b"x" * 8191), [b"x" * 8191], 1),
     ],
 )
 def test_streams_of_a_killed_wrapper_are_ended_once(
@@ -235,7 +253,7 @@ def test_streams_of_a_killed_wrapper_are_ended_once(
 
 
 def test_numbers_go_on_from_the_segment_before_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "stdout.3.log").write_bytes(b"0 5 a\n1 5 b\n")
+    (tmp_path / "stdout.3.log").write_bytes(A + B)
     (tmp_path / "stdout.4.log").write_bytes(b"")
     capture.seal(str(tmp_path), None)
     assert records(tmp_path, "stdout")[-1].seq == 2

@@ -56,9 +56,20 @@ def test_no_task_can_print_the_end_of_its_stream(forged: bytes) -> None:
     assert not ship.is_end(encode_line(0, 1, forged)[:-1])
 
 
-@pytest.mark.parametrize("torn", [b"", b"1", b"1 ", b"1 2", b"1 2;eos", b"1 2;eo", b"x 2 y", b"-1 2 y", b"1 2\ny"])
+TORN = [b"", b"1", b"1 ", b"1 2", b"1 2;eos", b"1 2;eo", b"x 2 y", b"-1 2 y", b"1 2\ny"]
+
+
+@pytest.mark.parametrize("torn", [*TORN, *(capture.checked(each)[:-1] for each in TORN), b"1 2 x", b"1 2;eos 0"])
 def test_what_is_no_record_is_none(torn: bytes) -> None:
     assert decode(torn) is None
+
+
+@given(NUMBERS, NUMBERS, PAYLOADS, st.data())
+def test_no_piece_of_a_record_passes_for_one(seq: int, timestamp_ns: int, payload: bytes, data: st.DataObject) -> None:
+    record = encode_line(seq, timestamp_ns, payload)[:-1]
+    start = data.draw(st.integers(0, len(record)))
+    end = data.draw(st.integers(start, len(record)))
+    assert record[start:end] == record or decode(record[start:end]) is None
 
 
 @pytest.mark.parametrize(

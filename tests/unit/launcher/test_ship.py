@@ -44,13 +44,13 @@ def test_nothing_is_there_yet(tmp_path: Path) -> None:
 
 def test_only_whole_records_are_read(tmp_path: Path) -> None:
     whole = lines(range(2))
-    segment(tmp_path, 0, *whole, b"2 1 tor")
+    segment(tmp_path, 0, *whole, encode_line(2, 1, b"torn no more")[:-6])
     read, position = read_stream(str(tmp_path), "stdout", START, 1000)
     assert logs(read) == whole
     assert position == Position(0, len(b"".join(whole)), False)
     assert [line.offset for line in read] == [0, len(whole[0])]
-    segment(tmp_path, 0, *whole, b"2 1 torn no more\n")
-    assert logs(read_stream(str(tmp_path), "stdout", position, 1000)[0]) == [b"2 1 torn no more\n"]
+    segment(tmp_path, 0, *whole, encode_line(2, 1, b"torn no more"))
+    assert logs(read_stream(str(tmp_path), "stdout", position, 1000)[0]) == [encode_line(2, 1, b"torn no more")]
 
 
 def test_reading_goes_on_in_the_next_segment_and_stops_at_the_end(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_it_reads_what_the_task_writes_and_knows_whose_it_is() -> None:
     assert entries["POD_NAME"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
     assert sidecar["securityContext"] == {"runAsUser": 1000, "runAsGroup": 1001}
     command = container(made)["command"]
-    assert command[command.index("--when-full") + 1] == "drop"
+    assert command[command.index("--when-full") + 1] == "stored"
     assert command[command.index("--dir") + 1] == LOG_DIR
 
 

@@ -154,8 +154,18 @@ def test_lines_of_other_files_are_numbered_by_their_position() -> None:
     assert not found[0].contiguous
 
 
-@pytest.mark.parametrize("line", [b"torn", b"5 1", b"%d 1 x" % 2**62, b"1 %d x" % (10**20 - 1)])
-def test_a_line_that_was_not_captured_whole_is_kept_with_a_mark(line: bytes) -> None:
+WHOLE = encode_line(123, 1_700_000_000_000_000_000, b"step 5 7 of 9")[:-1]
+
+
+@pytest.mark.parametrize("start", range(1, len(WHOLE)))
+def test_a_piece_from_the_middle_of_a_capture_file_is_no_line(start: int) -> None:
+    records = [one(WHOLE[start:], OUT, start), captured(124, b"next")]
+    (batch,) = batches_of(records, ORIGIN, body=b"", now_ns=5)
+    assert [(line.seq, line.log) for line in batch.lines] == [(124, b"next\n")]
+
+
+@pytest.mark.parametrize("line", [encode_line(2**62, 1, b"x")[:-1], encode_line(1, 10**20 - 1, b"x")[:-1]])
+def test_a_line_with_impossible_numbers_is_kept_with_a_mark(line: bytes) -> None:
     (batch,) = batches_of([one(line, OUT, 3)], ORIGIN, body=b"", now_ns=5)
     assert [kept.log for kept in batch.lines] == [UNPARSED + line + b"\n"]
 

@@ -23,8 +23,8 @@ class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     flush_s: Annotated[float, Meta(gt=0)] = 0.5
     """Longest time that a line waits for others before it is sent."""
     max_unshipped_bytes: Annotated[int, Meta(ge=1 << 20)] = 1 << 30
-    """Output of a pod that may lie on the node's disk. Beyond that the oldest is dropped (``fluent-bit``, which does
-    not delete what it has sent), or the task waits (``builtin``)."""
+    """Output of a pod that may lie on the node's disk, copies that fluent-bit keeps of what it could not send included.
+    A task that prints more than that waits until some of it is stored."""
 
 
 class StandbySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

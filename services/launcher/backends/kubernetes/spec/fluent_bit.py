@@ -107,6 +107,7 @@ def _tail() -> Json:
         "refresh_interval": 1,  # new segments are found by looking
         "db": f"{_STATE}/tail.db",
         "db.locking": True,
+        "db.compare_filename": True,  # the inode of a segment that is deleted is soon another's
         "buffer_chunk_size": "64k",
         "buffer_max_size": "256k",
         "skip_empty_lines": False,
@@ -131,7 +132,6 @@ def _http(settings: ShipperSettings, tasks: TaskSettings, *, has_cert: bool) -> 
         "retry_limit": "no_limits",
         "log_response_payload": False,
         "log_suppress_interval": _SAY_AGAIN_S,
-        "storage.total_limit_size": f"{settings.max_unshipped_bytes >> 20}M",
         "net.io_timeout": 20,
         "net.keepalive_idle_timeout": 15,
         "header": [

@@ -5,13 +5,14 @@ Source: spec/kubernetes.md 3.2, 3.3, 3.7 to 3.9 and 5.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from libs.events.orders import TaskSpec
 from services.launcher.backends.kubernetes.spec.archives import CAPTURE_SCRIPTS, INIT_SCRIPT
 from services.launcher.backends.kubernetes.spec.names import INIT, MAIN
 from services.launcher.backends.kubernetes.spec.pod_fields import object_at, objects_at, texts_at
-from services.launcher.backends.kubernetes.spec.traits import SLOT_RESOURCE, PoolTraits
+from services.launcher.backends.kubernetes.spec.traits import SLOT_RESOURCE, PoolTraits, Ships
 from services.launcher.backends.kubernetes.spec.variables import literal
 from services.launcher.backends.kubernetes.spec.volumes import ARCHIVES_AT, SCRIPT_AT, UNPACKED_AT
 from services.launcher.container.command import container_argv
@@ -20,6 +21,11 @@ from services.launcher.container.paths import RUN_DIR, work_dir
 Json = dict[str, Any]
 
 TRIAL_PORT: Final = 1734
+_WHEN_FULL: Final[Mapping[Ships, Literal["block", "stored", "drop"]]] = {
+    "fluent-bit": "stored",
+    "builtin": "block",
+    "nothing": "drop",
+}
 _PATH: Final = f"spec.containers[{MAIN}]"
 
 
@@ -102,7 +108,7 @@ def _command(spec: TaskSpec, traits: PoolTraits) -> tuple[str, ...]:
     argv = container_argv(
         spec,
         python=None,
-        when_full="block" if ships == "builtin" else "drop",
+        when_full=_WHEN_FULL[ships],
         cap_bytes=traits.shipper.max_unshipped_bytes,
     )
     if not CAPTURE_SCRIPTS[ships]:

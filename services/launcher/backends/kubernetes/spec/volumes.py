@@ -126,7 +126,7 @@ def _archives(contents: Contents, config_map: str, secret: str) -> Json:
 def _add_logs(made: list[Json], main: list[Json], traits: PoolTraits, config_map: str) -> None:
     limit = traits.shipper.max_unshipped_bytes + LOGS_HEADROOM
     if traits.ships == "fluent-bit":
-        limit *= 2  # fluent-bit keeps copies of what it could not send
+        limit *= 2  # fluent-bit's copies of what it could not send grow between two counts
         made.append(
             {
                 "name": FLUENT_VOLUME,
