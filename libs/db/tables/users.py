@@ -38,8 +38,8 @@ user_sessions = Table(
     moment("expires_at"),
     moment("revoked_at"),
     Column("description", Text, nullable=False, server_default=""),
-    # The job a TASK session was made for; the session ends with it.
-    Column("job_id", Text, index=True),
+    # The allocation a TASK session was made for; the session ends with it.
+    Column("allocation_id", Text, index=True),
 )
 
 allocation_sessions = Table(

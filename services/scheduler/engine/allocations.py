@@ -19,7 +19,7 @@ from libs.db.engine import Connection, Database
 from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations, tasks
 from libs.events import subjects
-from libs.events.changes import JobChanged, TaskChanged, UserChanged
+from libs.events.changes import JobChanged, TaskChanged
 from libs.events.observations import AllocationObserved
 from services.scheduler.engine.ended import clear_ended
 from services.scheduler.engine.gc import TASK_TYPE as GC_TASK
@@ -28,7 +28,6 @@ from services.scheduler.engine.leaving import NODE_DISABLED, follow_up, is_over,
 from services.scheduler.engine.observing import observe
 from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow, Locked, TaskRow, lock_one
-from services.scheduler.engine.sessions import revoke_of_job
 from services.scheduler.engine.whereabouts import is_on
 
 log = structlog.get_logger()
@@ -160,8 +159,6 @@ class AllocationEngine:
             task.end_time = now
             out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))
             out.announce(JobChanged(job_id=row.job_id, what="ended", pool=row.pool))
-            out.announce(UserChanged(user_id=task.owner_id, what="sessions"))
-            await revoke_of_job(connection, row.job_id, now=now)
         await locked.write(connection)
         await locked_tasks.write(connection)
         await out.flush(connection)

@@ -176,7 +176,7 @@ class ExperimentDeletion:
             delete(trial_sources).where(trial_sources.c.trial_id.in_(of_experiment)),
             delete(checkpoints).where(deleted_checkpoints),
             delete(allocation_sessions).where(allocation_sessions.c.allocation_id.in_(own_allocations)),
-            delete(user_sessions).where(any_of(user_sessions.c.job_id, own_jobs)),
+            delete(user_sessions).where(user_sessions.c.allocation_id.in_(own_allocations)),
             delete(tasks).where(any_of(tasks.c.task_id, task_ids)),
             delete(jobs).where(any_of(jobs.c.job_id, own_jobs)),
             delete(experiments).where(experiments.c.id == experiment_id),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from sqlalchemy import delete
 
 from libs.db.tables.experiments import searcher_snapshots
-from libs.events.changes import JobChanged, UserChanged
+from libs.events.changes import JobChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.engine.gc import create_gc_tasks, deletion_of, superfluous_checkpoints
 from services.scheduler.engine.inbox import forget
 from services.scheduler.engine.run import Run
-from services.scheduler.engine.sessions import revoke_of_job
 
 
 async def end_experiment(run: Run) -> None:
@@ -26,7 +25,5 @@ async def end_experiment(run: Run) -> None:
         delete(searcher_snapshots).where(searcher_snapshots.c.experiment_id == experiment.id),
     )
     await forget(run)
-    await revoke_of_job(run.connection, experiment.job_id, now=run.now)
     run.out.announce(JobChanged(job_id=experiment.job_id, what="ended"))
-    run.out.announce(UserChanged(user_id=experiment.owner_id, what="sessions"))
     await create_gc_tasks(run, deletion_of(await superfluous_checkpoints(run), delete_tensorboards=False))

@@ -58,7 +58,7 @@ async def issue(
             log.error("order.impossible", allocation=row.allocation_id, error="its workspace is gone")
             finish(row, internal_error(ExitKind.INVALID, "its workspace is gone"), now=now, out=out)
     whole = [row for row in rows if material.is_whole(row)]
-    holders = [Holder(row.allocation_id, row.job_id, material.owner_id(row)) for row in whole]
+    holders = [Holder(row.allocation_id, material.owner_id(row)) for row in whole]
     for row, tokens in zip(whole, await mint(connection, holders), strict=True):
         try:
             order = Order(

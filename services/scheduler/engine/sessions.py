@@ -1,4 +1,4 @@
-"""By which tokens tasks are known: made when a task gets its slots, revoked when it, or its job, is over.
+"""By which tokens tasks are known: made when a task gets its slots, revoked when they are given back.
 
 Only digests are stored, so a token exists in its order alone; whoever writes the order anew makes new ones beside them.
 Source: spec/harness-protocol.md 1.1.
@@ -25,7 +25,6 @@ class TaskTokens(Struct, frozen=True):
 
 class Holder(Struct, frozen=True):
     allocation_id: str
-    job_id: str
     owner_id: int
 
 
@@ -49,7 +48,7 @@ async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTo
                 "token_hash": digest(tokens.user),
                 "token_type": "TASK",
                 "description": f"task {holder.allocation_id}",
-                "job_id": holder.job_id,
+                "allocation_id": holder.allocation_id,
             }
             for holder, tokens in zip(holders, minted, strict=True)
         ],
@@ -58,11 +57,6 @@ async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTo
 
 
 async def revoke_of_allocations(connection: Connection, ids: Sequence[str], *, now: datetime) -> None:
-    mine = any_of(allocation_sessions.c.allocation_id, ids) & allocation_sessions.c.revoked_at.is_(None)
-    await connection.execute(update(allocation_sessions).where(mine).values(revoked_at=now))
-
-
-async def revoke_of_job(connection: Connection, job_id: str, *, now: datetime) -> None:
-    """Revoke the user sessions that tasks of a job were given."""
-    mine = (user_sessions.c.job_id == job_id) & user_sessions.c.revoked_at.is_(None)
-    await connection.execute(update(user_sessions).where(mine).values(revoked_at=now))
+    for sessions in (allocation_sessions, user_sessions):
+        mine = any_of(sessions.c.allocation_id, ids) & sessions.c.revoked_at.is_(None)
+        await connection.execute(update(sessions).where(mine).values(revoked_at=now))

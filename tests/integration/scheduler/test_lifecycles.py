@@ -230,6 +230,16 @@ async def test_always_failing_trial_runs_max_restarts_times_more(world: World) -
         assert {r["status_code"] for r in await w.api.allocations(experiment)} == {7}
 
 
+async def test_tokens_of_a_task_end_with_its_allocation_though_its_experiment_goes_on(world: World) -> None:
+    async with world.scheduling() as w:
+        await w.api.create(max_restarts=2)
+        [first] = await w.launcher.running()
+        await w.launcher.exit(first, 7)
+        second = (await w.launcher.running(2))[-1]
+        for table in ("allocation_sessions", "user_sessions"):
+            assert await w.api.sql(f"SELECT allocation_id FROM {table} WHERE revoked_at IS NULL") == [second]
+
+
 async def test_lost_node_is_not_held_against_the_trial(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(max_restarts=0)

@@ -290,12 +290,12 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("description", sa.Text(), server_default="", nullable=False),
-        sa.Column("job_id", sa.Text(), nullable=True),
+        sa.Column("allocation_id", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_user_sessions_user_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_user_sessions")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_user_sessions_token_hash")),
     )
-    op.create_index(op.f("ix_user_sessions_job_id"), "user_sessions", ["job_id"], unique=False)
+    op.create_index(op.f("ix_user_sessions_allocation_id"), "user_sessions", ["allocation_id"], unique=False)
     op.create_index(op.f("ix_user_sessions_user_id"), "user_sessions", ["user_id"], unique=False)
     op.create_table(
         "user_settings",
