@@ -148,10 +148,12 @@ class SshConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TokenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of access tokens (``det token create``); -1 is unlimited."""
+    """Of access tokens (``det token create``), whose days may be -1 for unlimited, and of what tasks are given."""
 
     max_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
     default_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
+    in_tasks: Literal["user", "task"] = "user"
+    """What ``DET_USER_TOKEN`` reaches: what its user does, or what is the task's own."""
 
 
 class TlsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -29,12 +29,12 @@ def posted_lines(records: Sequence[Record], *, first_seq: int, now_ns: int) -> t
     """
     if not records:
         raise InvalidRequest("len logs must be greater than 0")
-    task = _task(records[0])
+    task = task_of(records[0])
     lines: list[LogLine] = []
     for record in records:
         if record.get("id") is not None:
             raise InvalidRequest(f"ID must be nil on logs got {record['id']} instead")
-        if (other := _task(record)) != task:
+        if (other := task_of(record)) != task:
             raise InvalidRequest(
                 f"can only post logs of a single taskID per task log request got '{task}' and '{other}'"
             )
@@ -62,7 +62,7 @@ def legacy_lines(records: object, *, first_seq: int, now_ns: int) -> dict[str, t
     by_task: dict[str, list[LogLine]] = {}
     seq = first_seq
     for record in records if isinstance(records, list) else [records]:
-        if isinstance(record, Mapping) and (task := _task(record)):
+        if isinstance(record, Mapping) and (task := task_of(record)):
             lines = list(_lines(record, seq, _time(record, now_ns, strict=False)))
             by_task.setdefault(task, []).extend(lines)
             seq += len(lines)
@@ -87,7 +87,8 @@ def _lines(record: Record, seq: int, timestamp_ns: int) -> Iterator[LogLine]:
         )
 
 
-def _task(record: Record) -> str:
+def task_of(record: Record) -> str:
+    """The task that a record names; '' for none."""
     return _ident(record, "task_id", "taskId") or ""
 
 

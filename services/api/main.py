@@ -76,7 +76,7 @@ async def main(
             clock=clock,
             cluster=cluster,
             cluster_id=cluster_id,
-            sessions=Sessions(db=db, clock=clock),
+            sessions=Sessions(db=db, clock=clock, narrow_user_tokens=cluster.security.token.in_tasks == "task"),
             capacity=CapacityView(),
             hub=Hub(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),

@@ -21,6 +21,7 @@ from libs.errors import PermissionDenied, Unauthenticated
 from libs.events import subjects
 from libs.ids import AllocationId, UserId
 from libs.tokens import digest
+from services.api.access.calling_tasks import calling_task
 from services.api.http.credentials import Credentials, Principal, TokenKind
 
 REMEMBER_S: Final = 10.0
@@ -30,9 +31,11 @@ MOST_REMEMBERED: Final = 10_000
 class Sessions:
     """Looks tokens up, and remembers what it found for a moment."""
 
-    def __init__(self, *, db: Database, clock: Clock) -> None:
+    def __init__(self, *, db: Database, clock: Clock, narrow_user_tokens: bool = False) -> None:
+        """``narrow_user_tokens`` whether tasks reach no more by DET_USER_TOKEN than by their own token."""
         self._db = db
         self._clock = clock
+        self._narrow_user_tokens = narrow_user_tokens
         self._known: dict[bytes, tuple[float, Principal]] = {}
         self._forgotten = 0
 
@@ -62,7 +65,7 @@ class Sessions:
         ended = [
             key
             for key, (_, principal) in self._known.items()
-            if principal.allocation_id is not None and subjects.token(principal.allocation_id) == token
+            if principal.task is not None and subjects.token(principal.task.allocation_id) == token
         ]
         for key in ended:
             del self._known[key]
@@ -99,11 +102,18 @@ class Sessions:
         )
         async with self._db.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
-        if row is None:
-            raise Unauthenticated("invalid credentials")
-        self._check(row)
+            if row is None:
+                raise Unauthenticated("invalid credentials")
+            self._check(row)
+            allocation_id = row["allocation_id"]
+            task = None if allocation_id is None else await calling_task(connection, AllocationId(allocation_id))
         return Principal(
-            user_id=UserId(row["user_id"]), username=row["username"], admin=row["admin"], session_id=row["id"]
+            user_id=UserId(row["user_id"]),
+            username=row["username"],
+            admin=row["admin"],
+            task=task,
+            is_narrow=task is not None and self._narrow_user_tokens,
+            session_id=row["id"],
         )
 
     def _check(self, session: Mapping[Any, Any]) -> None:
@@ -123,11 +133,9 @@ class Sessions:
         )
         async with self._db.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()
-        if row is None or row["revoked_at"] is not None:
-            raise Unauthenticated("invalid credentials")
+            if row is None or row["revoked_at"] is not None:
+                raise Unauthenticated("invalid credentials")
+            task = await calling_task(connection, AllocationId(row["allocation_id"]))
         return Principal(
-            user_id=UserId(row["owner_id"]),
-            username=row["username"],
-            admin=row["admin"],
-            allocation_id=AllocationId(row["allocation_id"]),
+            user_id=UserId(row["owner_id"]), username=row["username"], admin=row["admin"], task=task, is_narrow=True
         )

@@ -54,7 +54,7 @@ async def log_in(db: Database, *, username: str, salted_password: str, now: date
 
 async def log_out(db: Database, principal: Principal) -> None:
     """End the login session of the caller; tokens made by ``det token create`` are not logged out."""
-    if principal.allocation_id is not None:
+    if principal.is_narrow:
         raise FailedPrecondition("cannot manually logout of an allocation session")
     async with db.transaction() as connection:
         await connection.execute(

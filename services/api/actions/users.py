@@ -116,14 +116,14 @@ async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -
 
 
 async def _end_sessions(connection: AsyncConnection, user_id: int, values: dict[str, Any], now: datetime) -> None:
-    """A new password ends logins; deactivation revokes access tokens for good. Running tasks go on."""
+    """A new password ends logins; deactivation revokes other tokens for good. Running tasks go on, by their own."""
     mine = user_sessions.c.user_id == user_id
     if "password_hash" in values:
         await connection.execute(delete(user_sessions).where(mine, user_sessions.c.token_type == "LOGIN"))  # noqa: S105
     if values.get("active") is False:
         await connection.execute(
             update(user_sessions)
-            .where(mine, user_sessions.c.token_type == "ACCESS", user_sessions.c.revoked_at.is_(None))  # noqa: S105
+            .where(mine, user_sessions.c.token_type != "LOGIN", user_sessions.c.revoked_at.is_(None))  # noqa: S105
             .values(revoked_at=now)
         )
 

@@ -27,6 +27,7 @@ from starlette.types import Message as AsgiMessage
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import InvalidRequest
+from services.api.access.gate import check_caller, check_own
 from services.api.http.call import Call, ClientGone, while_connected
 from services.api.http.credentials import ALLOCATION_TOKEN_HEADER, Credentials, Principal, find_credentials
 from services.api.http.decode import BodyDecoder
@@ -49,7 +50,7 @@ from services.api.http.replies import (
     send_json,
     send_raw,
 )
-from services.api.http.routing import Auth, HandlerResult, Route, RouteTable
+from services.api.http.routing import HandlerResult, Route, RouteTable
 from services.api.http.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
 from services.api.http.uploads import Reservation, UploadMemory
 
@@ -145,7 +146,7 @@ class _Dispatcher:
     def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], _Endpoint] | None:
         """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
         found = self._table.find("GET", raw_path)
-        if found is None or found[1].route.auth is not Auth.NONE or raw_path.startswith(API_PREFIX.encode()):
+        if found is None or found[1].route.access.needs_token or raw_path.startswith(API_PREFIX.encode()):
             return None
         return found
 
@@ -253,10 +254,11 @@ class _Endpoint:
         route = self.route
         repeats = route.repeatable and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = credentials = None
-        if route.auth is Auth.USER:
+        if route.access.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             who = partial(self._authenticate, credentials)
             principal = await (patiently(who) if repeats else who())
+            check_caller(route.access, principal)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None
@@ -273,11 +275,16 @@ class _Endpoint:
                 scope=exchange.scope,
                 receive=exchange.receive,
             )
-            result = await (patiently(lambda: route.handler(call)) if repeats else route.handler(call))
+            result = await (patiently(lambda: self._handle(call)) if repeats else self._handle(call))
         if isinstance(result, StreamResult):
             await self._send_stream(exchange, result, credentials, explain)
         else:
             await _send_result(exchange, result)
+
+    async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
+        if self.route.access.needs_token:
+            await check_own(self.route.access, call)
+        return await self.route.handler(call)
 
     async def _send_stream(
         self,

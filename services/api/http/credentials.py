@@ -32,17 +32,34 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallingTask:
+    """The task that a token was made for, and what is its own.
+
+    source_trial_id, source_checkpoints  where its configuration says that training begins
+    """
+
+    allocation_id: AllocationId
+    task_id: str | None = None
+    trial_id: int | None = None
+    experiment_id: int | None = None
+    source_trial_id: int | None = None
+    source_checkpoints: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """Who sent a request, after its token was verified.
 
-    allocation_id  set when a task sent it with the token of its allocation; it then acts as the task's owner
-    session_id     the row of the login session or access token; None for an allocation token
+    task        set when the token was made for a task, whose owner the user is
+    is_narrow   it reaches what is the task's own, and nothing else that the user may reach
+    session_id  the row of the user's session; None for an allocation token
     """
 
     user_id: UserId
     username: str
     admin: bool = False
-    allocation_id: AllocationId | None = None
+    task: CallingTask | None = None
+    is_narrow: bool = False
     session_id: int | None = None
 
 

@@ -7,9 +7,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from services.api.access.callers import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies import RawResponse
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 
 # Long polls last a minute, so the buckets reach beyond it.
 _BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 90.0)
@@ -61,4 +62,4 @@ class HttpMetrics:
         async def scrape(_: Call[object, None, None]) -> RawResponse:
             return RawResponse(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
 
-        return Route(method="GET", path="/metrics", handler=scrape, auth=Auth.NONE, raw=True)
+        return Route(method="GET", path="/metrics", handler=scrape, access=ANYBODY, raw=True)

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
+from services.api.access.callers import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies import RawResponse
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 
 OPENAPI_PATH: Final = "/api/v1/openapi.json"
 DOCS_PATH: Final = "/docs/rest-api"
@@ -36,8 +37,8 @@ def description_routes(routes: Sequence[Route]) -> list[Route]:
         return RawResponse(page, media_type="text/html; charset=utf-8")
 
     return [
-        Route(method="GET", path=OPENAPI_PATH, handler=openapi, auth=Auth.NONE),
-        Route(method="GET", path=DOCS_PATH, handler=docs, auth=Auth.NONE, raw=True),
+        Route(method="GET", path=OPENAPI_PATH, handler=openapi, access=ANYBODY),
+        Route(method="GET", path=DOCS_PATH, handler=docs, access=ANYBODY, raw=True),
     ]
 
 
@@ -98,7 +99,7 @@ def _operation(route: Route, schema_of: dict[str, Schema], components: dict[str,
         operation["requestBody"] = {"content": {"*/*": {}}}
     elif route.body is not None:
         operation["requestBody"] = {"content": {"application/json": {"schema": schema_of[repr(route.body)]}}}
-    if route.auth is Auth.USER:
+    if route.access.needs_token:
         operation["security"] = [{"bearer": []}]
     return operation
 

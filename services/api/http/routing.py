@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from starlette.responses import Response
 
+from services.api.access.callers import USERS, Access
 from services.api.http.call import Call
 from services.api.http.replies import RawResponse, Reply
 from services.api.http.streams import StreamResult
@@ -32,18 +32,12 @@ Handler: TypeAlias = Callable[[Call[Any, Any, Any]], Awaitable[HandlerResult]]
 Target = TypeVar("Target")
 
 
-class Auth(Enum):
-    """Who may call a route: anybody, or those with a valid token. What they may do is for ``access/`` to say."""
-
-    NONE = "none"
-    USER = "user"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One row of the REST interface.
 
     path            as in spec/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end takes the rest
+    access          who may call it; all of the interface is in access/calls.py
     query           struct of the query parameters; None ignores them
     body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
     response        the message of the reply, for the API description; streams name the message of one line
@@ -62,7 +56,7 @@ class Route:
     body: Any = None
     response: type | None = None
     stream: bool = False
-    auth: Auth = Auth.USER
+    access: Access = USERS
     raw: bool = False
     allow_nul: bool = False
     repeatable: bool = False
@@ -74,7 +68,7 @@ class Route:
         """The largest body this route reads, in bytes."""
         if self.max_body_bytes is not None:
             return self.max_body_bytes
-        return MAX_BODY_BYTES if self.auth is Auth.USER else MAX_ANONYMOUS_BODY_BYTES
+        return MAX_BODY_BYTES if self.access.needs_token else MAX_ANONYMOUS_BODY_BYTES
 
 
 def shape_of(path: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.credentials import AUTH_COOKIE
 from services.api.http.replies import Reply
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 from services.api.queries.users import user_by_id, wire_user
 from services.api.wire.base import Empty
 from services.api.wire.users import LoginRequest, LoginResponse, UserResponse
@@ -44,7 +44,6 @@ ROUTES: Final = (
         method="POST",
         path="/api/v1/auth/login",
         handler=login,
-        auth=Auth.NONE,
         body=LoginRequest,
         response=LoginResponse,
         summary="Log in",

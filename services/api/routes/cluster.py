@@ -14,7 +14,7 @@ from libs.telemetry import set_log_level
 from services.api.access.rules import require_admin
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 from services.api.http.streams import StreamResult
 from services.api.master_log import MasterLog, MasterLogLine
 from services.api.queries.master_config import shown_config
@@ -141,13 +141,12 @@ def _entry(line: MasterLogLine) -> MasterLogsResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/info", handler=info, auth=Auth.NONE, raw=True, response=Info),
-    Route(method="GET", path="/api/v1/master", handler=get_master, auth=Auth.NONE, response=MasterResponse),
+    Route(method="GET", path="/info", handler=info, raw=True, response=Info),
+    Route(method="GET", path="/api/v1/master", handler=get_master, response=MasterResponse),
     Route(
         method="GET",
         path="/api/v1/master/telemetry",
         handler=get_telemetry,
-        auth=Auth.NONE,
         response=TelemetryResponse,
     ),
     Route(method="GET", path="/api/v1/master/config", handler=get_config, response=ConfigResponse),

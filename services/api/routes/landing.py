@@ -8,7 +8,7 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.openapi import DOCS_PATH, OPENAPI_PATH
 from services.api.http.replies import RawResponse
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 
 PAGE: Final = f"""<!doctype html>
 <html lang="en">
@@ -41,7 +41,7 @@ async def landing(_: Call[App, None, None]) -> RawResponse:
 
 
 ROUTES: Final = (
-    Route(method="GET", path="/", handler=to_landing, auth=Auth.NONE, raw=True),
-    Route(method="GET", path="/det", handler=landing, auth=Auth.NONE, raw=True),
-    Route(method="GET", path="/det/{rest:path}", handler=landing, auth=Auth.NONE, raw=True),
+    Route(method="GET", path="/", handler=to_landing, raw=True),
+    Route(method="GET", path="/det", handler=landing, raw=True),
+    Route(method="GET", path="/det/{rest:path}", handler=landing, raw=True),
 )

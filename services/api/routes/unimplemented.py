@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from libs.errors import Unimplemented
+from services.api.access.callers import ANYBODY
 from services.api.http.call import Call
-from services.api.http.routing import Auth, Handler, Route, shape_of
+from services.api.http.routing import Handler, Route, shape_of
 
 API_PREFIX: Final = "/api/v1/"
 
@@ -51,7 +52,7 @@ def unimplemented(routes: Sequence[Route]) -> list[Route]:
                     method=endpoint.method,
                     path=endpoint.path,
                     handler=_refuse(endpoint.rpc),
-                    auth=Auth.NONE,
+                    access=ANYBODY,
                     summary=f"{endpoint.rpc} is not available in this release",
                 )
             )

@@ -44,3 +44,10 @@ async def client(api: Replica, run: Run) -> AsyncIterator[httpx.AsyncClient]:
     """The training code of ``run``."""
     async with api.client(headers=run.headers) as client:
         yield client
+
+
+@pytest.fixture
+async def owner(api: Replica, run: Run) -> AsyncIterator[httpx.AsyncClient]:
+    """The owner of ``run``, who may ask about what is not the task's own."""
+    async with api.client(headers=run.user_headers) as owner:
+        yield owner

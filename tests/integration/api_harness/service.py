@@ -1,4 +1,4 @@
-"""Replicas of the api with the routes that training code talks to, and rows for them to work on."""
+"""Replicas of the api that training code talks to, and rows for them to work on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from uuid import uuid4
 import httpx
 import uvicorn
 from msgspec import Struct
+from prometheus_client import CollectorRegistry
 from sqlalchemy import insert, select, text, update
 
 from libs.bus import Bus
@@ -29,22 +30,11 @@ from libs.tokens import digest, new_token
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.http.application import build_application
-from services.api.http.routing import Route
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsSettings, MetricsWriter
-from services.api.routes import allocations as allocation_routes
-from services.api.routes import checkpoint_reports, log_retention, metrics, runs, task_context, task_logs
+from services.api.routes.table import all_routes
 from services.api.waits.hub import Hub
 
-ROUTES: Sequence[Route] = (
-    *allocation_routes.ROUTES,
-    *runs.ROUTES,
-    *metrics.ROUTES,
-    *checkpoint_reports.ROUTES,
-    *task_context.ROUTES,
-    *task_logs.ROUTES,
-    *log_retention.ROUTES,
-)
 CONFIG: dict[str, Any] = {
     "name": "e",
     "max_restarts": 5,
@@ -65,7 +55,13 @@ class Replica(Struct, frozen=True):
 
 @asynccontextmanager
 async def replica(
-    db: Database, bus: Bus, clock: Clock, *, relay: bool = False, settings: MetricsSettings | None = None
+    db: Database,
+    bus: Bus,
+    clock: Clock,
+    *,
+    relay: bool = False,
+    settings: MetricsSettings | None = None,
+    narrow_user_tokens: bool = False,
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""
     hub, writer = Hub(), MetricsWriter(db=db, settings=settings)
@@ -75,7 +71,7 @@ async def replica(
         clock=clock,
         cluster=ClusterConfig(),
         cluster_id="cluster",
-        sessions=Sessions(db=db, clock=clock),
+        sessions=Sessions(db=db, clock=clock, narrow_user_tokens=narrow_user_tokens),
         capacity=CapacityView(),
         hub=hub,
         metrics_writer=writer,
@@ -91,7 +87,7 @@ async def replica(
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(
-                build_application(ROUTES, app, app.sessions.authenticate),
+                build_application(all_routes(), app, app.sessions.authenticate, registry=CollectorRegistry()),
                 log_config=None,
                 lifespan="off",
                 timeout_graceful_shutdown=1,
@@ -119,6 +115,7 @@ class Run(Struct, frozen=True, kw_only=True):
     task: str
     allocation: str
     token: str
+    task_user_token: str
     user_token: str
 
     @property
@@ -127,18 +124,29 @@ class Run(Struct, frozen=True, kw_only=True):
         return {"Grpc-Metadata-x-allocation-token": f"Bearer {self.token}"}
 
     @property
+    def task_user_headers(self) -> dict[str, str]:
+        """As ``det`` sends them in a task."""
+        return {"Authorization": f"Bearer {self.task_user_token}"}
+
+    @property
     def user_headers(self) -> dict[str, str]:
+        """As a user sends them who has logged in."""
         return {"Authorization": f"Bearer {self.user_token}"}
 
 
 async def new_experiment(
-    db: Database, *, state: str = "ACTIVE", unmanaged: bool = False, config: dict[str, Any] | None = None
+    db: Database,
+    *,
+    state: str = "ACTIVE",
+    unmanaged: bool = False,
+    config: dict[str, Any] | None = None,
+    owner: int = 1,
 ) -> int:
     values = {
         "state": state,
         "config": config or CONFIG,
         "original_config": "",
-        "owner_id": 1,
+        "owner_id": owner,
         "project_id": 1,
         "job_id": str(uuid4()),
         "unmanaged": unmanaged,
@@ -151,11 +159,17 @@ async def new_experiment(
 
 
 async def new_run(
-    db: Database, *, experiment: int | None = None, run_id: int = 1, num_pods: int = 1, **allocation: Any
+    db: Database,
+    *,
+    experiment: int | None = None,
+    run_id: int = 1,
+    num_pods: int = 1,
+    owner: int = 1,
+    **allocation: Any,
 ) -> Run:
     """A new trial of a new experiment, unless ``experiment`` is given; further columns for its allocation."""
-    experiment = await new_experiment(db) if experiment is None else experiment
-    task, token, user_token = f"{experiment}.{uuid4()}", new_token(), new_token()
+    experiment = await new_experiment(db, owner=owner) if experiment is None else experiment
+    task, token, task_user_token, user_token = f"{experiment}.{uuid4()}", new_token(), new_token(), new_token()
     now = text("now()")
     async with db.transaction() as tx:
         trial = (
@@ -172,7 +186,7 @@ async def new_run(
                 .returning(trials.c.id)
             )
         ).scalar_one()
-        row = {"task_id": task, "task_type": "TRIAL", "job_id": "job", "owner_id": 1, "start_time": now}
+        row = {"task_id": task, "task_type": "TRIAL", "job_id": "job", "owner_id": owner, "start_time": now}
         await tx.execute(insert(tasks).values(row))
         await tx.execute(insert(trial_tasks).values(trial_id=trial, position=0, task_id=task))
         values = {
@@ -189,16 +203,18 @@ async def new_run(
             **allocation,
         }
         await tx.execute(insert(allocations).values(values))
-        session = {"allocation_id": f"{task}.{run_id}", "owner_id": 1, "token_hash": digest(token)}
+        session = {"allocation_id": f"{task}.{run_id}", "owner_id": owner, "token_hash": digest(token)}
         await tx.execute(insert(allocation_sessions).values(session))
-        login = {"user_id": 1, "token_hash": digest(user_token), "token_type": "LOGIN"}
-        await tx.execute(insert(user_sessions).values(login))
+        for kind, secret, of_task in (("TASK", task_user_token, f"{task}.{run_id}"), ("LOGIN", user_token, None)):
+            login = {"user_id": owner, "token_hash": digest(secret), "token_type": kind, "allocation_id": of_task}
+            await tx.execute(insert(user_sessions).values(login))
     return Run(
         experiment=experiment,
         trial=trial,
         task=task,
         allocation=f"{task}.{run_id}",
         token=token,
+        task_user_token=task_user_token,
         user_token=user_token,
     )
 

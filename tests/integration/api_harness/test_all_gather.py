@@ -236,12 +236,12 @@ async def test_the_end_of_the_allocation_ends_the_wait(db: Database, api: Replic
     assert (await join(api, pair)).status_code == 400
 
 
-async def test_requests_that_are_refused(api: Replica, client: httpx.AsyncClient, run: Run) -> None:
+async def test_requests_that_are_refused(api: Replica, owner: httpx.AsyncClient, run: Run) -> None:
     uuid = str(uuid4())
     path = f"/api/v1/allocations/{run.allocation}/all_gather"
-    assert (await client.post(path, json=body_of(run, "x", 1))).status_code == 400
-    assert (await client.post(path, json=body_of(run, uuid, 0))).status_code == 400
-    assert (await client.post(path)).status_code == 400
-    unknown = await client.post("/api/v1/allocations/1.a.7/all_gather", json=body_of(run, uuid, 1))
+    assert (await owner.post(path, json=body_of(run, "x", 1))).status_code == 400
+    assert (await owner.post(path, json=body_of(run, uuid, 0))).status_code == 400
+    assert (await owner.post(path)).status_code == 400
+    unknown = await owner.post("/api/v1/allocations/1.a.7/all_gather", json=body_of(run, uuid, 1))
     assert (unknown.status_code, error_of(unknown)) == (404, "allocation '1.a.7' not found")
-    assert (await client.post("/api/v1/allocations/a/all_gather", json=body_of(run, uuid, 1))).status_code == 400
+    assert (await owner.post("/api/v1/allocations/a/all_gather", json=body_of(run, uuid, 1))).status_code == 400

@@ -113,14 +113,14 @@ async def test_the_long_poll_ends_with_its_time(client: httpx.AsyncClient, run: 
     assert (answer.status_code, answer.json()) == (200, {"preempt": False})
 
 
-async def test_preemption_of_what_cannot_be_preempted(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_preemption_of_what_cannot_be_preempted(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     await set_allocation(db, run.allocation, preemptible=False)
-    answer = await client.get(path(run, "signals/preemption?timeout_seconds=1"))
+    answer = await owner.get(path(run, "signals/preemption?timeout_seconds=1"))
     assert (answer.status_code, error_of(answer)) == (400, "allocation is not preemptible")
     await set_allocation(db, run.allocation, state="TERMINATED")
-    assert (await client.get(path(run, "signals/preemption?timeout_seconds=9"))).json() == {"preempt": True}
+    assert (await owner.get(path(run, "signals/preemption?timeout_seconds=9"))).json() == {"preempt": True}
     async with asyncio.timeout(30):  # at once, whatever it would wait: nobody will ever ask it to leave
-        unknown = await client.get("/api/v1/allocations/1.nobody.1/signals/preemption?timeout_seconds=60")
+        unknown = await owner.get("/api/v1/allocations/1.nobody.1/signals/preemption?timeout_seconds=60")
     assert (unknown.status_code, unknown.json()) == (200, {"preempt": False})
 
 
@@ -164,14 +164,14 @@ async def test_what_is_leaving_anyway_needs_nobody(
     "rest",
     ["ready", "waiting", "signals/ack_preemption", "signals/pending_preemption", "resources/x/daemon"],
 )
-async def test_unknown_allocations(client: httpx.AsyncClient, rest: str) -> None:
-    unknown = await client.post(f"/api/v1/allocations/1.ab..2/{rest}")
+async def test_unknown_allocations(owner: httpx.AsyncClient, rest: str) -> None:
+    unknown = await owner.post(f"/api/v1/allocations/1.ab..2/{rest}")
     assert (unknown.status_code, error_of(unknown)) == (404, "allocation '1.ab..2' not found")
-    assert (await client.post(f"/api/v1/allocations/nodot/{rest}")).status_code == 400
+    assert (await owner.post(f"/api/v1/allocations/nodot/{rest}")).status_code == 400
 
 
-async def test_the_allocation_itself(db: Database, client: httpx.AsyncClient, run: Run) -> None:
-    shown = (await client.get(f"/api/v1/allocations/{run.allocation}")).json()["allocation"]
+async def test_the_allocation_itself(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
+    shown = (await owner.get(f"/api/v1/allocations/{run.allocation}")).json()["allocation"]
     assert shown == {
         "taskId": run.task,
         "allocationId": run.allocation,
@@ -180,10 +180,10 @@ async def test_the_allocation_itself(db: Database, client: httpx.AsyncClient, ru
         "slots": 1,
     }
     await set_allocation(db, run.allocation, state="PENDING", exit_reason="because", status_code=3)
-    shown = (await client.get(f"/api/v1/allocations/{run.allocation}")).json()["allocation"]
+    shown = (await owner.get(f"/api/v1/allocations/{run.allocation}")).json()["allocation"]
     assert (shown["state"], shown["exitReason"], shown["statusCode"]) == ("STATE_QUEUED", "because", 3)
-    assert (await client.get("/api/v1/allocations/1.a.9")).status_code == 404
-    assert (await client.get("/api/v1/allocations/a")).status_code == 400
+    assert (await owner.get("/api/v1/allocations/1.a.9")).status_code == 404
+    assert (await owner.get("/api/v1/allocations/a")).status_code == 400
 
 
 async def test_proxy_address(db: Database, client: httpx.AsyncClient, run: Run) -> None:
@@ -194,7 +194,7 @@ async def test_proxy_address(db: Database, client: httpx.AsyncClient, run: Run) 
     assert (await client.post(path(run, "proxy_address"))).status_code == 400
 
 
-async def test_accelerators(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_accelerators(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     for node in ("node-1", "node-2", "node-1"):  # the last is a request that was repeated
         data = {
             "containerId": "c",
@@ -205,21 +205,21 @@ async def test_accelerators(db: Database, client: httpx.AsyncClient, run: Run) -
             "taskId": run.task,
         }
         body = {"allocationId": run.allocation, "acceleratorData": data}
-        assert (await client.post(path(run, "acceleratorData"), json=body)).status_code == 200
+        assert (await owner.post(path(run, "acceleratorData"), json=body)).status_code == 200
     assert len(await rows_of(db, accelerator_data, task_id=run.task)) == 2
-    shown = (await client.get(f"/api/v1/tasks/{run.task}/acceleratorData")).json()["acceleratorData"]
+    shown = (await owner.get(f"/api/v1/tasks/{run.task}/acceleratorData")).json()["acceleratorData"]
     assert [entry["nodeName"] for entry in shown] == ["node-2", "node-1"]
     assert shown[0]["acceleratorUuids"] == ["GPU-1", "GPU-2"]
     assert shown[0]["resourcePool"] == "default"
-    assert (await client.get("/api/v1/tasks/nobody/acceleratorData")).status_code == 404
+    assert (await owner.get("/api/v1/tasks/nobody/acceleratorData")).status_code == 404
 
 
-async def test_what_this_system_has_no_use_for(client: httpx.AsyncClient, run: Run) -> None:
-    await done(client, run, f"resources/{run.allocation}/daemon")
-    assert (await client.post(path(run, "notify_container_running"), json={"data": {}})).json() == {"data": []}
-    assert (await client.get(path(run, f"resources/{run.allocation}/rendezvous"))).status_code == 404
-    assert (await client.get("/api/v1/allocations/nodot/resources/nodot/rendezvous")).status_code == 400
-    stale = await client.post(path(run, "resources/other.1/daemon"))
+async def test_what_this_system_has_no_use_for(owner: httpx.AsyncClient, run: Run) -> None:
+    await done(owner, run, f"resources/{run.allocation}/daemon")
+    assert (await owner.post(path(run, "notify_container_running"), json={"data": {}})).json() == {"data": []}
+    assert (await owner.get(path(run, f"resources/{run.allocation}/rendezvous"))).status_code == 404
+    assert (await owner.get("/api/v1/allocations/nodot/resources/nodot/rendezvous")).status_code == 400
+    stale = await owner.post(path(run, "resources/other.1/daemon"))
     assert (stale.status_code, error_of(stale)) == (404, "resources 'other.1' not found")
 
 

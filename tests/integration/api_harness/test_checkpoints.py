@@ -61,11 +61,11 @@ async def test_a_report_is_recorded_once(db: Database, client: httpx.AsyncClient
     assert len(await announced(db, f"checkpoint.{body['uuid']}.reported")) == 1
 
 
-async def test_sizes_of_trial_and_experiment(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_sizes_of_trial_and_experiment(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     other = await new_run(db, experiment=run.experiment)
-    for owner in (run, run, other):
-        await client.post(
-            "/api/v1/checkpoints", json=checkpoint(owner, allocationId=None, reportTime=None, storageId=None)
+    for reporter in (run, run, other):
+        await owner.post(
+            "/api/v1/checkpoints", json=checkpoint(reporter, allocationId=None, reportTime=None, storageId=None)
         )
     assert await counted(db, run) == [(2, 210), (3, 315)]
 
@@ -79,14 +79,14 @@ async def test_a_report_may_leave_out_what_is_not_known(
     assert (row.steps_completed, row.size_bytes, row.report_time, row.storage_id) == (None, 0, clock.now(), None)
 
 
-async def test_reports_that_are_refused(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_reports_that_are_refused(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     command = str(uuid4())
     async with db.transaction() as tx:
         await tx.execute(
             insert(tasks).values(task_id=command, task_type="COMMAND", owner_id=1, start_time=text("now()"))
         )
     mine = checkpoint(run)
-    await client.post("/api/v1/checkpoints", json=mine)
+    await owner.post("/api/v1/checkpoints", json=mine)
     other = await new_run(db)
     for body, status, message in [
         (checkpoint(run, state="STATE_DELETED"), 400, "invalid state for reported checkpoint: STATE_DELETED"),
@@ -95,7 +95,7 @@ async def test_reports_that_are_refused(db: Database, client: httpx.AsyncClient,
         (checkpoint(run, uuid="x"), 400, "checkpoint uuid 'x' is not a UUID"),
         (checkpoint(other, uuid=mine["uuid"]), 409, f"checkpoint '{mine['uuid']}' was reported by another task"),
     ]:
-        answer = await client.post("/api/v1/checkpoints", json=body)
+        answer = await owner.post("/api/v1/checkpoints", json=body)
         assert (answer.status_code, error_of(answer)) == (status, message)
 
 

@@ -33,16 +33,14 @@ async def test_trials_get_the_model_definition(db: Database, client: httpx.Async
 
 
 @pytest.mark.parametrize("content", [None, b"context"])
-async def test_other_tasks_get_what_was_uploaded(
-    db: Database, client: httpx.AsyncClient, content: bytes | None
-) -> None:
+async def test_other_tasks_get_what_was_uploaded(db: Database, owner: httpx.AsyncClient, content: bytes | None) -> None:
     task = str(uuid4())
     row = {"task_id": task, "task_type": "COMMAND", "owner_id": 1, "start_time": text("now()"), "context_tgz": content}
     async with db.transaction() as tx:
         await tx.execute(insert(tasks).values(row))
-    assert (await client.get(path(task))).json() == {"b64Tgz": base64.b64encode(content or b"").decode()}
+    assert (await owner.get(path(task))).json() == {"b64Tgz": base64.b64encode(content or b"").decode()}
 
 
-async def test_unknown_tasks(client: httpx.AsyncClient) -> None:
-    answer = await client.get(path("nobody"))
+async def test_unknown_tasks(owner: httpx.AsyncClient) -> None:
+    answer = await owner.get(path("nobody"))
     assert (answer.status_code, error_of(answer)) == (404, "task 'nobody' not found")

@@ -99,7 +99,7 @@ async def test_posted_lines_are_on_the_bus_when_the_answer_comes(bus: Bus, clien
     assert second.lines[0].seq > first.lines[-1].seq == first.lines[0].seq + 1
 
 
-async def test_lines_that_are_refused(client: httpx.AsyncClient, run: Run) -> None:
+async def test_lines_that_are_refused(owner: httpx.AsyncClient, run: Run) -> None:
     mixed = {"logs": [*records(run.task, "a")["logs"], *records("other", "b")["logs"]]}
     for body, status, message in [
         ({"logs": []}, 400, "len logs must be greater than 0"),
@@ -107,7 +107,7 @@ async def test_lines_that_are_refused(client: httpx.AsyncClient, run: Run) -> No
         (records(run.task, "x", id=5), 400, "ID must be nil on logs got 5 instead"),
         (mixed, 400, "can only post logs of a single taskID per task log request got "),
     ]:
-        answer = await client.post("/api/v1/task/logs", json=body)
+        answer = await owner.post("/api/v1/task/logs", json=body)
         assert answer.status_code == status
         assert message in error_of(answer)
 
@@ -196,19 +196,19 @@ async def test_filters_reach_the_query(db: Database, client: httpx.AsyncClient, 
     assert await found(searchText="B") == "b"
 
 
-async def test_questions_that_are_refused(client: httpx.AsyncClient, run: Run) -> None:
+async def test_questions_that_are_refused(owner: httpx.AsyncClient, run: Run) -> None:
     for path, noun in ((f"/api/v1/tasks/{run.task}/logs", "task"), (f"/api/v1/trials/{run.trial}/logs", "trial")):
-        negative = await client.get(path, params={"limit": -1})
+        negative = await owner.get(path, params={"limit": -1})
         assert (negative.status_code, negative.json()["error"]["message"]) == (400, "Limit must be >= 0")
-        both = await client.get(path, params={"limit": 1, "follow": "true"})
+        both = await owner.get(path, params={"limit": 1, "follow": "true"})
         assert both.json()["error"]["message"] == "Limit cannot be specified when following"
         for rest in ("", "/fields"):
-            unknown = await client.get(f"/api/v1/{noun}s/99999/logs{rest}")
+            unknown = await owner.get(f"/api/v1/{noun}s/99999/logs{rest}")
             assert unknown.status_code == 404
             assert unknown.json()["error"]["message"] == f"{noun} '99999' not found"
 
 
-async def test_logs_of_a_trial_with_two_tasks(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_logs_of_a_trial_with_two_tasks(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     second = f"{run.task}-1"
     async with db.transaction() as tx:
         row = {"task_id": second, "task_type": "TRIAL", "owner_id": 1, "start_time": text("now()")}
@@ -217,12 +217,12 @@ async def test_logs_of_a_trial_with_two_tasks(db: Database, client: httpx.AsyncC
     await add_lines(db, second, b"later\n", agent_id="b")
     await add_lines(db, run.task, b"one\n", b"two\n", agent_id="a")
     path = f"/api/v1/trials/{run.trial}/logs"
-    assert [line["log"] for line in await read(client, path)] == ["one\n", "two\n", "later\n"]
-    tail = await read(client, path, orderBy="ORDER_BY_DESC", limit=2)
+    assert [line["log"] for line in await read(owner, path)] == ["one\n", "two\n", "later\n"]
+    tail = await read(owner, path, orderBy="ORDER_BY_DESC", limit=2)
     assert [line["log"] for line in tail] == ["later\n", "two\n"]
-    (fields,) = await read(client, f"{path}/fields")
+    (fields,) = await read(owner, f"{path}/fields")
     assert fields == {"agentIds": ["a", "b"], "containerIds": [], "rankIds": [], "stdtypes": [], "sources": []}
-    (fields,) = await read(client, f"/api/v1/tasks/{second}/logs/fields")
+    (fields,) = await read(owner, f"/api/v1/tasks/{second}/logs/fields")
     assert fields["agentIds"] == ["b"]
     assert fields["allocationIds"] == []
 
@@ -293,7 +293,7 @@ async def test_days_that_logs_are_kept_still(
     db: Database,
     bus: Bus,
     clock: FakeClock,
-    client: httpx.AsyncClient,
+    owner: httpx.AsyncClient,
     run: Run,
     days: int | None,
     ended_days_ago: float | None,
@@ -309,12 +309,12 @@ async def test_days_that_logs_are_kept_still(
         return b'{"days": %d}' % default
 
     async with bus.serve(subjects.rpc("logs", "retention"), answer):
-        reply = await client.get(f"/api/v1/trials/{run.trial}/remaining_log_retention_days")
+        reply = await owner.get(f"/api/v1/trials/{run.trial}/remaining_log_retention_days")
     assert (reply.status_code, reply.json()) == (200, expected)
 
 
-async def test_days_of_a_trial_that_does_not_exist(client: httpx.AsyncClient) -> None:
-    reply = await client.get("/api/v1/trials/999999/remaining_log_retention_days")
+async def test_days_of_a_trial_that_does_not_exist(owner: httpx.AsyncClient) -> None:
+    reply = await owner.get("/api/v1/trials/999999/remaining_log_retention_days")
     assert (reply.status_code, error_of(reply)) == (404, "trial '999999' not found")
 
 

@@ -115,7 +115,7 @@ async def test_the_best_trial_is_that_of_the_best_value(db: Database, api: Repli
     experiment = await new_experiment(db, config={**CONFIG, "searcher": searcher})
     one, other = await new_run(db, experiment=experiment), await new_run(db, experiment=experiment)
     path = f"/api/v1/experiments/{experiment}/searcher/best_searcher_validation_metric"
-    async with api.client(headers=one.headers) as client:
+    async with api.client(headers=one.user_headers) as client:
         answer = await client.get(path)
         assert (answer.status_code, error_of(answer)) == (404, "no validations for experiment")
         for run, step, acc, best in [
@@ -159,15 +159,15 @@ async def test_the_sequence_of_roll_backs(db: Database, client: httpx.AsyncClien
 
 
 async def test_a_training_report_can_take_back_the_best_validation(
-    db: Database, client: httpx.AsyncClient, run: Run
+    db: Database, owner: httpx.AsyncClient, run: Run
 ) -> None:
     other = await new_run(db, experiment=run.experiment)
-    await accepted(client, other, "validation", 1, loss=2.0)
-    await accepted(client, run, "validation", 5, loss=3.0)
-    await accepted(client, run, "validation", 20, loss=1.0)
+    await accepted(owner, other, "validation", 1, loss=2.0)
+    await accepted(owner, run, "validation", 5, loss=3.0)
+    await accepted(owner, run, "validation", 20, loss=1.0)
     assert (await row_of(db, experiments, id=run.experiment)).best_trial_id == run.trial
     await set_trial(db, run.trial, run_id=2)
-    await accepted(client, run, "training", 10, run_id=2, loss=1.0)
+    await accepted(owner, run, "training", 10, run_id=2, loss=1.0)
     trial = await row_of(db, trials, id=run.trial)
     assert (trial.searcher_metric_value, trial.total_batches) == (3.0, 10)
     assert trial.best_validation_id == trial.latest_validation_id
@@ -215,26 +215,26 @@ async def test_profiling_is_stored_as_it_comes(db: Database, client: httpx.Async
     assert len(await stored(db, run, archived=True)) == 1  # profiling is never taken back
 
 
-async def test_reports_that_are_refused(client: httpx.AsyncClient, run: Run) -> None:
+async def test_reports_that_are_refused(owner: httpx.AsyncClient, run: Run) -> None:
     refused = [
         (
-            await report(client, run, run_id=2, loss=1),
+            await report(owner, run, run_id=2, loss=1),
             "invalid run id, 2 (reported) != 1 (expected): invalid arguments",
         ),
-        (await report(client, run, "", loss=1), "metric group cannot be empty"),
-        (await report(client, run, "a.b", loss=1), "metric group cannot contain '.'"),
-        (await report(client, run, epoch="one"), "cannot add metric with non numeric 'epoch' value got one"),
+        (await report(owner, run, "", loss=1), "metric group cannot be empty"),
+        (await report(owner, run, "a.b", loss=1), "metric group cannot contain '.'"),
+        (await report(owner, run, epoch="one"), "cannot add metric with non numeric 'epoch' value got one"),
     ]
     for answer, message in refused:
         assert (answer.status_code, error_of(answer)) == (400, message)
-    unknown = await client.post("/api/v1/trials/99999/metrics", json={"group": "training", "metrics": {}})
+    unknown = await owner.post("/api/v1/trials/99999/metrics", json={"group": "training", "metrics": {}})
     assert (unknown.status_code, error_of(unknown)) == (404, "trial '99999' not found")
-    assert (await client.post("/api/v1/trials/x/metrics")).status_code == 400
+    assert (await owner.post("/api/v1/trials/x/metrics")).status_code == 400
 
 
 async def test_a_bad_report_does_not_fail_its_neighbours(db: Database, bus: Bus, clock: FakeClock) -> None:
     many = [await new_run(db) for _ in range(8)]
-    async with replica(db, bus, clock) as api, api.client(headers=many[0].headers) as client:
+    async with replica(db, bus, clock) as api, api.client(headers=many[0].user_headers) as client:
         # A moment before all moments: decoded without complaint, and refused when it is written.
         sent = [
             report(client, run, step=1, loss=1, **({"time": "0001-01-01T00:00:00+14:00"} if n == 3 else {}))
@@ -247,7 +247,7 @@ async def test_a_bad_report_does_not_fail_its_neighbours(db: Database, bus: Bus,
 
 async def test_many_reports_at_once_share_commits_and_lose_nothing(db: Database, live_api: Replica) -> None:
     many = [await new_run(db) for _ in range(16)]
-    async with live_api.client(headers=many[0].headers) as client:
+    async with live_api.client(headers=many[0].user_headers) as client:
 
         async def train(run: Run) -> None:
             for step in range(1, 11):
@@ -293,7 +293,7 @@ async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database,
 
 async def test_a_locked_trial_keeps_only_its_own_reports_waiting(db: Database, bus: Bus, clock: FakeClock) -> None:
     held, free = await new_run(db), await new_run(db)
-    async with replica(db, bus, clock) as api, api.client(headers=free.headers) as client:
+    async with replica(db, bus, clock) as api, api.client(headers=free.user_headers) as client:
         for run in (held, free):
             await accepted(client, run, step=1, loss=1)
         async with db.transaction() as connection:
@@ -318,7 +318,7 @@ async def test_what_others_change_in_a_trial_meanwhile_is_kept(db: Database, liv
             for run in many:
                 await set_trial(db, run.trial, restarts=changes)
 
-    async with live_api.client(headers=many[0].headers) as client:
+    async with live_api.client(headers=many[0].user_headers) as client:
 
         async def train(run: Run) -> None:
             for step in range(1, 26):

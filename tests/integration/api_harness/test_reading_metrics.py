@@ -23,17 +23,17 @@ async def read(client: httpx.AsyncClient, path: str, **query: Any) -> list[list[
     return [json.loads(line)["result"]["metrics"] for line in answer.text.splitlines()]
 
 
-async def test_reports_come_by_trial_run_and_step(db: Database, client: httpx.AsyncClient, run: Run) -> None:
+async def test_reports_come_by_trial_run_and_step(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     other = await new_run(db)
     for trial in (other, run):
         for step in (2, 1):
-            await accepted(client, trial, step=step, loss=step)
-    await accepted(client, run, "validation", 1, loss=0.5)
-    await accepted(client, run, "mine", 1, x=1)
+            await accepted(owner, trial, step=step, loss=step)
+    await accepted(owner, run, "validation", 1, loss=0.5)
+    await accepted(owner, run, "mine", 1, x=1)
     await set_trial(db, run.trial, run_id=2)
-    await accepted(client, run, step=2, run_id=2, loss=9)
+    await accepted(owner, run, step=2, run_id=2, loss=9)
 
-    (first, second) = await read(client, TRIAL_METRICS, trialIds=[other.trial, run.trial], group="training")
+    (first, second) = await read(owner, TRIAL_METRICS, trialIds=[other.trial, run.trial], group="training")
     rows = [
         (row["trialId"], row["trialRunId"], row["totalBatches"], row["metrics"]["avg_metrics"])
         for row in first + second
@@ -46,13 +46,13 @@ async def test_reports_come_by_trial_run_and_step(db: Database, client: httpx.As
     ]
     assert first[0]["endTime"] == "2030-01-01T00:00:00.000Z"
     assert first[0]["archived"] is False
-    (everything,) = await read(client, TRIAL_METRICS, trialIds=[run.trial], group="")
+    (everything,) = await read(owner, TRIAL_METRICS, trialIds=[run.trial], group="")
     assert {row["group"] for row in everything} == {"training", "validation", "mine"}
-    (validation,) = await read(client, "/api/v1/trials/metrics/validation_metrics", trialIds=[run.trial])
+    (validation,) = await read(owner, "/api/v1/trials/metrics/validation_metrics", trialIds=[run.trial])
     assert [row["metrics"] for row in validation] == [{"validation_metrics": {"loss": 0.5}}]
-    (training,) = await read(client, "/api/v1/trials/metrics/training_metrics", trialIds=[run.trial])
+    (training,) = await read(owner, "/api/v1/trials/metrics/training_metrics", trialIds=[run.trial])
     assert training == first
-    assert await read(client, TRIAL_METRICS, trialIds=[run.trial], group="none") == []
+    assert await read(owner, TRIAL_METRICS, trialIds=[run.trial], group="none") == []
 
 
 async def test_pages_neither_skip_nor_repeat(db: Database, client: httpx.AsyncClient, run: Run) -> None:
@@ -65,10 +65,10 @@ async def test_pages_neither_skip_nor_repeat(db: Database, client: httpx.AsyncCl
     assert len(set(ids)) == 12
 
 
-async def test_metrics_of_nobody(client: httpx.AsyncClient, run: Run) -> None:
-    nothing = await client.get(TRIAL_METRICS)
+async def test_metrics_of_nobody(owner: httpx.AsyncClient, run: Run) -> None:
+    nothing = await owner.get(TRIAL_METRICS)
     assert (nothing.status_code, nothing.json()["error"]["message"]) == (400, "must specify at least one trialId")
-    unknown = await client.get(TRIAL_METRICS, params={"trialIds": [run.trial, 99999]})
+    unknown = await owner.get(TRIAL_METRICS, params={"trialIds": [run.trial, 99999]})
     assert (unknown.status_code, unknown.json()["error"]["message"]) == (404, "trial '99999' not found")
 
 
@@ -126,14 +126,14 @@ async def test_workloads_are_sorted(client: httpx.AsyncClient, busy: Run) -> Non
     assert by_training[:2] == [T20, T10]
 
 
-async def test_workloads_are_paged(client: httpx.AsyncClient, busy: Run) -> None:
+async def test_workloads_are_paged(owner: httpx.AsyncClient, busy: Run) -> None:
     path = f"/api/v1/trials/{busy.trial}/workloads"
-    page = (await client.get(path, params={"offset": 4, "limit": 1})).json()
+    page = (await owner.get(path, params={"offset": 4, "limit": 1})).json()
     assert page["pagination"] == {"offset": 4, "limit": 1, "startIndex": 4, "endIndex": 5, "total": 6}
     assert len(page["workloads"]) == 1
-    everything = (await client.get(path)).json()["pagination"]
+    everything = (await owner.get(path)).json()["pagination"]
     assert (everything["endIndex"], everything["total"]) == (6, 6)
-    assert (await client.get("/api/v1/trials/99999/workloads")).status_code == 404
+    assert (await owner.get("/api/v1/trials/99999/workloads")).status_code == 404
 
 
 async def test_contents_of_workloads(client: httpx.AsyncClient, busy: Run) -> None:

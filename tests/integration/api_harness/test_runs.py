@@ -43,25 +43,25 @@ async def test_all_ranks_get_the_same_storage_number(db: Database, client: httpx
     assert (await start(client, run, {**storage, "host_path": "/other"})).json() != {"storageId": number}
 
 
-async def test_runs_without_storage(client: httpx.AsyncClient, run: Run) -> None:
-    assert (await start(client, run, None)).json() == {"storageId": None}
-    unknown = await client.post("/api/v1/runs/start", json={"runId": 99999, "checkpointStorage": None})
+async def test_runs_without_storage(owner: httpx.AsyncClient, run: Run) -> None:
+    assert (await start(owner, run, None)).json() == {"storageId": None}
+    unknown = await owner.post("/api/v1/runs/start", json={"runId": 99999, "checkpointStorage": None})
     assert (unknown.status_code, error_of(unknown)) == (404, "run '99999' not found")
-    assert (await start(client, run, {"type": "tape"})).status_code == 400
+    assert (await start(owner, run, {"type": "tape"})).status_code == 400
 
 
-async def test_metadata_is_replaced_as_a_whole(client: httpx.AsyncClient, run: Run) -> None:
+async def test_metadata_is_replaced_as_a_whole(owner: httpx.AsyncClient, run: Run) -> None:
     path = f"/api/v1/runs/{run.trial}/metadata"
-    assert (await client.get(path)).json() == {"metadata": None}
+    assert (await owner.get(path)).json() == {"metadata": None}
     for metadata in ({"a": {"b": [1, 2.5, "x"]}}, {"c": True}, {}):
-        answer = await client.post(path, json={"metadata": metadata, "runId": run.trial})
+        answer = await owner.post(path, json={"metadata": metadata, "runId": run.trial})
         assert answer.json() == {"metadata": metadata}
-        assert (await client.get(path)).json() == {"metadata": metadata}
-    refused = await client.post(path, json={"metadata": {"a.b": 1}})
+        assert (await owner.get(path)).json() == {"metadata": metadata}
+    refused = await owner.post(path, json={"metadata": {"a.b": 1}})
     assert refused.status_code == 400
     assert error_of(refused).startswith("metadata keys can not contain the following character(s):")
-    assert (await client.get("/api/v1/runs/99999/metadata")).status_code == 404
-    assert (await client.post("/api/v1/runs/99999/metadata", json={"metadata": {}})).status_code == 404
+    assert (await owner.get("/api/v1/runs/99999/metadata")).status_code == 404
+    assert (await owner.post("/api/v1/runs/99999/metadata", json={"metadata": {}})).status_code == 404
 
 
 async def progress(client: httpx.AsyncClient, run: Run, value: Any) -> httpx.Response:
@@ -80,7 +80,7 @@ async def test_progress_is_told_to_the_search(db: Database, client: httpx.AsyncC
 
 async def test_progress_without_a_search_is_that_of_the_experiment(db: Database, api: Replica) -> None:
     run = await new_run(db, experiment=await new_experiment(db, state="RUNNING", unmanaged=True))
-    async with api.client(headers=run.headers) as client:
+    async with api.client(headers=run.user_headers) as client:
         assert (await progress(client, run, 0.25)).status_code == 200
         assert (await row_of(db, experiments, id=run.experiment)).progress == 0.25
         refused = await progress(client, run, 2)
@@ -120,7 +120,7 @@ async def test_reasons_that_are_none(client: httpx.AsyncClient, run: Run, reason
 
 async def test_only_trials_of_a_live_search_exit_early(db: Database, api: Replica) -> None:
     run = await new_run(db, experiment=await new_experiment(db, state="RUNNING", unmanaged=True))
-    async with api.client(headers=run.headers) as client:
+    async with api.client(headers=run.user_headers) as client:
         assert (await early_exit(client, run, "EXITED_REASON_INVALID_HP")).status_code == 404
         managed = await new_run(db)
         await set_trial(db, managed.trial, state="COMPLETED")
@@ -129,11 +129,11 @@ async def test_only_trials_of_a_live_search_exit_early(db: Database, api: Replic
 
 
 @pytest.mark.parametrize("body", [{"state": "validating"}, {"trialId": 1, "metadata": {"state": "validating"}}])
-async def test_runner_state(db: Database, client: httpx.AsyncClient, run: Run, body: dict[str, Any]) -> None:
-    answer = await client.post(f"/api/v1/trials/{run.trial}/runner/metadata", json=body)
+async def test_runner_state(db: Database, owner: httpx.AsyncClient, run: Run, body: dict[str, Any]) -> None:
+    answer = await owner.post(f"/api/v1/trials/{run.trial}/runner/metadata", json=body)
     assert (answer.status_code, answer.text) == (200, "{}")
     assert (await row_of(db, trials, id=run.trial)).runner_state == "validating"
-    assert (await client.post("/api/v1/trials/99999/runner/metadata", json={"state": "x"})).status_code == 404
+    assert (await owner.post("/api/v1/trials/99999/runner/metadata", json={"state": "x"})).status_code == 404
 
 
 async def test_trial_sources(db: Database, client: httpx.AsyncClient, run: Run, clock: FakeClock) -> None:

@@ -14,12 +14,13 @@ from starlette.responses import PlainTextResponse, Response
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthenticated, Unavailable
 from libs.ids import AllocationId, UserId
+from services.api.access.callers import ANYBODY
 from services.api.http.application import build_application
 from services.api.http.call import Call
-from services.api.http.credentials import Credentials, Principal, TokenKind
+from services.api.http.credentials import CallingTask, Credentials, Principal, TokenKind
 from services.api.http.health import HealthReport
 from services.api.http.replies import RawResponse, Reply
-from services.api.http.routing import Auth, Route
+from services.api.http.routing import Route
 from services.api.http.streams import StreamResult
 from services.api.routes.unimplemented import unimplemented
 from services.api.wire.base import Int64, Message
@@ -59,13 +60,14 @@ async def authenticate(credentials: Credentials) -> Principal:
     if credentials.token == "inactive":
         raise PermissionDenied("user does not have permission")
     if credentials.kind is TokenKind.ALLOCATION:
-        return Principal(user_id=UserId(1), username="owner", allocation_id=AllocationId(credentials.token))
+        task = CallingTask(allocation_id=AllocationId(credentials.token))
+        return Principal(user_id=UserId(1), username="owner", task=task)
     return Principal(user_id=UserId(1), username=credentials.token, session_id=5)
 
 
 async def echo(call: Call[World, None, Echo]) -> Echo:
     call.app.bodies_read += 1
-    caller = call.principal.allocation_id or call.principal.username
+    caller = call.principal.task.allocation_id if call.principal.task else call.principal.username
     return Echo(number=call.body.number, size=call.body.size, text=call.body.text, caller=caller)
 
 
@@ -179,10 +181,10 @@ ROUTES = [
     Route(method="GET", path="/api/v1/echoes/{echoId}", handler=get, response=Echo),
     Route(method="POST", path="/api/v1/reports", handler=report, repeatable=True),
     Route(method="POST", path="/api/v1/things", handler=report),
-    Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, auth=Auth.NONE),
+    Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, access=ANYBODY),
     Route(method="DELETE", path="/api/v1/echoes/{echoId}", handler=quiet),
     Route(method="POST", path="/api/v1/password", handler=password, body=str, response=Echo),
-    Route(method="POST", path="/api/v1/auth/login", handler=login, auth=Auth.NONE),
+    Route(method="POST", path="/api/v1/auth/login", handler=login, access=ANYBODY),
     Route(method="GET", path="/api/v1/fail/{how}", handler=fail),
     Route(method="GET", path="/api/v1/lines", handler=lines, query=Size, response=Echo, stream=True),
     Route(method="GET", path="/api/v1/failing-lines/{how}", handler=failing_lines, response=Echo, stream=True),
@@ -190,7 +192,7 @@ ROUTES = [
     Route(method="GET", path="/api/v1/poll", handler=poll, response=Echo),
     Route(method="GET", path="/download/{how}", handler=download, raw=True),
     Route(method="GET", path="/raw-fail/{how}", handler=fail, raw=True),
-    Route(method="GET", path="/starlette", handler=starlette, auth=Auth.NONE, raw=True),
+    Route(method="GET", path="/starlette", handler=starlette, access=ANYBODY, raw=True),
 ]
 
 

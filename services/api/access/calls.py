@@ -1,0 +1,239 @@
+"""Who may make which call: every route of the interface, one line each.
+
+A row says which token a call takes. What a user may do is for the handler to say; a task that calls with its own token
+(``DET_SESSION_TOKEN``, or ``DET_USER_TOKEN`` where the configuration narrows it) reaches no more than the rows with
+``tasks_with`` name, and of that what is its own. ``access/gate.py`` asks; a route without a row does not start.
+Source: spec/harness-protocol.md 1.1 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from libs.loglines.posted import task_of
+from services.api.access.callers import (
+    ANYBODY,
+    PERSONS,
+    USERS,
+    Access,
+    Own,
+    Thing,
+    number_in_path,
+    tasks_with,
+    text_in_path,
+)
+from services.api.http.call import Call
+
+_AnyCall = Call[Any, Any, Any]
+
+
+def _started_run(call: _AnyCall) -> tuple[int]:
+    return (call.body.run_id,)
+
+
+def _run_with_source(call: _AnyCall) -> tuple[int]:
+    return (call.body.trial_source_info.trial_id if call.body.trial_source_info else 0,)
+
+
+def _trials_of_metrics(call: _AnyCall) -> list[int]:
+    return list(call.query.trial_ids)
+
+
+def _tasks_of_lines(call: _AnyCall) -> list[str]:
+    return [task_of(record) for record in call.body.logs]
+
+
+def _task_of_checkpoint(call: _AnyCall) -> tuple[str]:
+    return (call.body.task_id,)
+
+
+def _allocation_of_checkpoint(call: _AnyCall) -> tuple[str, ...]:
+    return (call.body.allocation_id,) if call.body.allocation_id else ()
+
+
+def _patched_checkpoints(call: _AnyCall) -> list[str]:
+    return [checkpoint.uuid for checkpoint in call.body.checkpoints]
+
+
+ITSELF: Final = tasks_with()
+ALLOCATION: Final = tasks_with(text_in_path(Thing.ALLOCATION, "allocationId"))
+TASK: Final = tasks_with(text_in_path(Thing.TASK, "taskId"))
+TRIAL: Final = tasks_with(number_in_path(Thing.TRIAL, "trialId"))
+EXPERIMENT: Final = tasks_with(number_in_path(Thing.EXPERIMENT, "experimentId"))
+METRICS: Final = tasks_with(Own(Thing.TRIAL, _trials_of_metrics))
+
+CALLS: Final[Mapping[str, Access]] = {
+    # The installation, and who is calling.
+    "GET /": ANYBODY,
+    "GET /det": ANYBODY,
+    "GET /det/{rest:path}": ANYBODY,
+    "GET /info": ANYBODY,
+    "GET /api/v1/master": ANYBODY,
+    "GET /api/v1/master/telemetry": ANYBODY,
+    "GET /api/v1/master/config": USERS,
+    "PATCH /api/v1/master/config": USERS,
+    "GET /api/v1/master/logs": USERS,
+    "POST /api/v1/auth/login": ANYBODY,
+    "POST /api/v1/auth/logout": ITSELF,
+    "GET /api/v1/auth/user": ITSELF,
+    "GET /api/v1/me": ITSELF,
+    # Users and their tokens.
+    "GET /api/v1/users": USERS,
+    "POST /api/v1/users": PERSONS,
+    "PATCH /api/v1/users": PERSONS,
+    "GET /api/v1/users/{userId}": USERS,
+    "PATCH /api/v1/users/{userId}": PERSONS,
+    "POST /api/v1/users/{userId}/password": PERSONS,
+    "GET /api/v1/users/{username}/by-username": USERS,
+    "GET /api/v1/users/setting": USERS,
+    "POST /api/v1/users/setting": USERS,
+    "POST /api/v1/users/setting/reset": USERS,
+    "GET /api/v1/tokens": USERS,
+    "POST /api/v1/tokens": PERSONS,
+    "PATCH /api/v1/tokens/{tokenId}": PERSONS,
+    # Allocations, tasks and their logs.
+    "GET /api/v1/allocations/{allocationId}": ALLOCATION,
+    "GET /api/v1/allocations/{allocationId}/signals/preemption": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/signals/ack_preemption": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/signals/pending_preemption": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/ready": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/waiting": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/proxy_address": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/acceleratorData": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/all_gather": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/notify_container_running": ALLOCATION,
+    "POST /api/v1/allocations/{allocationId}/resources/{resourcesId}/daemon": ALLOCATION,
+    "GET /api/v1/allocations/{allocationId}/resources/{resourcesId}/rendezvous": ALLOCATION,
+    "GET /tasks": USERS,
+    "GET /api/v1/tasks": USERS,
+    "GET /api/v1/tasks/count": USERS,
+    "GET /api/v1/tasks/{taskId}": TASK,
+    "GET /api/v1/tasks/{taskId}/acceleratorData": TASK,
+    "GET /api/v1/tasks/{taskId}/context_directory": TASK,
+    "GET /api/v1/tasks/{taskId}/logs": TASK,
+    "GET /api/v1/tasks/{taskId}/logs/fields": TASK,
+    "POST /api/v1/task/logs": tasks_with(Own(Thing.TASK, _tasks_of_lines)),
+    "POST /task-logs": USERS,
+    "POST /api/v1/cleanup_logs": USERS,
+    # Trials, which are runs, and their metrics.
+    "POST /api/v1/runs/start": tasks_with(Own(Thing.TRIAL, _started_run)),
+    "GET /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(Thing.TRIAL, "runId")),
+    "POST /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(Thing.TRIAL, "runId")),
+    "GET /api/v1/trials/{trialId}": TRIAL,
+    "GET /api/v1/trials/{trialId}/workloads": TRIAL,
+    "GET /api/v1/trials/{trialId}/logs": TRIAL,
+    "GET /api/v1/trials/{trialId}/logs/fields": TRIAL,
+    "GET /api/v1/trials/{id}/checkpoints": tasks_with(number_in_path(Thing.TRIAL, "id")),
+    "GET /api/v1/trials/{id}/remaining_log_retention_days": USERS,
+    "GET /api/v1/trials/metrics/trial_metrics": METRICS,
+    "GET /api/v1/trials/metrics/training_metrics": METRICS,
+    "GET /api/v1/trials/metrics/validation_metrics": METRICS,
+    "POST /api/v1/trials/{trialId}/metrics": TRIAL,
+    "POST /api/v1/trials/{trialId}/training_metrics": TRIAL,
+    "POST /api/v1/trials/{trialId}/validation_metrics": TRIAL,
+    "POST /api/v1/trials/{trialId}/progress": TRIAL,
+    "POST /api/v1/trials/{trialId}/early_exit": TRIAL,
+    "POST /api/v1/trials/{trialId}/runner/metadata": TRIAL,
+    "POST /api/v1/trial-source-info": tasks_with(Own(Thing.TRIAL, _run_with_source)),
+    "POST /api/v1/trials/{id}/kill": USERS,
+    "PUT /api/v1/trials/{trialId}/retain_logs": USERS,
+    # Checkpoints.
+    "POST /api/v1/checkpoints": tasks_with(
+        Own(Thing.TASK, _task_of_checkpoint), Own(Thing.ALLOCATION, _allocation_of_checkpoint)
+    ),
+    "PATCH /api/v1/checkpoints": tasks_with(Own(Thing.CHECKPOINT, _patched_checkpoints)),
+    "DELETE /api/v1/checkpoints": USERS,
+    "POST /api/v1/checkpoints/rm": USERS,
+    "GET /api/v1/checkpoints/{checkpointUuid}": tasks_with(text_in_path(Thing.READABLE_CHECKPOINT, "checkpointUuid")),
+    "POST /api/v1/checkpoints/{checkpointUuid}/metadata": tasks_with(text_in_path(Thing.CHECKPOINT, "checkpointUuid")),
+    "GET /checkpoints/{uuid}": tasks_with(text_in_path(Thing.READABLE_CHECKPOINT, "uuid")),
+    # Experiments.
+    "POST /api/v1/experiments": USERS,
+    "GET /api/v1/experiments": USERS,
+    "GET /api/v1/experiments/{experimentId}": EXPERIMENT,
+    "PATCH /api/v1/experiments/{experiment_id}": USERS,
+    "DELETE /api/v1/experiments/{experimentId}": USERS,
+    "GET /api/v1/experiments/{experimentId}/trials": USERS,
+    "GET /api/v1/experiments/{experimentId}/validation-history": USERS,
+    "GET /api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric": EXPERIMENT,
+    "GET /api/v1/experiments/{id}/checkpoints": tasks_with(number_in_path(Thing.EXPERIMENT, "id")),
+    "GET /api/v1/experiments/{experimentId}/model_def": EXPERIMENT,
+    "GET /api/v1/experiments/{experimentId}/file_tree": USERS,
+    "POST /api/v1/experiments/{experimentId}/file": USERS,
+    "GET /experiments/{experimentId}/model_def": USERS,
+    "GET /experiments/{experimentId}/file/download": USERS,
+    "GET /experiments/{experimentId}/preview_gc": USERS,
+    "POST /api/v1/experiments/{id}/activate": USERS,
+    "POST /api/v1/experiments/{id}/pause": USERS,
+    "POST /api/v1/experiments/{id}/cancel": USERS,
+    "POST /api/v1/experiments/{id}/kill": USERS,
+    "POST /api/v1/experiments/{id}/archive": USERS,
+    "POST /api/v1/experiments/{id}/unarchive": USERS,
+    "POST /api/v1/experiments/{experimentId}/move": USERS,
+    "PUT /api/v1/experiments/{experimentId}/retain_logs": USERS,
+    "DELETE /api/v1/experiments/{experimentId}/tensorboard-files": USERS,
+    "GET /api/v1/experiment/labels": USERS,
+    "PUT /api/v1/experiments/{experimentId}/labels/{label}": USERS,
+    "DELETE /api/v1/experiments/{experimentId}/labels/{label}": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/activate": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/pause": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/cancel": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/kill": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/archive": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/unarchive": USERS,
+    "DELETE /api/v1/projects/{projectId}/experiments/delete": USERS,
+    "POST /api/v1/projects/{projectId}/experiments/move": USERS,
+    "PUT /api/v1/projects/{projectId}/experiments/retain_logs": USERS,
+    "POST /api/v1/preview-hp-search": USERS,
+    # Templates.
+    "GET /api/v1/templates": USERS,
+    "GET /api/v1/templates/{name:path}": USERS,
+    "POST /api/v1/templates/{name:path}": USERS,
+    "PUT /api/v1/templates/{name:path}": USERS,
+    "PATCH /api/v1/templates/{name:path}": USERS,
+    "DELETE /api/v1/templates/{name:path}": USERS,
+    "PATCH /api/v1/template/rename": USERS,
+    # The queue, and what there is to run on.
+    "GET /api/v1/job-queues": USERS,
+    "GET /api/v1/job-queues-v2": USERS,
+    "GET /api/v1/job-queues/stats": USERS,
+    "POST /api/v1/job-queues": USERS,
+    "GET /api/v1/agents": USERS,
+    "GET /api/v1/agents/{agentId}": USERS,
+    "POST /api/v1/agents/{agentId}/disable": USERS,
+    "POST /api/v1/agents/{agentId}/enable": USERS,
+    "GET /api/v1/agents/{agentId}/slots": USERS,
+    "GET /api/v1/agents/{agentId}/slots/{slotId}": USERS,
+    "GET /api/v1/resource-pools": USERS,
+    "GET /api/v1/k8s-resource-managers": USERS,
+    # Workspaces and projects.
+    "GET /api/v1/workspaces": USERS,
+    "POST /api/v1/workspaces": USERS,
+    "GET /api/v1/workspaces/{id}": USERS,
+    "PATCH /api/v1/workspaces/{id}": USERS,
+    "DELETE /api/v1/workspaces/{id}": USERS,
+    "POST /api/v1/workspaces/{id}/archive": USERS,
+    "POST /api/v1/workspaces/{id}/unarchive": USERS,
+    "POST /api/v1/workspaces/{id}/pin": USERS,
+    "POST /api/v1/workspaces/{id}/unpin": USERS,
+    "GET /api/v1/workspaces/{id}/projects": USERS,
+    "GET /api/v1/workspaces/{workspaceId}/available-resource-pools": USERS,
+    "POST /api/v1/workspaces/{workspaceId}/namespace-bindings": USERS,
+    "DELETE /api/v1/workspaces/{workspaceId}/namespace-bindings": USERS,
+    "GET /api/v1/workspaces/{id}/list-namespace-bindings": USERS,
+    "POST /api/v1/workspaces/{id}/set-resource-quota": USERS,
+    "GET /api/v1/workspaces/{id}/get-k8s-resource-quotas": USERS,
+    "GET /api/v1/namespace-bindings/workspace-ids-with-default-bindings": USERS,
+    "POST /api/v1/namespace-bindings/bulk-auto-create": USERS,
+    "POST /api/v1/workspaces/{workspaceId}/projects": USERS,
+    "GET /api/v1/projects/{id}": USERS,
+    "GET /api/v1/projects/key/{key}": USERS,
+    "PATCH /api/v1/projects/{id}": USERS,
+    "DELETE /api/v1/projects/{id}": USERS,
+    "POST /api/v1/projects/{id}/archive": USERS,
+    "POST /api/v1/projects/{id}/unarchive": USERS,
+    "POST /api/v1/projects/{projectId}/move": USERS,
+    "POST /api/v1/projects/{projectId}/notes": USERS,
+    "PUT /api/v1/projects/{projectId}/notes": USERS,
+}

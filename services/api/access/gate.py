@@ -1,0 +1,92 @@
+"""Whether a caller may make this call: the one place that asks, for every route (access/calls.py).
+
+A person or a token that acts for one may reach whatever the handler lets its user reach. A narrow token of a task
+reaches what is the task's own. Nearly all of that is known with the token, so that reports of training code cost
+nothing more; only the owners of checkpoints are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import select
+
+from libs.db.any_of import any_of
+from libs.db.engine import Database
+from libs.db.tables.checkpoints import checkpoints
+from libs.errors import PermissionDenied
+from services.api.access.callers import Access, Callers, Thing
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.credentials import CallingTask, Principal
+
+
+def check_caller(access: Access, principal: Principal) -> None:
+    """Raises PermissionDenied for a token of a kind that the call does not take, whatever the request says."""
+    if principal.task is None:
+        return
+    if access.callers is Callers.PERSONS:
+        raise PermissionDenied("not with the token of a task: log in to do this")
+    if principal.is_narrow and access.own is None:
+        raise PermissionDenied("the token of a task may not do this")
+
+
+async def check_own(access: Access, call: Call[App, Any, Any]) -> None:
+    """Raises PermissionDenied when a narrow token is used for something that is not its task's own.
+
+    Checkpoints that nobody has are left to the handler, which says that they do not exist.
+    """
+    task = call.principal.task
+    if task is None or not call.principal.is_narrow:
+        return
+    for own in access.own or ():
+        ids = own.ids(call)
+        if (known := _OWN.get(own.thing)) is not None:
+            the_one = known(task)
+            mine = the_one is not None and all(ident == the_one for ident in ids)
+        else:
+            mine = await _are_own_checkpoints(call.app.db, own.thing, task, [str(ident) for ident in ids])
+        if not mine:
+            raise PermissionDenied(f"the token of a task may do this with its own {own.thing.value} only")
+
+
+_OWN: Final[Mapping[Thing, Callable[[CallingTask], str | int | None]]] = {
+    Thing.ALLOCATION: attrgetter("allocation_id"),
+    Thing.TASK: attrgetter("task_id"),
+    Thing.TRIAL: attrgetter("trial_id"),
+    Thing.EXPERIMENT: attrgetter("experiment_id"),
+}
+"""What a task has one of; it is known with its token."""
+
+
+async def _are_own_checkpoints(db: Database, thing: Thing, task: CallingTask, uuids: Iterable[str]) -> bool:
+    wanted = {spelling for uuid in uuids for spelling in (uuid, _canonical(uuid))}
+    query = select(checkpoints.c.uuid, checkpoints.c.trial_id, checkpoints.c.experiment_id)
+    async with db.read() as connection:
+        rows = (await connection.execute(query.where(any_of(checkpoints.c.uuid, wanted)))).all()
+    return all(
+        is_own_checkpoint(thing, task, uuid=row.uuid, trial_id=row.trial_id, experiment_id=row.experiment_id)
+        for row in rows
+    )
+
+
+def is_own_checkpoint(
+    thing: Thing, task: CallingTask, *, uuid: str, trial_id: int | None, experiment_id: int | None
+) -> bool:
+    """May the task write this checkpoint or, for a READABLE_CHECKPOINT, read it?"""
+    of_experiment = experiment_id is not None and experiment_id == task.experiment_id
+    if thing is Thing.CHECKPOINT:
+        return of_experiment if task.trial_id is None else trial_id == task.trial_id
+    of_source = trial_id is not None and trial_id == task.source_trial_id
+    return of_experiment or of_source or uuid in task.source_checkpoints
+
+
+def _canonical(uuid: str) -> str:
+    """As handlers look for it: there are many ways to write one UUID."""
+    try:
+        return str(UUID(uuid))
+    except ValueError:
+        return uuid
