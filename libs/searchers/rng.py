@@ -1,19 +1,24 @@
 """The random stream of a search: MT19937, so that a seed gives the same trials as it always gave.
 
 All trials of a search draw from one stream; its state is part of the snapshot, so a restored search draws on where it
-was. Source: spec/experiments.md 2.2.
+was. The generator is that of the standard library, set up as the original authors do it and numpy's ``RandomState``,
+which is not how ``random.seed`` does. Source: spec/experiments.md 2.2.
 """
 
+import random
 import uuid
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from itertools import accumulate
+from typing import Annotated, Any, Final, Self
 
 import msgspec
-import numpy as np
 from msgspec import Meta, Struct
 
-_WORD_BITS = 32
-_WORDS = 624
+_WORD_BITS: Final = 32
+_WORDS: Final = 624
+_MULTIPLIER: Final = 1812433253
+_STATE_VERSION: Final = 3
+"""Of what ``random.Random.setstate`` takes."""
 
 
 class StreamState(Struct, frozen=True):
@@ -26,26 +31,26 @@ class StreamState(Struct, frozen=True):
 class RandomStream:
     """A stream that moves on with every draw; hand it around, do not copy it."""
 
-    def __init__(self, generator: np.random.RandomState) -> None:
-        self._generator = generator
+    def __init__(self, state: StreamState) -> None:
+        self._generator = random.Random()  # noqa: S311  (draws to be repeated, not secrets)
+        self._generator.setstate((_STATE_VERSION, (*state.key, state.pos), None))
 
     @classmethod
     def from_seed(cls, seed: int) -> Self:
         """Start a stream; ``seed`` is 0..2^32-1, ValueError otherwise."""
-        return cls(np.random.RandomState(seed))
+        if not 0 <= seed < 1 << _WORD_BITS:
+            raise ValueError(f"a seed is between 0 and 2^{_WORD_BITS}-1, not {seed}")
+        return cls(StreamState(list(accumulate(range(1, _WORDS), _next_word, initial=seed)), _WORDS))
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any]) -> Self:
         """Continue the stream that ``snapshot()`` described."""
-        state = msgspec.convert(snapshot, StreamState)
-        generator = np.random.RandomState(0)
-        generator.set_state(("MT19937", np.array(state.key, dtype=np.uint32), state.pos, 0, 0.0))
-        return cls(generator)
+        return cls(msgspec.convert(snapshot, StreamState))
 
     def snapshot(self) -> dict[str, Any]:
         """``{"key": [624 words], "pos": n}``, plain integers."""
-        state = self._generator.get_state(legacy=False)["state"]
-        return {"key": state["key"].tolist(), "pos": int(state["pos"])}
+        _, (*key, pos), _ = self._generator.getstate()
+        return {"key": key, "pos": pos}
 
     def intn(self, n: int) -> int:
         """Draw one of 0..n-1, all equally likely; n = 1 consumes nothing.
@@ -66,7 +71,7 @@ class RandomStream:
 
     def unit(self) -> float:
         """Draw from [0, 1) with 53 random bits."""
-        return float(self._generator.random_sample())
+        return self._generator.random()
 
     def uniform(self, minval: float, maxval: float) -> float:
         """Draw from [minval, maxval)."""
@@ -74,11 +79,16 @@ class RandomStream:
 
     def request_id(self) -> str:
         """Draw four words, each little-endian, as the text of a version 4 UUID."""
-        return str(uuid.UUID(bytes=self._generator.bytes(16), version=4))
+        return str(uuid.UUID(bytes=b"".join(self._word().to_bytes(4, "little") for _ in range(4)), version=4))
 
     def _word(self) -> int:
-        return int.from_bytes(self._generator.bytes(4), "little")
+        return self._generator.getrandbits(_WORD_BITS)
 
     def _two_words(self) -> int:
         high = self._word()
         return high << _WORD_BITS | self._word()
+
+
+def _next_word(word: int, number: int) -> int:
+    """The word of a new state that follows ``word``, which is the ``number``-th."""
+    return (_MULTIPLIER * (word ^ word >> 30) + number) % (1 << _WORD_BITS)
