@@ -48,7 +48,7 @@ class Looking:
         return sorted(found, key=lambda trial: int(trial["id"]))
 
     def trial(self, experiment: int) -> dict[str, Any]:
-        """The only one, which is made a moment after its experiment."""
+        """The only one."""
         trials = self.trials(experiment)
         assert len(trials) == 1
         return trials[0]

@@ -1,4 +1,7 @@
-"""Trials (runs). State and restarts are the scheduler's; what the training code reports is written by the api."""
+"""Trials (runs). State and restarts are the scheduler's; what the training code reports is written by the api.
+
+The api also writes those that an experiment begins with, and the states that the owner of an experiment asks for.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Creating an experiment: from what was submitted to the rows that the scheduler takes up.
 
 First everything that only reads and computes, in the order that decides which mistake a user hears of first; then one
-short transaction that stores it all, or nothing. Source: spec/experiments.md 1.7.
+short transaction that stores it all, with the first trials of its search, or nothing: clients look for those as soon
+as they have the answer. Source: spec/experiments.md 1.7.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool
 from libs.config import build_config, merge, parse_experiment_config, parse_template, random_name
+from libs.db.new_trials import Origin
 from libs.db.outbox import announce
 from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments, model_definitions
@@ -25,8 +27,11 @@ from libs.db.tables.tasks import jobs
 from libs.errors import InvalidRequest, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid
+from libs.searchers.beginning import Beginning, begin
 from libs.ssh_keys import KeyPair, new_key_pair
-from services.api.actions.experiment_place import Place, choose_place, lock_place
+from libs.states.trial import TrialState
+from services.api.actions.experiment_place import Place, choose_place, keep_place, lock_place
+from services.api.actions.first_trials import insert_first_trials
 from services.api.actions.forking import Parent, load_parent
 from services.api.actions.resource_request import check_resources
 from services.api.actions.warm_start import pin_warm_start
@@ -49,6 +54,7 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     model_definition: bytes
     parent_id: int | None
     activate: bool
+    search: Beginning
     warnings: tuple[LaunchWarning, ...] = ()
 
 
@@ -76,6 +82,7 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         model_definition=await _model_definition(request, parent),
         parent_id=parent.id if parent else None,
         activate=request.activate,
+        search=await asyncio.to_thread(begin, config),
         warnings=tuple(warnings),
     )
 
@@ -85,8 +92,13 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
     keys = await asyncio.to_thread(new_key_pair, app.cluster.security.ssh)
 
     async def store(connection: AsyncConnection) -> int:
+        await keep_place(connection, new.place)
+        experiment = await _insert(connection, new, principal, keys, now)
+        # Others who create in the project wait from here on, and not while the files are stored.
         await lock_place(connection, new.place)
-        return await _insert(connection, new, principal, keys, now)
+        state = TrialState.ACTIVE if new.activate else TrialState.PAUSED
+        await insert_first_trials(connection, experiment, new.search, state=state, now=now)
+        return experiment.id
 
     return await in_transaction(app.db, store)
 
@@ -139,7 +151,7 @@ async def _model_definition(request: CreateExperimentRequest, parent: Parent | N
 
 async def _insert(
     connection: AsyncConnection, new: NewExperiment, principal: Principal, keys: KeyPair, now: datetime
-) -> int:
+) -> Origin:
     resources = new.config["resources"]
     job_id = new_uuid()
     state = "ACTIVE" if new.activate else "PAUSED"
@@ -166,6 +178,7 @@ async def _insert(
             project_id=new.place.project_id,
             parent_id=new.parent_id,
             job_id=job_id,
+            progress=new.search.progress,
             start_time=now,
             ssh_private_key=keys.private,
             ssh_public_key=keys.public,
@@ -200,4 +213,10 @@ async def _insert(
             weight=resources["weight"],
         ),
     )
-    return experiment_id
+    return Origin(
+        id=experiment_id,
+        project_id=new.place.project_id,
+        job_id=job_id,
+        owner_id=principal.user_id,
+        config=new.config,
+    )

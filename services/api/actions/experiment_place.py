@@ -59,14 +59,21 @@ async def load_place(connection: AsyncConnection, project_id: int) -> Place:
     return _place(row)
 
 
-async def lock_place(connection: AsyncConnection, place: Place, *, exclusively: bool = False) -> None:
-    """Keep the project from being archived or deleted until the transaction ends.
+async def keep_place(connection: AsyncConnection, place: Place) -> None:
+    """Keep the project from being deleted until the transaction ends; others may add to it. Raises NotFound."""
+    found = select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(read=True, key_share=True)
+    if (await connection.execute(found)).one_or_none() is None:
+        raise NotFound("project", place.project_id)
 
-    exclusively  keeps others from adding to it, too
+
+async def lock_place(connection: AsyncConnection, place: Place) -> None:
+    """Keep the project as it is until the transaction ends: nobody archives, deletes or adds to it.
+
     Raises NotFound, FailedPrecondition when nothing may be added there any more.
     """
-    lock = select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(read=not exclusively)
-    await connection.execute(lock)
+    await connection.execute(
+        select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(key_share=True)
+    )
     check_may_grow(await load_place(connection, place.project_id))
 
 

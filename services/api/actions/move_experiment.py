@@ -34,7 +34,7 @@ async def move(
     check_may_grow(destination)
     if destination.project_id == row.project_id:
         return
-    await lock_place(connection, destination, exclusively=True)
+    await lock_place(connection, destination)
     destination = await load_place(connection, destination_project_id)  # from here on it stays in its workspace
     await _renumber_trials(connection, experiment_id, destination.project_id)
     await _take_along(connection, experiment_id, row.job_id, destination.workspace_id)

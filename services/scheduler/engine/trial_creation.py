@@ -7,15 +7,13 @@ closed at once, and any other one continues where it was, in a new task. Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select
 
 from libs.db.any_of import any_of
+from libs.db.new_trials import Origin, TrialTask, insert_trial_tasks, insert_trials
 from libs.db.tables.checkpoints import checkpoints
-from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
-from libs.db.tables.workspaces import projects
 from libs.events.changes import TaskChanged
 from libs.ids import trial_task_id
 from libs.searchers.actions import Create
@@ -49,47 +47,23 @@ def _initial_state(run: Run) -> TrialState:
     return TrialState.ACTIVE if run.state == ExperimentState.ACTIVE else TrialState.PAUSED
 
 
+def _origin(run: Run) -> Origin:
+    row = run.experiment
+    return Origin(id=row.id, project_id=row.project_id, job_id=row.job_id, owner_id=row.owner_id, config=row.config)
+
+
 async def _insert(run: Run, wanted: Sequence[Create]) -> None:
     if not wanted:
         return
-    experiment = run.experiment
-    retention = experiment.config.get("retention_policy") or {}
     warm_start = await _warm_start(run)
-    counter = (
-        update(projects)
-        .where(projects.c.id == experiment.project_id)
-        .values(max_local_id=projects.c.max_local_id + len(wanted))
-        .returning(projects.c.max_local_id, projects.c.workspace_id)
+    inserted = await insert_trials(
+        run.connection, _origin(run), wanted, state=_initial_state(run), warm_start=warm_start, now=run.now
     )
-    last, workspace_id = (await run.connection.execute(counter)).one()
-    values = [
-        {
-            "experiment_id": experiment.id,
-            "project_id": experiment.project_id,
-            "local_id": last - len(wanted) + number,
-            "request_id": create.request_id,
-            "seed": create.trial_seed,
-            "hparams": create.hparams,
-            "state": _initial_state(run),
-            "start_time": run.now,
-            "warm_start_checkpoint_uuid": warm_start,
-            "log_retention_days": retention.get("log_retention_days"),
-        }
-        for number, create in enumerate(wanted, start=1)
-    ]
-    statement = insert(trials).returning(trials.c.id, trials.c.request_id, sort_by_parameter_order=True)
-    returned = await run.connection.execute(statement, values)
-    id_by_request = {found.request_id: found.id for found in returned}
-    for create in wanted:
-        row = _fresh(run, id_by_request[create.request_id], create, warm_start)
-        run.add(row, trial_task_id(experiment.id, create.request_id))
-    if experiment.config["searcher"]["name"] == "single":
-        experiment.best_trial_id = id_by_request[wanted[0].request_id]
-    await _insert_tasks(
-        run,
-        [(id_by_request[create.request_id], 0, trial_task_id(experiment.id, create.request_id)) for create in wanted],
-        workspace_id,
-    )
+    for create, (trial_id, _, task) in zip(wanted, inserted, strict=True):
+        run.add(_fresh(run, trial_id, create, warm_start), task)
+        _announce_task(run, task)
+    if run.experiment.config["searcher"]["name"] == "single":
+        run.experiment.best_trial_id = inserted[0].trial_id
 
 
 def _fresh(run: Run, trial_id: int, create: Create, warm_start: str | None) -> TrialRow:
@@ -132,31 +106,15 @@ async def _run_again(run: Run, trial_id: int) -> None:
     position = max((await run.connection.execute(query)).scalars(), default=-1) + 1
     assert row.request_id is not None
     task = trial_task_id(run.experiment.id, row.request_id, position)
-    await _insert_tasks(run, [(trial_id, position, task)], await run.workspace_id())
+    link = TrialTask(trial_id, position, task)
+    workspace_id = await run.workspace_id()
+    await insert_trial_tasks(run.connection, _origin(run), [link], workspace_id=workspace_id, now=run.now)
+    _announce_task(run, task)
     run.set_task(row, task)
 
 
-async def _insert_tasks(run: Run, links: Sequence[tuple[int, int, str]], workspace_id: int) -> None:
-    """Tasks of trials; each link is trial id, position among the tasks of the trial, task id."""
-    rows: list[dict[str, Any]] = [
-        {
-            "task_id": task,
-            "task_type": "TRIAL",
-            "job_id": run.experiment.job_id,
-            "experiment_id": run.experiment.id,
-            "owner_id": run.experiment.owner_id,
-            "workspace_id": workspace_id,
-            "start_time": run.now,
-        }
-        for _, _, task in links
-    ]
-    await run.connection.execute(insert(tasks), rows)
-    await run.connection.execute(
-        insert(trial_tasks),
-        [{"trial_id": trial, "position": position, "task_id": task} for trial, position, task in links],
-    )
-    for _, _, task in links:
-        run.out.announce(TaskChanged(task_id=task, task_type="TRIAL", what="created"))
+def _announce_task(run: Run, task: str) -> None:
+    run.out.announce(TaskChanged(task_id=task, task_type="TRIAL", what="created"))
 
 
 async def _warm_start(run: Run) -> str | None:

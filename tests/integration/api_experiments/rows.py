@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import delete, insert, select, text, update
 
 from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints, storage_backends
@@ -51,6 +51,11 @@ class Rows:
             trial_id: int = added.scalar_one()
             await self._task(connection, trial_id, f"{experiment_id}.{row['request_id']}", experiment, 0)
         return trial_id
+
+    async def forget_trials(self, experiment_id: int) -> None:
+        async with self._db.transaction() as connection:
+            await connection.execute(delete(trials).where(trials.c.experiment_id == experiment_id))
+            await connection.execute(delete(tasks).where(tasks.c.experiment_id == experiment_id))
 
     async def set_trial(self, trial_id: int, **values: Any) -> None:
         async with self._db.transaction() as connection:

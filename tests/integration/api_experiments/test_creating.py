@@ -57,10 +57,21 @@ async def test_created_experiment_has_everything_the_scheduler_needs(api: Api) -
     assert created["warnings"] == []
     load_ssh_private_key(row.ssh_private_key.encode(), None)
     assert row.ssh_public_key.startswith("ssh-ed25519 ")
-    assert (await api.rows.announced())[-3:] == [
+    trials = await api.rows.trials_of(row.id)
+    announced = await api.rows.announced()
+    begun = announced.index(subjects.event("experiment", row.id, "created"))
+    assert announced[begun:] == [
         subjects.event("experiment", row.id, "created"),
         subjects.event("experiment", row.id, "state"),
         subjects.event("job", row.job_id, "submitted"),
+        *(
+            event
+            for trial in trials
+            for event in (
+                subjects.event("task", f"{row.id}.{trial.request_id}", "created"),
+                subjects.event("trial", trial.id, "created"),
+            )
+        ),
     ]
 
 

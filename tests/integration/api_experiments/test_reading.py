@@ -129,7 +129,7 @@ async def test_pages(api: Api, project: int) -> None:
 
 
 async def test_fields_of_an_experiment(api: Api) -> None:
-    experiment_id = await api.create()
+    experiment_id = await api.create_empty()
     trial_id = await api.rows.trial(experiment_id, searcher_metric_value=0.25)
     await api.rows.set_experiment(
         experiment_id, notes="long", best_trial_id=trial_id, progress=1.0, checkpoint_size=2**40, checkpoint_count=2
@@ -153,7 +153,7 @@ async def test_fields_of_an_experiment(api: Api) -> None:
 
 
 async def test_fields_of_a_trial(api: Api) -> None:
-    experiment_id = await api.create(activate=True)
+    experiment_id = await api.create_empty(activate=True)
     trial_id = await api.rows.trial(
         experiment_id, restarts=3, warm_start_checkpoint_uuid="w", metadata={"a": {"b": 1.0}}, total_batches=30
     )
@@ -186,7 +186,7 @@ async def test_fields_of_a_trial(api: Api) -> None:
 
 async def test_all_trials_are_listed_however_many(api: Api) -> None:
     """More than a statement takes arguments (32,767)."""
-    experiment_id = await api.create()
+    experiment_id = await api.create_empty()
     await api.rows.many_trials(experiment_id, 33_000)
     page = await api.ok("GET", f"/api/v1/experiments/{experiment_id}/trials", params={"limit": -1})
     assert len(page["trials"]) == page["pagination"]["total"] == 33_000
@@ -194,7 +194,7 @@ async def test_all_trials_are_listed_however_many(api: Api) -> None:
 
 
 async def test_trials_in_order(api: Api) -> None:
-    experiment_id = await api.create(config("orders", best="false"))
+    experiment_id = await api.create_empty(config("orders", best="false"))
     one = await api.rows.trial(experiment_id, state="COMPLETED", end_time=START + timedelta(seconds=9), restarts=1)
     two = await api.rows.trial(experiment_id, searcher_metric_signed=-5.0, total_batches=7, log_retention_days=3)
     three = await api.rows.trial(experiment_id, start_time=START - timedelta(days=9), checkpoint_size=1)

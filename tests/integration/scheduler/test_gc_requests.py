@@ -142,10 +142,12 @@ async def test_later_trials_start_from_the_checkpoint_that_was_chosen_once(world
             experiment=source,
         )
         searcher = {"name": "single", "metric": "loss", "source_trial_id": trial["id"]}
-        chosen = await w.api.create(activate=False, searcher={**searcher, "source_checkpoint_uuid": "chosen"})
+        chosen = await w.api.create(
+            activate=False, begun=False, searcher={**searcher, "source_checkpoint_uuid": "chosen"}
+        )
         [row] = await eventually(lambda: w.api.trials(chosen))
         assert row["warm_start_checkpoint_uuid"] == "chosen"
-        unresolved = await w.api.create(activate=False, searcher=searcher)
+        unresolved = await w.api.create(activate=False, begun=False, searcher=searcher)
         [row] = await eventually(lambda: w.api.trials(unresolved))
         assert row["warm_start_checkpoint_uuid"] == "newer"
 

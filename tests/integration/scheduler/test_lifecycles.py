@@ -350,6 +350,22 @@ async def test_asha_stops_a_trial_by_asking_it_to_leave(world: World) -> None:
         assert await w.api.state(experiment) == "ACTIVE"
 
 
+async def test_trials_that_came_with_the_experiment_are_not_made_again(world: World) -> None:
+    begun = await world.api.create(searcher=RANDOM, hyperparameters=LR)
+    forgotten = await world.api.create(searcher=RANDOM, hyperparameters=LR)
+    await world.api.sql("DELETE FROM searcher_snapshots WHERE experiment_id = :e", e=forgotten)
+    empty = await world.api.create(searcher=RANDOM, hyperparameters=LR, begun=False)
+    before = {one: [t["request_id"] for t in await world.api.trials(one)] for one in (begun, forgotten)}
+    async with world.scheduling() as w:
+        await w.launcher.offer(9)
+        for allocation in await w.launcher.running(9):
+            await w.launcher.exit(allocation)
+        for experiment in (begun, forgotten, empty):
+            await w.api.ended(experiment, "COMPLETED")
+        after = {one: [t["request_id"] for t in await w.api.trials(one)] for one in (begun, forgotten, empty)}
+        assert after == {**before, empty: before[begun]}
+
+
 async def test_invalid_hyperparameters_are_replaced(world: World) -> None:
     async with world.scheduling() as w:
         searcher = {**RANDOM, "max_trials": 1, "max_concurrent_trials": 1}

@@ -18,6 +18,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Database
+from libs.db.new_trials import Origin
 from libs.db.outbox import announce
 from libs.db.relay import relay_outbox
 from libs.db.tables.checkpoints import checkpoint_gc_requests
@@ -31,9 +32,11 @@ from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
 from libs.ids import new_uuid
+from libs.searchers.beginning import begin
 from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
 from libs.together import end
+from services.api.actions.first_trials import insert_first_trials
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
@@ -65,8 +68,10 @@ class Api:
         slots: int = 1,
         seed: int = 7,
         pool: str = "default",
+        begun: bool = True,
         **config: Any,
     ) -> int:
+        """``begun``: with the first trials of its search; a search that has to begin again has none in store."""
         given = {
             "entrypoint": "python3 train.py",
             "searcher": searcher,
@@ -107,6 +112,10 @@ class Api:
                 ExperimentChanged(experiment_id=ident, what="created", state="ACTIVE" if activate else "PAUSED"),
                 JobChanged(job_id=job, what="submitted", pool=pool),
             )
+            if begun:
+                origin = Origin(id=ident, project_id=1, job_id=job, owner_id=2, config=stored)
+                state = TrialState.ACTIVE if activate else TrialState.PAUSED
+                await insert_first_trials(connection, origin, begin(stored), state=state, now=now)
         return int(ident)
 
     async def ask(self, experiment: int, trigger: Trigger) -> None:
