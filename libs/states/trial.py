@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from libs.states.experiment import ExperimentState
+
 
 class TrialState(StrEnum):
     ACTIVE = "ACTIVE"
@@ -39,6 +41,16 @@ END_OF_STOPPING: Final = {
     _S.STOPPING_KILLED: _S.CANCELED,
     _S.STOPPING_ERROR: _S.ERROR,
 }
+
+WANTED: Final = {
+    ExperimentState.ACTIVE: _S.ACTIVE,
+    ExperimentState.PAUSED: _S.PAUSED,
+    ExperimentState.STOPPING_COMPLETED: _S.STOPPING_COMPLETED,
+    ExperimentState.STOPPING_CANCELED: _S.STOPPING_CANCELED,
+    ExperimentState.STOPPING_KILLED: _S.STOPPING_KILLED,
+    ExperimentState.STOPPING_ERROR: _S.STOPPING_ERROR,
+}
+"""What an experiment that is not over asks its trials for."""
 
 
 def asked_for(state: TrialState, target: TrialState) -> TrialState:

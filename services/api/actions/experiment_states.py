@@ -1,4 +1,4 @@
-"""What users ask of the course of an experiment: its state changes here, trials and allocations in the scheduler.
+"""What users ask of the course of an experiment: its state and its trials' change here, all else in the scheduler.
 
 Source: spec/experiments.md 5.1 and 6.
 """
@@ -14,6 +14,7 @@ from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
 from services.api.access.rules import require_admin, require_owner_or_admin
 from services.api.actions.locked_experiments import change, check_live, is_live, lock_experiment
+from services.api.actions.trials_follow import let_trials_follow
 from services.api.http.credentials import Principal
 
 
@@ -89,3 +90,4 @@ async def _pull(connection: AsyncConnection, row: Row[Any], trigger: Trigger, **
     if state is None:
         raise FailedPrecondition(f"experiment in incompatible state {row.state}")
     await change(connection, row, "state", state=state.value, **values)
+    await let_trials_follow(connection, row.id, state)

@@ -13,8 +13,7 @@ from libs.cluster.resolution import PodSplit, could_fit, resolve_pool, split_slo
 from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
-from libs.states.experiment import ExperimentState
-from libs.states.trial import END_OF_STOPPING, STOPPING, TrialState, asked_for
+from libs.states.trial import END_OF_STOPPING, STOPPING, WANTED, TrialState, asked_for
 from services.scheduler.engine.backoff import count_end
 from services.scheduler.engine.leaving import changed, follow_up, is_over, kill, note, terminate
 from services.scheduler.engine.reactions import Next, Reaction
@@ -27,14 +26,6 @@ DEFAULT_PREEMPTION_TIMEOUT_S: Final = 3600
 EXCEEDS: Final = "slots requested exceeds cluster capacity without the nodes that log policies exclude"
 _CAPACITY_LOOK_S: Final = 1.0
 
-_WANTED: Final = {
-    ExperimentState.ACTIVE: TrialState.ACTIVE,
-    ExperimentState.PAUSED: TrialState.PAUSED,
-    ExperimentState.STOPPING_COMPLETED: TrialState.STOPPING_COMPLETED,
-    ExperimentState.STOPPING_CANCELED: TrialState.STOPPING_CANCELED,
-    ExperimentState.STOPPING_KILLED: TrialState.STOPPING_KILLED,
-    ExperimentState.STOPPING_ERROR: TrialState.STOPPING_ERROR,
-}
 _LEAVING: Final = {
     TrialState.PAUSED: "user requested pause",
     TrialState.STOPPING_COMPLETED: "stopped by the search",
@@ -49,7 +40,7 @@ _KILLED: Final = {
 def follow_experiment(run: Run) -> None:
     """Every trial that is not over wants what its experiment wants, unless it is stopping more urgently."""
     for trial in run.live:
-        trial.state = asked_for(TrialState(trial.state), _WANTED[run.state])
+        trial.state = asked_for(TrialState(trial.state), WANTED[run.state])
         if trial.early_exit_deadline is not None and trial.early_exit_deadline <= run.now:
             trial.state = asked_for(TrialState(trial.state), TrialState.STOPPING_KILLED)
             trial.early_exit_deadline = None

@@ -55,6 +55,14 @@ async def test_keys_of_maps_are_in_order_wherever_they_are_read(api: Api, det: D
     assert list(trial["hparams"]["b"]) == ["aaa", "zz"]
 
 
+async def test_trials_are_listed_as_soon_as_their_experiment_is_created(det: Det, model: Path) -> None:
+    created = await det("e", "create", "--paused", str(model / "config.yaml"), str(model))
+    number = created.out.split()[-1]
+    assert (await det("e", "list-trials", number)).out.count("PAUSED") == 4
+    await det("e", "activate", number)
+    assert (await det("e", "list-trials", number)).out.count("QUEUED") == 4
+
+
 async def test_life_of_an_experiment_that_never_runs(api: Api, det: Det, model: Path, tmp_path: Path) -> None:
     created = await det("e", "create", "--paused", str(model / "config.yaml"), str(model))
     number = created.out.removeprefix("Preparing files to send to master...").split()[-1]
@@ -101,7 +109,7 @@ async def test_life_of_an_experiment_that_never_runs(api: Api, det: Det, model: 
 
 
 async def test_trials_and_checkpoints(api: Api, det: Det, tmp_path: Path) -> None:
-    experiment_id = await api.create()
+    experiment_id = await api.create_empty()
     trial_id = await api.rows.trial(experiment_id, state="COMPLETED", total_batches=20)
     best, latest = [
         await api.rows.checkpoint(experiment_id, trial_id, step, resources={"weights": 3}) for step in (10, 20)
@@ -117,7 +125,7 @@ async def test_trials_and_checkpoints(api: Api, det: Det, tmp_path: Path) -> Non
     listed = (await det("e", "list-trials", "--csv", str(experiment_id))).out
     assert f"{trial_id},COMPLETED," in listed
     assert best in (await det("e", "list-checkpoints", str(experiment_id), "--best", "1")).out
-    assert str(trial_id) in (await det("t", "describe", str(trial_id))).out
+    assert latest in (await det("t", "describe", str(trial_id))).out
     await det("e", "describe", str(experiment_id))
     await det("c", "describe", best)
     target = tmp_path / "downloaded"

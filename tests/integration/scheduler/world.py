@@ -37,6 +37,7 @@ from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
 from libs.together import end
 from services.api.actions.first_trials import insert_first_trials
+from services.api.actions.trials_follow import let_trials_follow
 from services.scheduler.active import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
@@ -126,6 +127,7 @@ class Api:
             values: dict[str, Any] = {"state": state}
             await connection.execute(update(experiments).where(experiments.c.id == experiment).values(values))
             await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state=state))
+            await let_trials_follow(connection, experiment, state)
 
     async def set_priority(self, experiment: int, priority: int, *, hint: bool = True) -> None:
         async with self.db.transaction() as connection:
