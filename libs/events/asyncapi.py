@@ -19,6 +19,7 @@ from libs.events import subjects
 from libs.events.capacity import PoolCapacity
 from libs.events.changes import PublicEvent
 from libs.events.logs import LogBatch
+from libs.events.looks import LookAsked
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.places import QUESTIONS
@@ -96,6 +97,11 @@ def channels() -> dict[str, Channel]:
             message=question,
             parameters={"pool": token},
         )
+    found["look"] = Channel(
+        address=subjects.LOOK,
+        description="A question to the scheduler, answered when it has looked; for the control plane.",
+        message=LookAsked,
+    )
     return found
 
 

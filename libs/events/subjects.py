@@ -124,6 +124,10 @@ def rpc(service: str, verb: str) -> str:
     return f"resolute.rpc.{service}.{verb}"
 
 
+LOOK: Final = rpc("scheduler", "look")
+"""Subject of the question to the scheduler (``libs/events/looks.py``)."""
+
+
 def launcher_rpc(pool: str, verb: str) -> str:
     """Subject of a question to the launcher of a pool (``libs/events/places.py``)."""
     return rpc("launcher", f"{token(pool)}.{verb}")

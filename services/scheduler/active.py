@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import Final
 
+import msgspec
 import structlog
 
 from libs.bus import Bus, CoreMessage
@@ -13,7 +14,9 @@ from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
+from libs.errors import Unavailable
 from libs.events import subjects
+from libs.events.looks import LookAsked
 from libs.together import together
 from services.scheduler.engine.allocations import AllocationEngine, owner_of
 from services.scheduler.engine.attention import Attention, Key
@@ -33,6 +36,9 @@ from services.scheduler.settings import SchedulerSettings
 log = structlog.get_logger()
 
 OBSERVATION_ACK_WAIT_S: Final = 3.0
+SCHEDULERS: Final = "schedulers"
+"""Queue group: while a scheduler takes over from another, one of them answers."""
+LOOK_TIMEOUT_S: Final = 2.0
 
 
 class ActiveScheduler:
@@ -81,7 +87,10 @@ class ActiveScheduler:
 
     async def run(self) -> None:
         """Act until cancelled."""
-        async with self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set):
+        async with (
+            self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
+            self._bus.serve(subjects.LOOK, self._look_now, queue=SCHEDULERS),
+        ):
             await together(
                 attention=self._attention.run(),
                 capacity=self._capacity.follow(self._bus),
@@ -109,6 +118,17 @@ class ActiveScheduler:
             self._attention.poke(key)
         if hint.pool is not None:
             self._plan(hint.pool)
+
+    async def _look_now(self, message: CoreMessage) -> bytes:
+        """Look at experiments for somebody who waits, but not for long."""
+        asked = msgspec.json.decode(message.data, type=LookAsked)
+        looks = (self._attention.looked_at(Key("experiment", ident)) for ident in asked.experiments)
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await asyncio.gather(*looks)
+        except TimeoutError as error:
+            raise Unavailable("the scheduler is busy") from error
+        return b""
 
     def _plan(self, pool: str) -> None:
         """Have the queue of ``pool`` planned, or all of them when it is not named."""

@@ -1,7 +1,7 @@
 """Experiments, what their searches know, and what their searches have yet to hear.
 
-The api writes an experiment, what its search begins with and the state its owner asks for; the scheduler's engine writes
-everything that follows.
+The api writes an experiment, what its search begins with and the state that its owner asks for; the scheduler's engine
+writes everything that follows.
 """
 
 from __future__ import annotations

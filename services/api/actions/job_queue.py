@@ -48,27 +48,30 @@ class _Change(Struct, frozen=True, kw_only=True):
 
 async def update_queue(
     db: Database, updates: Sequence[QueueControl], *, cluster: ClusterConfig, capacity: CapacityView
-) -> None:
-    """Do all of them, each by itself; what is wrong with some does not keep the others from being done.
+) -> list[int]:
+    """Do all of them, each by itself, and return the experiments among them.
 
-    Raises the error of the only one that failed, or InvalidRequest with the texts of all.
+    What is wrong with some does not keep the others from being done. Raises the error of the only one that failed, or
+    InvalidRequest with the texts of all.
     """
     failed: list[ResoluteError] = []
+    changed: list[int] = []
     for wanted in updates:
         try:
-            await _update_one(db, wanted, cluster, capacity)
+            changed += await _update_one(db, wanted, cluster, capacity)
         except ResoluteError as error:
             failed.append(error)
     if len(failed) == 1:
         raise failed[0]
     if failed:
         raise InvalidRequest(f"encountered the following errors: {', '.join(str(error) for error in failed)}")
+    return changed
 
 
-async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig, capacity: CapacityView) -> None:
+async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig, capacity: CapacityView) -> list[int]:
     _check_shape(wanted)
 
-    async def work(connection: AsyncConnection) -> None:
+    async def work(connection: AsyncConnection) -> list[int]:
         # The experiment before the job, as everybody who locks both.
         found = await connection.scalar(select(experiments.c.id).where(experiments.c.job_id == wanted.job_id))
         experiment = None if found is None else await lock_experiment(connection, found)
@@ -86,8 +89,9 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
             resources = {**(experiment.config.get("resources") or {}), **new.resources}
             await change(connection, experiment, "edited", config={**experiment.config, "resources": resources})
         await _announce(connection, job, new)
+        return [] if found is None else [found]
 
-    await in_transaction(db, work)
+    return await in_transaction(db, work)
 
 
 def _check_shape(wanted: QueueControl) -> None:

@@ -19,14 +19,17 @@ from services.api.actions.edit_experiment import check_days
 from services.api.actions.locked_experiments import check_live, lock_experiment
 
 
-async def kill_trial(connection: AsyncConnection, trial_id: int) -> None:
-    """End it now; one that has ended stays as it is. Raises NotFound, also when its experiment has ended."""
+async def kill_trial(connection: AsyncConnection, trial_id: int) -> int:
+    """End it now, and return its experiment; one that has ended stays as it is.
+
+    Raises NotFound, also when its experiment has ended.
+    """
     experiment_id = await _experiment_of(connection, trial_id)
     check_live(await lock_experiment(connection, experiment_id))
     row = await _lock_trial(connection, trial_id)
     state = asked_for(TrialState(row.state), TrialState.STOPPING_KILLED)
     if state in TERMINAL:
-        return
+        return experiment_id
     await connection.execute(update(trials).where(trials.c.id == trial_id).values(state=state.value))
     await announce(
         connection,
@@ -34,6 +37,7 @@ async def kill_trial(connection: AsyncConnection, trial_id: int) -> None:
             trial_id=trial_id, experiment_id=experiment_id, what="state", state=state.value, restarts=row.restarts
         ),
     )
+    return experiment_id
 
 
 async def retain_trial_logs(connection: AsyncConnection, trial_id: int, num_days: int) -> None:

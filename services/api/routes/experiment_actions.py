@@ -18,6 +18,7 @@ from services.api.actions.move_experiment import check_may_leave, move
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
+from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty
 from services.api.wire.experiment_actions import (
     BulkMoveRequest,
@@ -39,14 +40,18 @@ SIMPLE: Final[dict[str, Simple]] = {
     "unarchive": states.unarchive,
 }
 """Actions that need nothing but an experiment."""
+SCHEDULED: Final = frozenset({"activate", "pause", "cancel", "kill"})
+"""Those with effects that the scheduler brings about."""
 
 
-def one(action: Simple) -> Handler:
+def one(verb: str, action: Simple) -> Handler:
     """Handles an action on the experiment in the path."""
 
     async def handle(call: Call[App, None, None]) -> None:
         experiment_id = call.path_int("id")
         await in_transaction(call.app.db, lambda connection: action(connection, experiment_id))
+        if verb in SCHEDULED:
+            await scheduler_looks(call.app.bus, experiment_id)
 
     return handle
 
@@ -57,6 +62,8 @@ def many(verb: str, action: Simple) -> Handler:
     async def handle(call: Call[App, None, BulkRequest]) -> BulkResponse:
         project_id = call.path_int("projectId")
         results = await for_each(call.app.db, call.body, action, verb=verb, project_id=project_id)
+        if verb in SCHEDULED:
+            await scheduler_looks(call.app.bus, *(result.id for result in results if not result.error))
         return BulkResponse(results=results)
 
     return handle
@@ -146,7 +153,7 @@ ROUTES: Final = (
         Route(
             method="POST",
             path=f"/api/v1/experiments/{{id}}/{verb}",
-            handler=one(action),
+            handler=one(verb, action),
             response=Empty,
             summary=f"{verb.capitalize()} an experiment",
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from libs.config import mask_secrets
 from libs.db.retry import in_transaction
 from services.api.actions.create_experiment import prepare_experiment, store_experiment
@@ -16,6 +18,7 @@ from services.api.queries.job_summary import job_summary
 from services.api.queries.labels import labels_in_use
 from services.api.queries.trials import list_trials
 from services.api.queries.validation_history import validation_history
+from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.experiments import (
     CreateExperimentRequest,
@@ -41,6 +44,8 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
     experiment_id = await store_experiment(app, new, call.principal, now=now)
+    if new.activate:
+        await scheduler_looks(app.bus, experiment_id)
     async with app.db.read() as connection:
         experiment = await load_experiment(connection, experiment_id)
     config = struct_value(mask_secrets(new.config))
@@ -64,6 +69,8 @@ async def get(call: Call[App, None, None]) -> GetExperimentResponse:
 async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentResponse:
     experiment_id = call.path_int("experiment_id")
     await in_transaction(call.app.db, lambda connection: edit(connection, experiment_id, call.body))
+    if call.body.resources is not UNSET:
+        await scheduler_looks(call.app.bus, experiment_id)
     async with call.app.db.read() as connection:
         return PatchExperimentResponse(experiment=await load_experiment(connection, experiment_id))
 

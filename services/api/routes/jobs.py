@@ -11,6 +11,7 @@ from services.api.http.call import Call
 from services.api.http.pagination import list_bounds
 from services.api.http.routing import Route
 from services.api.queries.queue import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
+from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty, Pagination
 from services.api.wire.jobs import (
     GetJobsQuery,
@@ -58,7 +59,9 @@ async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
 
 
 async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
-    await update_queue(call.app.db, call.body.updates, cluster=call.app.cluster, capacity=call.app.capacity)
+    app = call.app
+    changed = await update_queue(app.db, call.body.updates, cluster=app.cluster, capacity=app.capacity)
+    await scheduler_looks(app.bus, *changed)
     return Empty()
 
 

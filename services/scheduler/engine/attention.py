@@ -7,9 +7,10 @@ work twice. What fails is looked at again, later each time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
+from libs.errors import Unavailable
 from libs.together import together
 from services.scheduler.engine.loops import pause_after, report
 
@@ -32,6 +33,7 @@ class Attention:
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
+        self._waiters: dict[Key, list[asyncio.Future[None]]] = {}
 
     def poke(self, key: Key, *, after_s: float = 0.0) -> None:
         """Have ``key`` looked at, ``after_s`` seconds from now unless it is due earlier anyway."""
@@ -42,6 +44,16 @@ class Attention:
         elif key not in self._queued:
             self._queued.add(key)
             self._waiting.put_nowait(key)
+
+    async def looked_at(self, key: Key) -> None:
+        """Have ``key`` looked at, and return when a look that began after this call has ended.
+
+        Raises Unavailable when it has failed, or nobody looks any more.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(key, []).append(waiter)
+        self.poke(key)
+        await waiter
 
     @property
     def is_idle(self) -> bool:
@@ -56,14 +68,20 @@ class Attention:
             for timer in self._timers.values():
                 timer.cancel()
             self._timers.clear()
+            for waiters in self._waiters.values():
+                _tell(waiters, Unavailable("the scheduler stops"))
+            self._waiters.clear()
 
     async def _work(self) -> None:
         while True:
             key = await self._waiting.get()
             self._queued.discard(key)
             self._running.add(key)
+            waiters = self._waiters.pop(key, [])
+            outcome: Unavailable | None = Unavailable("the look was broken off")
             try:
                 after_s = await self._look(key)
+                outcome = None
             except Exception as error:  # noqa: BLE001  # the rim of the loop
                 self._failures[key] = self._failures.get(key, 0) + 1
                 after_s = pause_after(self._failures[key])
@@ -72,6 +90,7 @@ class Attention:
                 self._failures.pop(key, None)
             finally:
                 self._running.discard(key)
+                _tell(waiters, outcome)
             if key in self._again:
                 self._again.discard(key)
                 self.poke(key)
@@ -91,3 +110,13 @@ class Attention:
     def _ring(self, key: Key) -> None:
         del self._timers[key]
         self.poke(key)
+
+
+def _tell(waiters: Iterable[asyncio.Future[None]], error: Unavailable | None) -> None:
+    for waiter in waiters:
+        if waiter.done():
+            continue  # whoever waited has given up
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from libs.errors import Unavailable
 from libs.together import end
 from services.scheduler.engine.attention import Attention, Key
 from tests.harness import eventually
@@ -76,3 +79,51 @@ async def test_key_may_ask_to_be_looked_at_later_and_the_earlier_time_counts() -
         await eventually(lambda: looks == [ONE, ONE])
     finally:
         await end(task)
+
+
+async def test_whoever_asks_hears_when_a_look_has_ended_that_began_later() -> None:
+    looks: list[asyncio.Event] = []
+
+    async def look(key: Key) -> float | None:
+        looks.append(asyncio.Event())
+        await looks[-1].wait()
+        return None
+
+    attention = Attention(look)
+    task = asyncio.create_task(attention.run())
+    try:
+        attention.poke(ONE)
+        await eventually(lambda: len(looks) == 1)
+        asked = [asyncio.create_task(attention.looked_at(ONE)) for _ in range(2)]
+        await asyncio.sleep(0)
+        looks[0].set()
+        await eventually(lambda: len(looks) == 2)
+        assert not any(one.done() for one in asked)
+        looks[1].set()
+        await asyncio.gather(*asked)
+    finally:
+        await end(task)
+
+
+async def test_whoever_asks_hears_of_failures_and_of_the_end() -> None:
+    started = asyncio.Event()
+
+    async def look(key: Key) -> float | None:
+        if key == ONE:
+            raise ValueError("broken")
+        started.set()
+        await asyncio.Event().wait()
+        return None
+
+    attention = Attention(look)
+    task = asyncio.create_task(attention.run())
+    with pytest.raises(Unavailable):
+        await attention.looked_at(ONE)
+    running = asyncio.create_task(attention.looked_at(TWO))
+    await started.wait()
+    waiting = asyncio.create_task(attention.looked_at(TWO))
+    await asyncio.sleep(0)
+    await end(task)
+    for asked in (running, waiting):
+        with pytest.raises(Unavailable):
+            await asked

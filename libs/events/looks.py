@@ -1,0 +1,13 @@
+"""What is asked of the scheduler: to look at experiments now, and to say when it has.
+
+It looks anyway, because of the events of whoever changed something; the answer only tells the api when clients may
+look. Request and reply on ``subjects.LOOK``; the reply is empty.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class LookAsked(Struct, frozen=True, kw_only=True, tag="look.asked"):
+    experiments: tuple[int, ...]

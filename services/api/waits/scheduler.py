@@ -1,0 +1,36 @@
+"""Answering only when the scheduler has acted: clients look for the effect of a request as soon as it is answered.
+
+What can be done in the transaction of the request is done there. This is about the rest: requests for slots that
+appear in the queue, trials without any that end at once, and experiments that end with them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import structlog
+
+from libs.bus import Bus
+from libs.errors import Unavailable
+from libs.events import subjects
+from libs.events.looks import LookAsked
+
+LONGEST_S: Final = 2.0
+"""A scheduler that is busy, or is being replaced, is no reason to keep a client waiting: what was asked is stored."""
+
+log = structlog.get_logger()
+
+
+async def scheduler_looks(bus: Bus, *experiment_ids: int) -> None:
+    """Return when the scheduler has seen what was committed about the experiments, or after ``LONGEST_S``.
+
+    Without a scheduler that listens it returns at once.
+    """
+    if not experiment_ids:
+        return
+    question = msgspec.json.encode(LookAsked(experiments=experiment_ids))
+    try:
+        await bus.request(subjects.LOOK, question, timeout_s=LONGEST_S)
+    except Unavailable as error:
+        log.info("scheduler.did_not_look", experiments=len(experiment_ids), error=str(error))
