@@ -1,10 +1,14 @@
-"""fluent-bit beside a task, as the kubelet runs it: a process with the launcher's own configuration."""
+"""fluent-bit beside a task, as the kubelet runs it: a process with the launcher's own configuration.
+
+The one on the PATH if there is one, else a stand-in that behaves as it was measured to.
+"""
 
 from __future__ import annotations
 
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +22,8 @@ from services.launcher.container.settings import TaskSettings
 from tests.harness.waiting import PATIENCE_S
 
 FLUENT_BIT = shutil.which("fluent-bit")
+STAND_IN = (sys.executable, str(Path(__file__).with_name("fluent_bit_stand_in.py")))
+COMMAND = STAND_IN if FLUENT_BIT is None else (FLUENT_BIT,)
 
 
 def major_version() -> int:
@@ -65,10 +71,9 @@ class Sidecar:
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """The process; killed at the end of the block if it still runs."""
-        assert FLUENT_BIT is not None
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                [FLUENT_BIT, "-c", str(self._config)], env=self._environment, stdout=output, stderr=output
+                [*COMMAND, "-c", str(self._config)], env=self._environment, stdout=output, stderr=output
             )
         try:
             yield process

@@ -1,4 +1,4 @@
-"""A real fluent-bit, where one is on the PATH, between the capture wrapper and the logs service, as in a pod."""
+"""A fluent-bit, or what behaves like one, between the capture wrapper and the logs service, as in a pod."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from libs.db.engine import Database
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import capture_until_stored
 from tests.harness.certificates import self_signed
-from tests.harness.fluent_bit import FLUENT_BIT, Sidecar, end, major_version
+from tests.harness.fluent_bit import Sidecar, end, major_version
 from tests.harness.waiting import PATIENCE_S, wait_until
 from tests.integration.launcher.fakes import serve_intake
 from tests.integration.logs.conftest import Task, lines_of, texts_of
-
-pytestmark = pytest.mark.skipif(FLUENT_BIT is None, reason="no fluent-bit on the PATH")
-
 
 CAP_BYTES = 8 << 20
 
