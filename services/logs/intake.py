@@ -31,7 +31,7 @@ from services.logs.completeness import LONGEST_WAIT_S, Completeness, wait_until_
 from services.logs.lines.bodies import records_of
 from services.logs.lines.streams import Origin, batches_of
 from services.logs.lines.usual import usual_batches
-from services.logs.reception import MemoryBudget, OverloadedError, TooLargeError, UndecodableError, read_body
+from services.logs.reception import MemoryBudget, OverloadedError, Reception, TooLargeError, UndecodableError
 from services.logs.senders import NoTokenError, UnknownTokenError, origin_of
 from services.logs.settings import IntakeSettings
 from services.logs.tokens import TokenCache
@@ -61,8 +61,11 @@ class Intake:
         self._bus = bus
         self._tokens = tokens
         self._clock = clock
-        self._settings = settings
-        self._budget = MemoryBudget(settings.memory_bytes)
+        self._reception = Reception(
+            received=MemoryBudget(settings.received_bytes, patience_s=settings.turn_wait_s),
+            decoded=MemoryBudget(settings.memory_bytes, patience_s=settings.turn_wait_s),
+            max_body_bytes=settings.max_body_bytes,
+        )
 
     async def completeness(self, request: Request) -> Completeness:
         """What ``GET /ingest/v1/complete`` answers; waits as long as it asks for."""
@@ -76,17 +79,17 @@ class Intake:
         encoding = request.headers.get("content-encoding", "identity").lower()
         if encoding not in ("identity", "gzip"):
             return 503  # a configuration ahead of this release
-        with self._budget.reservation() as reservation:
-            body = await read_body(
-                request.stream(),
-                is_gzip=encoding == "gzip",
-                reservation=reservation,
-                max_bytes=self._settings.max_body_bytes,
-            )
+        TAKEN.inc(await self._take(request, origin, is_gzip=encoding == "gzip"))
+        return 200
+
+    async def _take(self, request: Request, origin: Origin, *, is_gzip: bool) -> int:
+        """Bring a body to the bus; returns its decompressed size."""
+        announced = request.headers.get("content-length", "")
+        length = int(announced) if announced.isascii() and announced.isdigit() else 0
+        async with self._reception.body(request.stream(), is_gzip=is_gzip, length=length) as body:
             for message in await self._messages(body, origin):
                 await self._bus.publish(message.subject, message.payload, msg_id=message.ident)
-        TAKEN.inc(len(body))
-        return 200
+        return len(body)
 
     async def _messages(self, body: bytes, origin: Origin) -> list[Published]:
         now_ns = int(self._clock.now().timestamp() * 1e9)

@@ -22,7 +22,11 @@ class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_body_bytes: Annotated[int, Meta(ge=MIB)] = 48 * MIB
     """Largest request, decompressed. A chunk of fluent-bit has 2 MB, and may become several times that as JSON."""
     memory_bytes: Annotated[int, Meta(ge=8 * MIB)] = 320 * MIB
-    """What all requests together may occupy while they are taken apart; beyond it fluent-bit is asked to come again."""
+    """What all requests together may occupy while they are taken apart; beyond it they wait for their turn."""
+    received_bytes: Annotated[int, Meta(ge=MIB)] = 64 * MIB
+    """What bodies may occupy as they come, before their turn; beyond it they are not read yet."""
+    turn_wait_s: Annotated[float, Meta(ge=0)] = 10.0
+    """How long a request waits for its turn before fluent-bit is asked to come again."""
     token_cache_s: Annotated[float, Meta(ge=0)] = 30.0
     """How long a token counts as known without looking again."""
     token_grace_s: Annotated[float, Meta(ge=0)] = 3600.0
@@ -35,6 +39,8 @@ class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if self.memory_bytes < DECODED_FACTOR * self.max_body_bytes:
             raise ValueError(f"memory_bytes must be at least {DECODED_FACTOR} times max_body_bytes")
+        if self.received_bytes < self.max_body_bytes:
+            raise ValueError("received_bytes must be at least max_body_bytes")
 
 
 class WriterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

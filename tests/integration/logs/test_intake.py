@@ -159,7 +159,14 @@ async def test_without_the_bus_nothing_is_acknowledged_and_afterwards_nothing_is
 async def test_who_finds_no_memory_is_asked_to_come_again(
     database_url: str, bus_settings: BusSettings, db: Database, task: Task
 ) -> None:
-    small = IntakeSettings(host="127.0.0.1", port=0, max_body_bytes=2**20, memory_bytes=8 * 2**20)
+    small = IntakeSettings(
+        host="127.0.0.1",
+        port=0,
+        max_body_bytes=2**20,
+        memory_bytes=8 * 2**20,
+        received_bytes=2**20,
+        turn_wait_s=0.1,
+    )
     settings = msgspec.structs.replace(logs_settings(database_url, bus_settings), intake=small)
     body = chunk([b"x" * 8000] * 120)
 
@@ -187,6 +194,18 @@ async def test_who_finds_no_memory_is_asked_to_come_again(
         # Who of the two is, and whether they meet at all, is up to the network.
         await eventually(one_is_refused)
         assert await post(client, task, body) == 200, "nothing of what was refused is held"
+
+
+async def test_a_burst_waits_for_its_turn_and_is_not_sent_back(
+    database_url: str, bus_settings: BusSettings, db: Database, task: Task
+) -> None:
+    small = IntakeSettings(host="127.0.0.1", port=0, max_body_bytes=2**20, memory_bytes=8 * 2**20)
+    settings = msgspec.structs.replace(logs_settings(database_url, bus_settings), intake=small)
+    bodies = [chunk([b"%d" % seq * 1000] * 60, first=60 * seq) for seq in range(64)]
+    async with Service(settings) as client:
+        statuses = await asyncio.gather(*(post(client, task, body, compress=True) for body in bodies))
+        assert set(statuses) == {200}
+        await eventually(lambda: _has(db, task, 64 * 60))
 
 
 async def test_health_and_metrics_are_served(intake: httpx.AsyncClient, db: Database, task: Task) -> None:

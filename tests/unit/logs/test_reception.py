@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
 
@@ -13,10 +14,10 @@ from services.logs.reception import (
     DECODED_FACTOR,
     MemoryBudget,
     OverloadedError,
+    Reception,
     ReceptionError,
     TooLargeError,
     UndecodableError,
-    read_body,
 )
 from services.logs.settings import IntakeSettings, LogsSettings
 from services.logs.sharing import share_of
@@ -30,10 +31,21 @@ async def in_chunks(data: bytes, size: int) -> AsyncIterator[bytes]:
 
 
 async def read(
-    data: bytes, *, is_gzip: bool, chunk: int = 1000, max_bytes: int = 4 * MIB, budget: MemoryBudget | None = None
+    data: bytes,
+    *,
+    is_gzip: bool,
+    chunk: int = 1000,
+    max_bytes: int = 4 * MIB,
+    decoded: MemoryBudget | None = None,
+    received: MemoryBudget | None = None,
 ) -> bytes:
-    with (budget or MemoryBudget(100 * MIB)).reservation() as reservation:
-        return await read_body(in_chunks(data, chunk), is_gzip=is_gzip, reservation=reservation, max_bytes=max_bytes)
+    reception = Reception(
+        received=received or MemoryBudget(100 * MIB),
+        decoded=decoded or MemoryBudget(100 * MIB),
+        max_body_bytes=max_bytes,
+    )
+    async with reception.body(in_chunks(data, chunk), is_gzip=is_gzip, length=0) as body:
+        return body
 
 
 TEXT = b"".join(b"line %d\n" % number for number in range(100_000))
@@ -65,7 +77,7 @@ async def test_thirty_two_mebibytes_are_taken() -> None:
     settings = IntakeSettings()
     budget = MemoryBudget(settings.memory_bytes)
     data = gzip.compress(bytes(32 * MIB))
-    assert len(await read(data, is_gzip=True, max_bytes=settings.max_body_bytes, budget=budget)) == 32 * MIB
+    assert len(await read(data, is_gzip=True, max_bytes=settings.max_body_bytes, decoded=budget)) == 32 * MIB
 
 
 @pytest.mark.parametrize(
@@ -81,19 +93,44 @@ async def test_thirty_two_mebibytes_are_taken() -> None:
     ids=["bomb", "large", "no trailer", "torn", "plain", "trailing"],
 )
 async def test_refusals(data: bytes, is_gzip: bool, error: type[ReceptionError]) -> None:
-    budget = MemoryBudget(100 * MIB)
+    decoded, received = MemoryBudget(100 * MIB), MemoryBudget(100 * MIB)
     with pytest.raises(error):
-        await read(data, is_gzip=is_gzip, budget=budget)
-    assert budget.free_bytes == 100 * MIB
+        await read(data, is_gzip=is_gzip, decoded=decoded, received=received)
+    assert (decoded.free_bytes, received.free_bytes) == (100 * MIB, 100 * MIB)
 
 
-async def test_memory_is_refused_while_others_have_it_and_given_back() -> None:
+async def test_who_waits_too_long_for_memory_is_refused() -> None:
     budget = MemoryBudget(DECODED_FACTOR * len(TEXT))
     with budget.reservation() as other:
-        other.take(1)
+        other.grow_to(1)
         with pytest.raises(OverloadedError):
-            await read(TEXT, is_gzip=False, budget=budget)
-    assert await read(TEXT, is_gzip=False, budget=budget) == TEXT
+            await read(TEXT, is_gzip=False, decoded=budget)
+    assert await read(TEXT, is_gzip=False, decoded=budget) == TEXT
+
+
+async def test_memory_is_given_in_the_order_in_which_it_is_asked_for() -> None:
+    budget = MemoryBudget(10, patience_s=60)
+    served: list[str] = []
+
+    async def ask(name: str, size_bytes: int) -> None:
+        await budget.take_in_turn(size_bytes)
+        served.append(name)
+
+    await ask("first", 8)
+    waiting = []
+    for name, size_bytes in (("large", 9), ("small", 1), ("gone", 1), ("last", 9)):
+        waiting.append(asyncio.create_task(ask(name, size_bytes)))
+        await asyncio.sleep(0)
+    assert served == ["first"], "what would fit does not overtake"
+    waiting[2].cancel()
+    await asyncio.gather(waiting[2], return_exceptions=True)
+    budget.give_back(8)
+    await asyncio.gather(*waiting[:2])
+    budget.give_back(10)
+    await waiting[3]
+    assert served == ["first", "large", "small", "last"]
+    budget.give_back(9)
+    assert budget.free_bytes == 10
 
 
 def test_settings_leave_room_for_the_largest_body() -> None:
