@@ -6,8 +6,6 @@ import zlib
 from typing import Final
 
 EVENTS_STREAM: Final = "EVENTS"
-PUBLIC_EVENTS_STREAM: Final = "PUBLIC_EVENTS"
-"""The copy of the events in the account of the subscribers (``libs/events/accounts.py``)."""
 LOGS_STREAM: Final = "LOGS"
 ORDERS_BUCKET: Final = "ORDERS"
 CAPACITY_BUCKET: Final = "CAPACITY"
@@ -16,6 +14,7 @@ EVENT_PREFIX: Final = "resolute.v1"
 ALL_EVENTS: Final = f"{EVENT_PREFIX}.>"
 ALL_LOGS: Final = "logs.>"
 ALL_LOGS_STORED: Final = "resolute.logs.*.stored"
+ALL_LOGS_REFUSED: Final = "resolute.logs.*.refused"
 OBSERVER: Final = "scheduler-observations"
 """Durable consumer of the stream ``EVENTS``: observations wait in it for the next active scheduler."""
 LOG_SHARDS: Final = 8
@@ -118,6 +117,11 @@ def logs_of_shard(shard: int) -> str:
 def log_stored(task: str) -> str:
     """Core NATS subject (not kept) that tells followers of a task's logs to look again."""
     return f"resolute.logs.{token(task)}.stored"
+
+
+def log_refused(task: str) -> str:
+    """Core NATS subject (not kept) that tells writers that a log intake could not take lines of a task now."""
+    return f"resolute.logs.{token(task)}.refused"
 
 
 def rpc(service: str, verb: str) -> str:

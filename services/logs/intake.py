@@ -44,6 +44,8 @@ TAKEN = counter("resolute_logs_bytes_taken_total", "Decompressed bytes that the 
 DEADLINE_S: Final = 15.0
 """Longest time for one request; fluent-bit gives up after 20 s, and would not know what became of its lines."""
 _IN_THREAD_BYTES: Final = 128 * 1024
+_COMES_AGAIN: Final = (OverloadedError, Unavailable, ClientDisconnect, asyncio.CancelledError)
+"""How a delivery fails for a reason that is not in it; the deadline and a client that left cancel it."""
 _WORTH_ANOTHER_TRY: Final = (UnknownTokenError, Unavailable, TimeoutError, ClientDisconnect)
 
 
@@ -79,7 +81,12 @@ class Intake:
         encoding = request.headers.get("content-encoding", "identity").lower()
         if encoding not in ("identity", "gzip"):
             return 503  # a configuration ahead of this release
-        TAKEN.inc(await self._take(request, origin, is_gzip=encoding == "gzip"))
+        try:
+            TAKEN.inc(await self._take(request, origin, is_gzip=encoding == "gzip"))
+        except _COMES_AGAIN:
+            # Writers wait for lines as long as these can come, and these will.
+            await self._bus.publish_core(subjects.log_refused(origin.task), origin.task.encode())
+            raise
         return 200
 
     async def _take(self, request: Request, origin: Origin, *, is_gzip: bool) -> int:

@@ -169,7 +169,7 @@ class LogRetention:
                 )
                 removed += gone.rowcount
                 if gone.rowcount < ROWS_AT_ONCE:
-                    await _forget_streams(connection, task)
+                    await connection.execute(text("DELETE FROM log_streams WHERE task_id = :task"), {"task": task})
                     return removed
 
     @asynccontextmanager
@@ -186,12 +186,6 @@ class LogRetention:
 async def _exists(connection: AsyncConnection, day: date) -> bool:
     name = {"name": day_partition(day)}
     return bool(await connection.scalar(text("SELECT to_regclass(:name) IS NOT NULL"), name))
-
-
-async def _forget_streams(connection: AsyncConnection, task: str) -> None:
-    keys = "SELECT stream_key FROM log_streams WHERE task_id = :task"
-    await connection.execute(text(f"DELETE FROM log_parked WHERE stream_key IN ({keys})"), {"task": task})  # noqa: S608
-    await connection.execute(text("DELETE FROM log_streams WHERE task_id = :task"), {"task": task})
 
 
 def _is_refusal(error: DBAPIError) -> bool:

@@ -50,8 +50,14 @@ class WriterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Messages that one transaction stores at most; a message has up to half a megabyte."""
     linger_s: Annotated[float, Meta(ge=0)] = 0.02
     """How long a transaction waits for more than its first message."""
-    park_s: Annotated[float, Meta(ge=0)] = 15.0
-    """How long lines wait for those before them; longer than fluent-bit waits between two tries (scheduler.cap)."""
+    gap_wait_s: Annotated[float, Meta(ge=0)] = 300.0
+    """How long lines wait for those before them while nothing of these comes; longer than Kubernetes waits at most
+    before it starts a container again, because fluent-bit keeps on disk what it has read."""
+    gap_wait_ended_s: Annotated[float, Meta(ge=0)] = 30.0
+    """The same when the allocation has ended at least this long ago."""
+    parked_bytes: Annotated[int, Meta(ge=0)] = 2**30
+    """What of one output of one container may wait on the disk of the database; beyond it the first gap is given up.
+    At least what may lie unshipped in a pod, which is all that an outage can bring out of order."""
     heartbeat_s: Annotated[float, Meta(gt=0)] = 3.0
     """How often a writer says that it lives. After three silent ones the others take its shards."""
 

@@ -6,7 +6,7 @@ Whatever dies in between, the batch comes again and the store drops what it has.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import asyncpg
@@ -15,21 +15,22 @@ import structlog
 from asyncpg.exceptions import _base as asyncpg_base
 
 from libs.bus import Bus, Message
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import Database
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.telemetry import counter
+from services.logs.gaps import GapWatch
 from services.logs.launchers import without_false_words
 from services.logs.policies import LogPolicies
 from services.logs.settings import WriterSettings
 from services.logs.sharing import ShardSharing
-from services.logs.store import Stored, has_overdue, store
+from services.logs.store import ONLY_WHAT_IS_READY, Stored, store
 
 log = structlog.get_logger()
 
 LINES = counter("resolute_logs_lines_stored_total", "Lines that were stored")
 REFUSED = counter("resolute_logs_batches_refused_total", "Batches that can never be stored")
-GIVEN_UP = counter("resolute_logs_gaps_total", "Streams in which lines were missing for too long to wait for them")
+GIVEN_UP = counter("resolute_logs_gaps_total", "Gaps that were not waited for any longer")
 
 _DECODER = msgspec.msgpack.Decoder(LogBatch)
 # asyncpg tells values that do not fit in two ways: what the server refused, and what could not even be encoded.
@@ -62,7 +63,8 @@ class LogWriter:
                     max_wait_s=self._settings.linger_s,
                 )
             )
-            tasks.create_task(self._sweep(shard))
+            gaps = GapWatch(db=self._db, bus=self._bus, shard=shard, settings=self._settings)
+            tasks.create_task(gaps.run(partial(self._keep, shard, ())))
 
     async def write(self, shard: int, messages: Sequence[Message]) -> None:
         """Store the batches in ``messages``. Raises when they could not be stored and should come again."""
@@ -74,7 +76,7 @@ class LogWriter:
 
     async def _store(self, shard: int, batches: Sequence[LogBatch]) -> None:
         try:
-            stored = await self._keep(shard, batches)
+            await self._keep(shard, batches, {})
         except _BAD_VALUE as error:
             # Coming again would not help, and would hold up the shard for ever: find the one that it is.
             if len(batches) > 1:
@@ -83,32 +85,29 @@ class LogWriter:
                 return
             log.error("logs.batch_refused", task=batches[0].task, stream=batches[0].stream, error=str(error))
             REFUSED.inc()
-            return
-        await self._announce(stored)
 
-    async def _keep(self, shard: int, batches: Sequence[LogBatch]) -> Stored:
-        return await store(self._db, shard, batches, park_s=self._settings.park_s, policies=self._policies)
+    async def _keep(self, shard: int, batches: Sequence[LogBatch], overdue: Mapping[str, float]) -> None:
+        """Store, in as many transactions as it takes; what a later one is about is safe in the database."""
+        while True:
+            stored = await store(
+                self._db,
+                shard,
+                batches,
+                overdue=overdue,
+                parked_bytes=self._settings.parked_bytes,
+                policies=self._policies,
+            )
+            await self._announce(stored)
+            if not stored.unfinished:
+                return
+            batches = ()
+            overdue = {stream: overdue.get(stream, ONLY_WHAT_IS_READY) for stream in stored.unfinished}
 
     async def _announce(self, stored: Stored) -> None:
         LINES.inc(sum(stored.lines_by_task.values()))
         GIVEN_UP.inc(stored.given_up)
         for task in stored.lines_by_task:
             await self._bus.publish_core(subjects.log_stored(task), b"")
-
-    async def _sweep(self, shard: int) -> None:
-        """Store what has waited long enough, when nothing arrives that would take it along."""
-        while True:
-            await asyncio.sleep(max(0.1, self._settings.park_s / 4))
-            try:
-                await self._store_overdue(shard)
-            except Exception as error:
-                if not is_connection_failure(error):
-                    raise
-                log.warning("logs.sweep_failed", shard=shard, error=str(error))  # the next round finds it again
-
-    async def _store_overdue(self, shard: int) -> None:
-        if await has_overdue(self._db, shard, park_s=self._settings.park_s):
-            await self._announce(await self._keep(shard, ()))
 
 
 def _decode(message: Message) -> LogBatch | None:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ForeignKey,
     Identity,
     Index,
     Integer,
@@ -65,28 +66,42 @@ log_streams = Table(
     # Everything below is stored, except what missing lists: first and end of each gap, flat and ascending.
     Column("next_seq", BigInteger, nullable=False),
     Column("missing", ARRAY(BigInteger), nullable=False),
-    # When its end was stored; nothing follows, except what is missing.
+    # Number of its lines, once that is known.
+    Column("end_seq", BigInteger),
+    # Everything that is known to exist is below; more than next_seq when something before that has not come.
+    Column("seen_seq", BigInteger, nullable=False, server_default="0"),
+    # Its shard while it waits for what has not come, and since when without any of that coming.
+    Column("waits_in", SmallInteger),
+    moment("waits_since"),
+    # Size of its batches in log_parked.
+    Column("parked_bytes", BigInteger, nullable=False, server_default="0"),
+    # When the last of its lines was stored; nothing follows.
     moment("sealed_at"),
     # ingested_at of all its lines lies between these two.
     moment("opened_at", nullable=False),
     moment("written_at", nullable=False),
 )
 Index("ix_log_streams_written_at", log_streams.c.written_at)
+Index("ix_log_streams_waiting", log_streams.c.waits_in, postgresql_where=log_streams.c.waits_in.is_not(None))
 
 # Batches that came before their predecessors. They wait here, not in memory: nothing is lost with a writer.
 log_parked = Table(
     "log_parked",
     metadata,
-    Column("stream_key", Text, primary_key=True),
+    Column(
+        "stream_key",
+        # Deferred: a batch is parked before the row of its stream says how much is.
+        ForeignKey("log_streams.stream_key", ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
+        primary_key=True,
+    ),
     Column("first_seq", BigInteger, primary_key=True),
-    Column("shard", SmallInteger, nullable=False),
     # End of the batch: the seq after its last line.
-    Column("end_seq", BigInteger, nullable=False),
+    Column("end_seq", BigInteger, primary_key=True),
+    Column("size_bytes", Integer, nullable=False),
     # A LogBatch in msgpack.
     Column("batch", LargeBinary, nullable=False),
     moment("parked_at", nullable=False),
 )
-Index("ix_log_parked_shard", log_parked.c.shard, log_parked.c.parked_at)
 
 # Who shares the shards now: a writer keeps its row fresh, the others count on it until it expires.
 log_writers = Table(

@@ -26,15 +26,19 @@ from services.api.queries.task_logs import PAGE_ROWS, LogFilter, LogRow, LogSpan
 
 END_GRACE: Final = timedelta(seconds=5)
 """How long a follower waits, after the end of the task, for streams that do not say that they end."""
+WAITING_GRACE: Final = timedelta(seconds=60)
+"""The same when lines have come that are not shown yet, because they wait for lines before them. They are, once those
+come or are given up."""
 LOOK_AGAIN_S: Final = 15.0
 """A hint may be lost; this bounds the harm."""
 WAIT_FOR_SEARCH_S: Final = 30.0
 _LOOK_AGAIN_AT_END_S: Final = 0.5
 
 
-def no_more_comes(*, ended_at: datetime | None, sealed: bool, now: datetime) -> bool:
-    """Whether the log of a task is complete."""
-    return ended_at is not None and (sealed or now - ended_at >= END_GRACE)
+def no_more_comes(*, ended_at: datetime | None, sealed: bool, some_wait: bool, now: datetime) -> bool:
+    """Whether the log of a task is complete; ``some_wait`` says that lines have come that are not shown yet."""
+    grace = WAITING_GRACE if some_wait else END_GRACE
+    return ended_at is not None and (sealed or now - ended_at >= grace)
 
 
 async def streams_sealed(connection: AsyncConnection, task: str) -> bool:
@@ -62,7 +66,7 @@ async def streams_sealed(connection: AsyncConnection, task: str) -> bool:
 
 
 async def log_is_complete(db: Database, task: str, *, now: datetime) -> bool:
-    """Whether no line of the task can come any more; a task that does not exist has no more to say."""
+    """Whether no line of the task is to be shown any more; a task that does not exist has no more to say."""
     async with db.read() as connection:
         row = (await connection.execute(select(tasks.c.end_time).where(tasks.c.task_id == task))).one_or_none()
         if row is None:
@@ -70,7 +74,14 @@ async def log_is_complete(db: Database, task: str, *, now: datetime) -> bool:
         if row.end_time is None:
             return False
         sealed = await streams_sealed(connection, task)
-    return no_more_comes(ended_at=row.end_time, sealed=sealed, now=now)
+        some_wait = not sealed and await _some_lines_wait(connection, task)
+    return no_more_comes(ended_at=row.end_time, sealed=sealed, some_wait=some_wait, now=now)
+
+
+async def _some_lines_wait(connection: AsyncConnection, task: str) -> bool:
+    streams = log_streams.c
+    waiting = select(streams.stream_key).where(streams.task_id == task, streams.waits_in.is_not(None))
+    return bool(await connection.scalar(select(waiting.exists())))
 
 
 async def read_logs(

@@ -1,15 +1,16 @@
-"""What of an arriving batch is new: nothing twice, nothing lost, in order as far as waiting a little can make it so.
+"""What of an arriving batch is new: nothing twice, nothing lost, and in order as long as that can be waited for.
 
-fluent-bit delivers at least once, and out of order after any failure, as does a bus (spec/logs.md 13.8, 13.9). A
-stream therefore remembers how far it has come and which parts before that are missing. A batch that is ahead is parked
-for a while; when its predecessors do not come, it is stored nevertheless, and they are taken whenever they come.
+fluent-bit delivers at least once, and in any order after any failure (spec/logs.md 13.8, 13.9, 13.11). A stream
+therefore remembers how far it has come and which parts before that are missing. A batch that is ahead waits for its
+predecessors; when they are given up, it is stored nevertheless, and they are taken whenever they come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from libs.events.logs import LogBatch, LogLine
@@ -17,26 +18,40 @@ from libs.events.logs import LogBatch, LogLine
 Range = tuple[int, int]
 """First and end: ``(2, 5)`` is 2, 3, 4."""
 
-MAX_MISSING: Final = 256
-"""Gaps that a stream remembers; when there are more, the oldest are given up."""
-MAX_PARKED: Final = 64
-"""Batches of one stream that wait; when there are more, waiting is over."""
+SERVICE_GAPS: Final = 256
+"""Gaps that a stream of a service remembers. Their numbers are drawn from a sequence for all, so that nearly every
+line leaves one, and none of them is older than the last few messages."""
 
 
 class Position(Struct, frozen=True):
+    """How far a stream has come."""
+
     next_seq: int = 0
+    """Everything below is stored, except what is missing."""
     missing: tuple[Range, ...] = ()
-    """Ascending, disjoint, all below ``next_seq``."""
+    """Given up: ascending, disjoint, all below ``next_seq``; every one is remembered until it comes."""
+    end_seq: int | None = None
+    """Number of lines of the stream, once it is known."""
+    seen_seq: int = 0
+    """Everything that is known to exist is below."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether something before what has come, or before the end, has not come."""
+        return self.seen_seq > self.next_seq
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every line up to the end of the stream is stored."""
+        return self.end_seq is not None and self.end_seq <= self.next_seq and not self.missing
 
 
-class Arrival(Struct, frozen=True, kw_only=True):
+class Advance(Struct, frozen=True):
     position: Position
     lines: tuple[LogLine, ...]
     """To store, in this order."""
-    parked: tuple[LogBatch, ...]
-    """To keep for later; whatever else was parked is done."""
-    sealed: bool
-    """The end of the stream is among what is done."""
+    ahead: tuple[LogBatch, ...]
+    """What waits for lines before it, ascending."""
 
 
 def extent(batch: LogBatch) -> Range:
@@ -63,42 +78,52 @@ def admit(position: Position, part: Range) -> tuple[Position, tuple[Range, ...]]
         missing.append((position.next_seq, first))
     if end > max(position.next_seq, first):
         new.append((max(position.next_seq, first), end))
-    after = Position(max(position.next_seq, end, first), tuple(missing[-MAX_MISSING:]))
+    next_seq = max(position.next_seq, end, first)
+    after = msgspec.structs.replace(
+        position, next_seq=next_seq, missing=tuple(missing), seen_seq=max(position.seen_seq, next_seq)
+    )
     return after, tuple(new)
 
 
-def arrive(
-    position: Position, arriving: Sequence[LogBatch], *, parked: Sequence[LogBatch] = (), overdue: bool = False
-) -> Arrival:
-    """Take batches of one stream in.
-
-    arriving  in the order of delivery; batches may repeat one another in any way
-    parked    what waits already
-    overdue   something has waited long enough: nothing waits any longer
-
-    Batches of a stream that is not contiguous never wait.
-    """
+def advance(position: Position, batches: Iterable[LogBatch]) -> Advance:
+    """Store what can be stored now of batches of a contiguous stream, which may repeat one another in any way."""
+    waiting = sorted(batches, key=extent)
+    for batch in waiting:
+        position = _told_of(position, batch)
     lines: list[LogLine] = []
-    sealed = False
-    waiting: dict[int, LogBatch] = {}
-    for batch in (*parked, *arriving):
-        first, end = extent(batch)
-        known = waiting.get(first)
-        if known is None or (end, batch.end_of_stream) > (extent(known)[1], known.end_of_stream):
-            waiting[first] = batch
-    while waiting:
-        first = min(waiting)
-        batch = waiting[first]
-        ahead = batch.contiguous and first > position.next_seq
-        if ahead and not overdue and len(waiting) <= MAX_PARKED:
-            break
-        position, new = admit(position, extent(batch))
+    for index, batch in enumerate(waiting):
+        part = extent(batch)
+        if part[0] > position.next_seq:
+            ahead = tuple(batch for batch in waiting[index:] if batch.lines)
+            return Advance(position, tuple(lines), ahead)
+        position, new = admit(position, part)
         lines.extend(_within(batch.lines, new))
-        sealed = sealed or batch.end_of_stream
-        del waiting[first]
-    return Arrival(
-        position=position, lines=tuple(lines), parked=tuple(waiting[first] for first in sorted(waiting)), sealed=sealed
-    )
+    return Advance(position, tuple(lines), ())
+
+
+def advance_service(position: Position, batches: Iterable[LogBatch]) -> Advance:
+    """Store batches of a stream in which gaps mean nothing: at once, in the order of delivery."""
+    lines: list[LogLine] = []
+    for batch in batches:
+        position, new = admit(position, extent(batch))
+        position = msgspec.structs.replace(position, missing=position.missing[-SERVICE_GAPS:])
+        lines.extend(_within(batch.lines, new))
+    return Advance(position, tuple(lines), ())
+
+
+def give_up(position: Position, until: int) -> Position:
+    """Go on at ``until``, which is beyond the next line, without what is before it."""
+    after, _ = admit(position, (until, until))
+    return after
+
+
+def _told_of(position: Position, batch: LogBatch) -> Position:
+    """What the mere existence of a batch says; kept even while the batch itself waits."""
+    _, end = extent(batch)
+    end_seq = position.end_seq
+    if batch.end_of_stream:
+        end_seq = max(end, end_seq or 0)
+    return msgspec.structs.replace(position, end_seq=end_seq, seen_seq=max(position.seen_seq, end))
 
 
 def _within(lines: Sequence[LogLine], ranges: Sequence[Range]) -> Sequence[LogLine]:

@@ -129,7 +129,7 @@ class Service:
 @pytest.fixture
 async def intake(database_url: str, bus_settings: BusSettings) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a running service."""
-    async with Service(logs_settings(database_url, bus_settings, park_s=5.0)) as client:
+    async with Service(logs_settings(database_url, bus_settings)) as client:
         yield client
 
 

@@ -76,7 +76,7 @@ class Stream:
 
     async def keep(self, batch: LogBatch) -> None:
         shard = subjects.log_shard(self.task.task)
-        await store(self.db, shard, (batch,), park_s=60, policies=self.policies)
+        await store(self.db, shard, (batch,), parked_bytes=0, policies=self.policies)
 
     async def say(self, *logs: bytes) -> None:
         await self.keep(self.batch(*logs))

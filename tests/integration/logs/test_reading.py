@@ -18,6 +18,7 @@ from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import service_stream
 from services.api.queries.task_log_following import (
     END_GRACE,
+    WAITING_GRACE,
     follow_logs,
     log_is_complete,
     no_more_comes,
@@ -43,7 +44,7 @@ async def write(
         end_of_stream=ends,
         end_seq=lines[-1].seq + 1 if ends and lines else 0,
     )
-    await store(db, subjects.log_shard(task.task), [batch], park_s=60)
+    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
 
 
 def plain(first: int, end: int) -> list[LogLine]:
@@ -244,7 +245,7 @@ async def say(db: Database, task: Task, seq: int, *, ends: bool) -> None:
         contiguous=False,
         end_of_stream=ends,
     )
-    await store(db, subjects.log_shard(task.task), [batch], park_s=60)
+    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
 
 
 async def test_a_follower_sees_every_line_and_ends_with_the_last_stream(
@@ -307,11 +308,33 @@ async def test_a_task_that_was_deleted_says_nothing_more(db: Database) -> None:
     assert await log_is_complete(db, "deleted", now=datetime.now(UTC))
 
 
+async def test_followers_wait_for_lines_that_wait_for_others(db: Database, task: Task) -> None:
+    await end(db, task)
+    ahead = LogBatch(
+        task=task.task,
+        stream=f"{task.allocation}/pod/0/stdout",
+        allocation=task.allocation,
+        lines=(LogLine(1, 1, b"1\n"),),
+    )
+    await store(db, subjects.log_shard(task.task), [ahead], parked_bytes=2**20)
+    now = datetime.now(UTC)
+    assert not await log_is_complete(db, task.task, now=now + 2 * END_GRACE)
+    assert await log_is_complete(db, task.task, now=now + WAITING_GRACE)
+
+
 @pytest.mark.parametrize(
-    ("ended_s_ago", "all_sealed", "complete"),
-    [(None, True, False), (0, True, True), (0, False, False), (4.9, False, False), (5, False, True)],
+    ("ended_s_ago", "all_sealed", "some_wait", "complete"),
+    [
+        (None, True, False, False),
+        (0, True, False, True),
+        (0, False, False, False),
+        (4.9, False, False, False),
+        (5, False, False, True),
+        (59, False, True, False),
+        (60, False, True, True),
+    ],
 )
-def test_completeness(ended_s_ago: float | None, all_sealed: bool, complete: bool) -> None:
+def test_completeness(ended_s_ago: float | None, all_sealed: bool, some_wait: bool, complete: bool) -> None:
     now = at(100)
     ended_at = None if ended_s_ago is None else now - timedelta(seconds=ended_s_ago)
-    assert no_more_comes(ended_at=ended_at, sealed=all_sealed, now=now) == complete
+    assert no_more_comes(ended_at=ended_at, sealed=all_sealed, some_wait=some_wait, now=now) == complete

@@ -82,7 +82,7 @@ async def written(
     batch = LogBatch(
         task=task.task, stream=f"{task.allocation}/out", lines=tuple(LogLine(seq, 0, b"x\n") for seq in range(count))
     )
-    await store(db, subjects.log_shard(task.task), [batch], park_s=1)
+    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
     async with db.transaction() as connection:
         for statement in (
             "UPDATE task_logs SET ingested_at = :day WHERE task_id = :task",
@@ -169,7 +169,7 @@ async def test_partitions_are_made_ahead_by_any_number_of_replicas(db: Database)
 async def test_lines_in_the_default_partition_do_not_stop_the_service(db: Database) -> None:
     task = await new_task(db)
     batch = LogBatch(task=task.task, stream=task.task, lines=(LogLine(0, 0, b"x\n"),))
-    await store(db, subjects.log_shard(task.task), [batch], park_s=1)
+    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
     async with db.read() as connection:
         stored_at = text("SELECT ingested_at FROM task_logs WHERE task_id = :task")
         today = (await connection.scalars(stored_at, {"task": task.task})).one()

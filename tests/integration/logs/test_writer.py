@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from libs.loglines.batches import message_id
 from libs.loglines.message import moment_of
 from services.api.queries.task_log_following import streams_sealed
 from services.logs import store as store_module
+from services.logs.parking import waiting_streams
 from services.logs.settings import WriterSettings
 from services.logs.store import store
 from services.logs.writer import LogWriter
@@ -61,8 +64,16 @@ def numbers(first: int, end: int) -> list[bytes]:
     return [b"%d\n" % seq for seq in range(first, end)]
 
 
-async def keep(db: Database, task: Task, *batches: LogBatch, park_s: float = 60.0) -> None:
-    await store(db, subjects.log_shard(task.task), batches, park_s=park_s)
+async def keep(
+    db: Database, task: Task, *batches: LogBatch, gaps_older_than_s: float = math.inf, parked_bytes: int = 2**30
+) -> None:
+    """Store batches, and what waits for them; give up gaps that are older than so."""
+    shard = subjects.log_shard(task.task)
+    streams = {stream: gaps_older_than_s for stream in await waiting_streams(db, shard) if task.task in stream}
+    stored = await store(db, shard, batches, overdue=streams, parked_bytes=parked_bytes)
+    while stored.unfinished:
+        again = {stream: streams.get(stream, math.inf) for stream in stored.unfinished}
+        stored = await store(db, shard, (), overdue=again, parked_bytes=parked_bytes)
 
 
 async def test_what_is_delivered_again_is_stored_once(db: Database, task: Task) -> None:
@@ -99,22 +110,114 @@ async def test_what_never_comes_is_not_waited_for_for_ever_and_taken_when_it_com
     await keep(db, task, batch(task, 0, 2))
     await keep(db, task, batch(task, 4, 2))
     assert await texts_of(db, task) == numbers(0, 2)
-    await keep(db, task, park_s=0.0)
-    assert await texts_of(db, task) == [*numbers(0, 2), *numbers(4, 6)]
+    await keep(db, task, gaps_older_than_s=0.0)
+    lost = b"2 lines of stdout, 2 to 3, have not arrived and will be out of order if anything of it still comes\n"
+    assert await texts_of(db, task) == [*numbers(0, 2), lost, *numbers(4, 6)]
     for _ in range(2):
         await keep(db, task, batch(task, 1, 4))
-    assert await texts_of(db, task) == [*numbers(0, 2), *numbers(4, 6), *numbers(2, 4)]
+    assert await texts_of(db, task) == [*numbers(0, 2), lost, *numbers(4, 6), *numbers(2, 4)]
     assert await parked(db) == 0
+
+
+async def test_ten_minutes_of_chunks_in_any_order_are_stored_in_order(db: Database, task: Task) -> None:
+    """After an outage fluent-bit brings a chunk per flush, in any order: more than twice as many as there are here."""
+    outage = [batch(task, first, 3, ends=first == 1497) for first in range(0, 1500, 3)]
+    random.Random(7).shuffle(outage)
+    for start in range(0, len(outage), 64):
+        await keep(db, task, *outage[start : start + 64])
+        await keep(db, task, *outage[start : start + 64])  # delivered again
+    assert await texts_of(db, task) == numbers(0, 1500)
+    assert await parked(db) == 0
+
+
+async def test_hundreds_of_gaps_that_were_given_up_are_filled_later(db: Database, task: Task) -> None:
+    await keep(db, task, *(batch(task, seq, 1) for seq in range(1, 1200, 2)))
+    await keep(db, task, gaps_older_than_s=0.0)
+    lines = await lines_of(db, task)
+    assert [row.log for row in lines if row.source == "task"] == [b"%d\n" % seq for seq in range(1, 1200, 2)]
+    await keep(db, task, *(batch(task, seq, 1, ends=seq == 1198) for seq in range(0, 1200, 2)))
+    lines = await lines_of(db, task)
+    assert sorted(int(row.log) for row in lines if row.source == "task") == list(range(1200))
+
+
+async def test_only_gaps_that_are_old_are_given_up(db: Database, task: Task) -> None:
+    await keep(db, task, batch(task, 0, 1), batch(task, 2, 1))
+    await _age(db, task, seconds=100)
+    await keep(db, task, batch(task, 4, 1))  # behind a gap that is young
+    await keep(db, task, gaps_older_than_s=60.0)
+    assert [row.log for row in await lines_of(db, task) if row.source == "task"] == [b"0\n", b"2\n"]
+    await keep(db, task, batch(task, 3, 1))
+    assert [row.log for row in await lines_of(db, task) if row.source == "task"] == [b"0\n", b"2\n", b"3\n", b"4\n"]
+
+
+async def test_waiting_begins_anew_while_what_is_missing_comes(db: Database, task: Task) -> None:
+    await keep(db, task, batch(task, 0, 1), batch(task, 6, 1))
+    await _age(db, task, seconds=100)
+    await keep(db, task, batch(task, 3, 1))  # so the rest of the backlog is on its way
+    await keep(db, task, gaps_older_than_s=60.0)
+    assert await texts_of(db, task) == numbers(0, 1)
+    await _age(db, task, seconds=100)
+    await keep(db, task, batch(task, 9, 1))  # only news
+    await keep(db, task, gaps_older_than_s=60.0)
+    assert [row.log for row in await lines_of(db, task) if row.source == "task"] == [b"0\n", b"3\n", b"6\n"]
+
+
+async def test_more_than_may_wait_ends_the_wait_for_the_first_gap(db: Database, task: Task) -> None:
+    for first in (2, 4):
+        await keep(db, task, batch(task, first, 1), parked_bytes=10)
+    assert b"2\n" in await texts_of(db, task)
+    assert b"4\n" not in await texts_of(db, task)
+
+
+async def test_a_stream_that_misses_its_last_lines_says_so_and_is_not_sealed(db: Database, task: Task) -> None:
+    await keep(db, task, batch(task, 0, 2), batch(task, 5, 0, ends=True))
+    await keep(db, task, gaps_older_than_s=0.0)
+    assert (await texts_of(db, task))[2].startswith(b"3 lines of stdout, 2 to 4, have not arrived")
+    assert not await _is_sealed(db, task)
+    await keep(db, task, batch(task, 2, 3))
+    assert await _is_sealed(db, task)
+
+
+async def test_what_a_killed_writer_left_ready_is_stored_by_the_next(
+    database_url: str, bus_settings: BusSettings, db: Database, task: Task
+) -> None:
+    await store(db, subjects.log_shard(task.task), [batch(task, seq, 1) for seq in range(1, 200)], parked_bytes=2**30)
+    stored = await store(db, subjects.log_shard(task.task), [batch(task, 0, 1)], parked_bytes=2**30)
+    assert stored.unfinished
+    async with Service(logs_settings(database_url, bus_settings)):
+        await eventually(lambda: _texts_are(db, task, numbers(0, 200)))
 
 
 async def test_the_service_gives_up_waiting_by_itself(
     database_url: str, bus_settings: BusSettings, db: Database, task: Task
 ) -> None:
-    async with Service(logs_settings(database_url, bus_settings, park_s=0.3)) as client:
+    async with Service(logs_settings(database_url, bus_settings, gap_wait_s=0.3)) as client:
         assert await post(client, task, chunk([b"late"], first=7, ends=True)) == 200
-        await eventually(lambda: _texts_are(db, task, [b"late\n"]))
+        await eventually(lambda: _last_is(db, task, b"late\n"))
         assert await post(client, task, chunk([b"%d" % seq for seq in range(7)])) == 200
-        await eventually(lambda: _texts_are(db, task, [b"late\n", *numbers(0, 7)]))
+        await eventually(lambda: _last_is(db, task, b"6\n"))
+        assert [row.log for row in await lines_of(db, task) if row.source == "task"] == [b"late\n", *numbers(0, 7)]
+
+
+async def test_a_restart_of_the_service_lets_everybody_wait_anew(
+    database_url: str, bus_settings: BusSettings, db: Database, task: Task
+) -> None:
+    await keep(db, task, batch(task, 1, 1))
+    await _age(db, task, seconds=10_000)
+    async with Service(logs_settings(database_url, bus_settings, gap_wait_s=60)) as client:
+        await eventually(lambda: _waits_less_than(db, task, seconds=60))
+        assert await post(client, task, chunk([b"0"]), pod="pod") == 200
+        await eventually(lambda: _texts_are(db, task, numbers(0, 2)))
+
+
+async def test_lines_that_were_sent_back_are_waited_for_anew(
+    database_url: str, bus_settings: BusSettings, bus: Bus, db: Database, task: Task
+) -> None:
+    async with Service(logs_settings(database_url, bus_settings, gap_wait_s=60)) as client:
+        assert await post(client, task, chunk([b"1"], first=1)) == 200
+        await eventually(lambda: _waits_less_than(db, task, seconds=60))
+        await eventually(lambda: _aged_and_refused(bus, db, task))
+        assert await texts_of(db, task) == []
 
 
 async def test_out_of_order_posts_end_up_in_order(intake: httpx.AsyncClient, db: Database, task: Task) -> None:
@@ -264,6 +367,47 @@ async def test_a_restart_of_the_database_only_delays(
         await eventually(lambda: _posted(client, task), timeout_s=30, what="posted")
         async with connect_database(DatabaseSettings(url=database_url)) as db:
             await eventually(lambda: _texts_are(db, task, numbers(0, 2)), timeout_s=30, what="stored")
+
+
+async def _age(db: Database, task: Task, *, seconds: float) -> None:
+    """Let everything that waits have waited for longer."""
+    past = "clock_timestamp() - :seconds * interval '1 second'"
+    async with db.transaction() as connection:
+        for statement in (
+            f"UPDATE log_streams SET waits_since = {past} WHERE task_id = :task AND waits_since IS NOT NULL",
+            f"UPDATE log_parked SET parked_at = {past} WHERE stream_key LIKE :task || '%'",
+        ):
+            await connection.execute(text(statement), {"seconds": seconds, "task": task.task})
+
+
+async def _waits_less_than(db: Database, task: Task, *, seconds: float) -> bool:
+    async with db.read() as connection:
+        query = "SELECT bool_and(waits_since > clock_timestamp() - :s * interval '1 second') FROM log_streams"
+        found = await connection.scalar(
+            text(f"{query} WHERE task_id = :task AND waits_in IS NOT NULL"), {"s": seconds, "task": task.task}
+        )
+        return bool(found)
+
+
+async def _aged_and_refused(bus: Bus, db: Database, task: Task) -> bool:
+    """Whether a stream that has waited for 50 s waits anew once an intake says that it sent lines back."""
+    await _age(db, task, seconds=50)
+    await bus.publish_core(subjects.log_refused(task.task), task.task.encode())
+    try:
+        await eventually(lambda: _waits_less_than(db, task, seconds=20), timeout_s=6)
+    except AssertionError:
+        return False
+    return True
+
+
+async def _is_sealed(db: Database, task: Task) -> bool:
+    async with db.read() as connection:
+        query = "SELECT bool_and(sealed_at IS NOT NULL) FROM log_streams WHERE task_id = :task"
+        return bool(await connection.scalar(text(query), {"task": task.task}))
+
+
+async def _last_is(db: Database, task: Task, line: bytes) -> bool:
+    return (await texts_of(db, task))[-1:] == [line]
 
 
 async def _posted(client: httpx.AsyncClient, task: Task) -> bool:

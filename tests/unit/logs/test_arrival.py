@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.events.logs import LogBatch, LogLine
-from services.logs.lines.arrival import MAX_PARKED, Position, admit, arrive
+from services.logs.lines.arrival import SERVICE_GAPS, Position, admit, advance, advance_service, give_up
+from services.logs.lines.notices import given_up_line
 from services.logs.lines.rows import in_order_of_time, searchable
 
 
@@ -46,86 +47,117 @@ def batch(first: int, end: int, *, ends: bool = False, contiguous: bool = True) 
 def test_only_what_is_new_is_admitted(
     position: Position, part: tuple[int, int], after: Position, new: tuple[tuple[int, int], ...]
 ) -> None:
-    assert admit(position, part) == (after, new)
+    found, parts = admit(position, part)
+    assert (found.next_seq, found.missing, parts) == (after.next_seq, after.missing, new)
 
 
 def test_a_batch_ahead_waits_for_its_predecessor() -> None:
-    first = arrive(Position(), [batch(3, 5)])
-    assert (first.lines, first.parked, first.position) == ((), (batch(3, 5),), Position())
-    second = arrive(first.position, [batch(0, 3)], parked=first.parked)
-    assert (second.lines, second.parked, second.position) == (lines(0, 5), (), Position(5))
+    first = advance(Position(), [batch(3, 5)])
+    assert (first.lines, first.ahead, first.position.next_seq) == ((), (batch(3, 5),), 0)
+    assert first.position.waits
+    second = advance(first.position, [batch(0, 3), *first.ahead])
+    assert (second.lines, second.ahead, second.position.next_seq) == (lines(0, 5), (), 5)
+    assert not second.position.waits
 
 
-def test_waiting_ends_and_the_missing_lines_are_taken_when_they_come() -> None:
-    given_up = arrive(Position(), [], parked=[batch(3, 5)], overdue=True)
-    assert (given_up.lines, given_up.position) == (lines(3, 5), Position(5, ((0, 3),)))
-    late = arrive(given_up.position, [batch(0, 4)])
-    assert (late.lines, late.position) == (lines(0, 3), Position(5))
+def test_what_was_given_up_is_remembered_and_taken_when_it_comes() -> None:
+    given_up = advance(give_up(Position(), 3), [batch(3, 5)])
+    assert (given_up.lines, given_up.position.missing) == (lines(3, 5), ((0, 3),))
+    late = advance(given_up.position, [batch(0, 4)])
+    assert (late.lines, late.position.next_seq, late.position.missing) == (lines(0, 3), 5, ())
 
 
-def test_waiting_is_bounded() -> None:
-    ahead = [batch(seq, seq + 1) for seq in range(2, 2 * MAX_PARKED + 4, 2)]
-    found = arrive(Position(), ahead)
-    assert len(found.parked) == MAX_PARKED
-    assert found.lines == lines(2, 3)
+def test_no_gap_is_ever_forgotten_however_many_there_are() -> None:
+    position = Position()
+    for seq in range(1, 1200, 2):
+        position = advance(give_up(position, seq), [batch(seq, seq + 1)]).position
+    assert len(position.missing) == 600
+    late = random.Random(3).sample(range(0, 1200, 2), 600)
+    stored: list[int] = []
+    for seq in late:
+        found = advance(position, [batch(seq, seq + 1)])
+        position = found.position
+        stored += [line.seq for line in found.lines]
+    assert (stored, position.missing) == (late, ())
 
 
 def test_an_end_that_overtakes_lines_waits_for_them() -> None:
-    early = arrive(Position(2), [batch(4, 4, ends=True)])
-    assert not early.sealed
-    assert early.parked
-    complete = arrive(early.position, [batch(2, 4)], parked=early.parked)
-    assert complete.sealed
+    early = advance(Position(2), [batch(4, 4, ends=True)])
+    assert early.position.waits
+    assert not early.position.is_complete
+    complete = advance(early.position, [batch(2, 4)])
+    assert complete.position.is_complete
     assert complete.lines == lines(2, 4)
 
 
+def test_a_stream_in_which_something_is_missing_is_not_complete_until_it_comes() -> None:
+    ended = advance(give_up(Position(2), 4), [batch(4, 6, ends=True)])
+    assert not ended.position.is_complete
+    assert advance(ended.position, [batch(2, 4)]).position.is_complete
+
+
 def test_an_end_that_comes_again_changes_nothing() -> None:
-    again = arrive(Position(4), [batch(2, 4, ends=True)])
-    assert (again.lines, again.position, again.parked) == ((), Position(4), ())
+    ended = advance(Position(), [batch(0, 4, ends=True)])
+    again = advance(ended.position, [batch(2, 4, ends=True)])
+    assert (again.lines, again.position, again.ahead) == ((), ended.position, ())
 
 
 def test_a_shipper_that_restarted_cuts_its_batches_anew() -> None:
-    found = arrive(Position(2), [batch(0, 5), batch(4, 6)], parked=[batch(4, 5)])
-    assert (found.lines, found.position, found.parked) == (lines(2, 6), Position(6), ())
+    found = advance(Position(2), [batch(0, 5), batch(4, 6), batch(4, 5)])
+    assert (found.lines, found.position.next_seq, found.ahead) == (lines(2, 6), 6, ())
 
 
 def test_gaps_mean_nothing_in_streams_of_services() -> None:
-    ahead = arrive(Position(), [batch(100, 101, contiguous=False)])
+    ahead = advance_service(Position(), [batch(100, 101, contiguous=False)])
     assert ahead.lines == lines(100, 101)
-    overtaken = arrive(ahead.position, [batch(50, 52, contiguous=False), batch(100, 101, contiguous=False)])
+    overtaken = advance_service(ahead.position, [batch(50, 52, contiguous=False), batch(100, 101, contiguous=False)])
     assert overtaken.lines == lines(50, 52)
+
+
+def test_streams_of_services_remember_their_last_gaps() -> None:
+    position = Position()
+    for seq in range(0, 4 * SERVICE_GAPS, 2):
+        position = advance_service(position, [batch(seq, seq + 1, contiguous=False)]).position
+    assert len(position.missing) == SERVICE_GAPS
 
 
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), max_size=20),
     st.randoms(use_true_random=False),
-    st.booleans(),
 )
-def test_any_delivery_stores_each_line_once(
-    parts: list[tuple[int, int]], dice: random.Random, contiguous: bool
-) -> None:
-    position, parked = Position(), tuple[LogBatch, ...]()
+def test_any_delivery_stores_each_line_once(parts: list[tuple[int, int]], dice: random.Random) -> None:
+    position, ahead = Position(), tuple[LogBatch, ...]()
     stored: list[int] = []
-    sent = [batch(first, first + count, contiguous=contiguous) for first, count in parts]
-    for group in (dice.sample(sent, dice.randint(0, len(sent))) for _ in range(4)):
-        found = arrive(position, group, parked=parked, overdue=dice.random() < 0.3)
-        position, parked = found.position, found.parked
+    sent = [batch(first, first + count) for first, count in parts]
+    for group in (*(dice.sample(sent, dice.randint(0, len(sent))) for _ in range(4)), sent):
+        found = advance(position, [*ahead, *group])
+        position, ahead = found.position, found.ahead
         stored += [line.seq for line in found.lines]
-    found = arrive(position, dice.sample(sent, len(sent)), parked=parked, overdue=True)
-    stored += [line.seq for line in found.lines]
+        if ahead and dice.random() < 0.3:
+            position = give_up(position, ahead[0].lines[0].seq)
+    while ahead:
+        found = advance(give_up(position, ahead[0].lines[0].seq), ahead)
+        position, ahead = found.position, found.ahead
+        stored += [line.seq for line in found.lines]
     assert sorted(stored) == sorted({line.seq for each in sent for line in each.lines})
-    assert not found.parked
 
 
 @given(st.permutations(range(0, 40, 4)))
 def test_a_complete_stream_is_in_order_however_it_came(firsts: list[int]) -> None:
-    position, parked = Position(), tuple[LogBatch, ...]()
+    position, ahead = Position(), tuple[LogBatch, ...]()
     stored: list[int] = []
     for first in firsts:
-        found = arrive(position, [batch(first, first + 4)], parked=parked)
-        position, parked = found.position, found.parked
+        found = advance(position, [*ahead, batch(first, first + 4)])
+        position, ahead = found.position, found.ahead
         stored += [line.seq for line in found.lines]
     assert stored == list(range(40))
+
+
+def test_a_gap_that_is_given_up_is_named_with_its_numbers() -> None:
+    line = given_up_line("1.a.1/pod-0/0/stderr", (7, 9), allocation="1.a.1", now_ns=5)
+    assert (line.stdtype, line.container_id, line.allocation_id, line.level) == ("stderr", "pod-0", "1.a.1", "WARNING")
+    assert line.log.startswith(b"2 lines of stderr, 7 to 8, have not arrived")
+    assert given_up_line("1.a.1/p/0/stdout", (7, 8), allocation=None, now_ns=5).log.startswith(b"line 7 of stdout has")
 
 
 def test_streams_of_a_pod_interleave_by_time_and_keep_their_own_order() -> None:

@@ -83,17 +83,6 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cluster")),
     )
     op.create_table(
-        "log_parked",
-        sa.Column("stream_key", sa.Text(), nullable=False),
-        sa.Column("first_seq", sa.BigInteger(), nullable=False),
-        sa.Column("shard", sa.SmallInteger(), nullable=False),
-        sa.Column("end_seq", sa.BigInteger(), nullable=False),
-        sa.Column("batch", sa.LargeBinary(), nullable=False),
-        sa.Column("parked_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("stream_key", "first_seq", name=op.f("pk_log_parked")),
-    )
-    op.create_index("ix_log_parked_shard", "log_parked", ["shard", "parked_at"], unique=False)
-    op.create_table(
         "log_streams",
         sa.Column("stream_key", sa.Text(), nullable=False),
         sa.Column("task_id", sa.Text(), nullable=False),
@@ -101,13 +90,45 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("contiguous", sa.Boolean(), nullable=False),
         sa.Column("next_seq", sa.BigInteger(), nullable=False),
         sa.Column("missing", sa.ARRAY(sa.BigInteger()), nullable=False),
+        sa.Column("end_seq", sa.BigInteger(), nullable=True),
+        sa.Column("seen_seq", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("waits_in", sa.SmallInteger(), nullable=True),
+        sa.Column("waits_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("parked_bytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("sealed_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("opened_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("written_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("stream_key", name=op.f("pk_log_streams")),
     )
     op.create_index(op.f("ix_log_streams_task_id"), "log_streams", ["task_id"], unique=False)
+    op.create_index(
+        "ix_log_streams_waiting",
+        "log_streams",
+        ["waits_in"],
+        unique=False,
+        postgresql_where=sa.text("waits_in IS NOT NULL"),
+    )
     op.create_index("ix_log_streams_written_at", "log_streams", ["written_at"], unique=False)
+    op.create_table(
+        "log_parked",
+        sa.Column("stream_key", sa.Text(), nullable=False),
+        sa.Column("first_seq", sa.BigInteger(), nullable=False),
+        sa.Column("end_seq", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.Column("batch", sa.LargeBinary(), nullable=False),
+        sa.Column("parked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["stream_key"],
+            ["log_streams.stream_key"],
+            name=op.f("fk_log_parked_stream_key_log_streams"),
+            ondelete="CASCADE",
+            deferrable=True,
+            initially="DEFERRED",
+        ),
+        sa.PrimaryKeyConstraint("stream_key", "first_seq", "end_seq", name=op.f("pk_log_parked")),
+    )
+    # Log text as it is: compressing half a megabyte takes longer than writing it.
+    op.execute("ALTER TABLE log_parked ALTER COLUMN batch SET STORAGE EXTERNAL")
     op.create_table(
         "log_writers",
         sa.Column("writer", sa.Text(), nullable=False),
