@@ -1,7 +1,7 @@
 """Who may connect to the bus of this machine: the services, the launcher of each pool, and subscribers to events.
 
-Services and launchers have generated passwords, kept in one file that only the owner of the state folder may read.
-Whoever connects without one is a subscriber, so that on this machine a NATS client is all it takes to see events.
+All have generated passwords, kept in one file that only the owner of the state folder may read. What a subscriber needs
+stands in a file of its own, which the owner may give away.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
+from libs.events.accounts import accounts
 from libs.events.permissions import (
     SERVICES_INBOX,
     Permissions,
@@ -42,17 +44,19 @@ def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
 
 def authorization(password_of: Mapping[str, str], pools: Iterable[str]) -> str:
     """The block of the server's configuration. Everything in it is JSON, which that format understands."""
-    users = [
-        {"user": SERVICES, "password": password_of[SERVICES]},
-        _restricted(SUBSCRIBER, password_of, subscriber_permissions()),
-        *(_restricted(launcher_user(pool), password_of, launcher_permissions(pool)) for pool in pools),
-    ]
-    return f"authorization: {json.dumps({'users': users}, indent=2)}\nno_auth_user: {SUBSCRIBER}\n"
+    block = accounts(
+        control_plane=[
+            {"user": SERVICES, "password": password_of[SERVICES]},
+            *(_restricted(launcher_user(pool), password_of, launcher_permissions(pool)) for pool in pools),
+        ],
+        subscribers=[_restricted(SUBSCRIBER, password_of, subscriber_permissions())],
+    )
+    return f"accounts: {json.dumps(block, indent=2)}\n"
 
 
 def services_bus(layout: Layout, options: Options, name: str) -> dict[str, Any]:
     """The section ``bus`` in the settings of a service of the control plane."""
-    return {**_bus(layout, options, SERVICES, name), "inbox_prefix": SERVICES_INBOX}
+    return {**_bus(layout, options, SERVICES, name), "inbox_prefix": SERVICES_INBOX, "copy_events": True}
 
 
 def launcher_bus(layout: Layout, options: Options, pool: str) -> dict[str, Any]:
@@ -64,18 +68,28 @@ def launcher_bus(layout: Layout, options: Options, pool: str) -> dict[str, Any]:
     }
 
 
-def subscriber_bus(options: Options, name: str) -> dict[str, Any]:
-    """Settings of the bus for whoever only listens to events."""
-    return {"url": subscriber_url(options), "name": name, "manage_streams": False}
+def write_credentials(layout: Layout, options: Options) -> None:
+    """Write what a subscriber needs: address, user and password."""
+    credentials = {"url": url(options), "user": SUBSCRIBER, "password": _kept(layout)[SUBSCRIBER]}
+    write_private(layout.subscriber, json.dumps(credentials, indent=2) + "\n")
 
 
-def subscriber_url(options: Options) -> str:
-    """All that a NATS client needs to listen to events."""
+def subscriber_bus(layout: Layout, name: str) -> dict[str, Any]:
+    """Settings of the bus for whoever only listens to events. Raises CannotStart when the credentials are missing."""
+    try:
+        credentials: dict[str, Any] = json.loads(layout.subscriber.read_text())
+    except OSError as error:
+        raise CannotStart(f"{layout.subscriber}, which `resolute up` writes: {error.strerror}") from error
+    return {**credentials, "name": name, "manage_streams": False}
+
+
+def url(options: Options) -> str:
+    """Address of the bus."""
     return f"nats://127.0.0.1:{options.nats_port}"
 
 
 def _bus(layout: Layout, options: Options, user: str, name: str) -> dict[str, Any]:
-    return {"url": subscriber_url(options), "name": name, "user": user, "password": _kept(layout)[user]}
+    return {"url": url(options), "name": name, "user": user, "password": _kept(layout)[user]}
 
 
 def _kept(layout: Layout) -> dict[str, str]:
@@ -91,7 +105,7 @@ def _restricted(user: str, password_of: Mapping[str, str], permissions: Permissi
         "user": user,
         "password": password_of[user],
         "permissions": {
-            "publish": {"allow": permissions.publish, "deny": permissions.not_publish},
+            "publish": {"allow": permissions.publish},
             "subscribe": {"allow": permissions.subscribe},
             **({"allow_responses": True} if permissions.answers else {}),
         },

@@ -133,7 +133,8 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     if arguments.json:
         report = {
             "master": options.master_url,
-            "nats": bus_users.subscriber_url(options),
+            "nats": bus_users.url(options),
+            "subscriber": str(layout.subscriber),
             "state": str(layout.root),
             "services": {
                 name: {"pid": process.pid, "restarts": process.restarts} if process else None
@@ -149,7 +150,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
 def _print_status(layout: Layout, options: Options) -> None:
     where = {
         "api": options.master_url,
-        "nats": bus_users.subscriber_url(options),
+        "nats": f"{bus_users.url(options)}, for subscribers: {layout.subscriber}",
         "postgres": f"127.0.0.1:{options.postgres_port}",
         "logs": f"http://127.0.0.1:{options.logs_port}",
         plan.STANDBY: "takes over when the scheduler dies",
@@ -202,7 +203,7 @@ def _events(layout: Layout, arguments: argparse.Namespace) -> int:
         raise CannotStart(f"nothing runs in {layout.root}; start it with: resolute up")
     if not arguments.subject.startswith(f"{EVENT_PREFIX}."):
         raise CannotStart(f"{arguments.subject} is not a subject of events: those begin with {EVENT_PREFIX}.")
-    asyncio.run(_print_events(bus_users.subscriber_bus(options, "resolute-events"), arguments.subject))
+    asyncio.run(_print_events(bus_users.subscriber_bus(layout, "resolute-events"), arguments.subject))
     return 0
 
 

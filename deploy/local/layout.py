@@ -57,6 +57,11 @@ class Layout:
         return self.nats / "users.json"
 
     @property
+    def subscriber(self) -> Path:
+        """What a subscriber to events needs to connect: address, user and password as JSON."""
+        return self.root / "subscriber.json"
+
+    @property
     def launcher(self) -> Path:
         return self.root / "launcher"
 

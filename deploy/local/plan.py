@@ -80,6 +80,7 @@ def write_settings(layout: Layout, options: Options) -> None:
     if not cluster.exists():
         cluster.write_text(yaml.safe_dump(_cluster(layout, options), sort_keys=False))
     bus_users.passwords(layout, launchers(layout, options).values())
+    bus_users.write_credentials(layout, options)
     for name, settings in _settings(layout, options, cluster).items():
         _write(layout, name, settings)
     write_launcher_settings(layout, options, cluster_id="")

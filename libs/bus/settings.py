@@ -23,6 +23,9 @@ class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """First tokens of reply subjects. Give each restricted user its own, so that it cannot read replies to others."""
     manage_streams: bool = True
     """Whether this service may create streams and buckets. A launcher may not, and waits until they exist."""
+    copy_events: bool = False
+    """Whether subscribers have an account of their own, as ``libs/events/accounts.py`` describes it: whoever manages
+    streams then keeps a copy of the public events there."""
     replicas: Annotated[int, Meta(ge=1, le=5)] = 1
     """Copies of each stream; 3 on a cluster of three servers."""
     logs_max_bytes: Annotated[int, Meta(ge=1)] = 4 * 2**30

@@ -10,13 +10,22 @@ from typing import Final
 
 import structlog
 from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js import JetStreamContext
+from nats.js.api import (
+    DiscardPolicy,
+    ExternalStream,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+    StreamConsumerLimits,
+    StreamSource,
+)
 from nats.js.errors import APIError
 
 from libs.bus.connection import Connection, apart
 from libs.bus.settings import BusSettings
 from libs.errors import Unavailable
-from libs.events import subjects
+from libs.events import accounts, subjects
 
 log = structlog.get_logger()
 
@@ -74,29 +83,57 @@ def _bucket(name: str, settings: BusSettings) -> StreamConfig:
     )
 
 
+def public_events_config(settings: BusSettings) -> StreamConfig:
+    """The copy of the public events in the account of the subscribers; the server keeps it up to date.
+
+    A consumer that nobody uses is forgotten when it could not continue where it was anyway.
+    """
+    return StreamConfig(
+        name=subjects.PUBLIC_EVENTS_STREAM,
+        mirror=StreamSource(
+            name=subjects.EVENTS_STREAM,
+            filter_subject=subjects.ALL_EVENTS,
+            external=ExternalStream(api=accounts.ORIGINAL_API, deliver=accounts.ORIGINAL_DELIVERY),
+        ),
+        retention=RetentionPolicy.LIMITS,
+        storage=StorageType.FILE,
+        max_age=EVENTS_KEPT_S,
+        consumer_limits=StreamConsumerLimits(inactive_threshold=EVENTS_KEPT_S),
+        num_replicas=settings.replicas,
+    )
+
+
 async def ensure_streams(connection: Connection) -> None:
     """Create or update every stream and bucket; safe to call concurrently from anywhere.
 
     Raises Unavailable when the server does not answer, or refuses (as when it has too few members for ``replicas``).
     """
-    await connection.wait_connected(connection.settings.request_timeout_s)
-    for config in stream_configs(connection.settings):
+    settings = connection.settings
+    await connection.wait_connected(settings.request_timeout_s)
+    for config in stream_configs(settings):
         if config.name and config.name.startswith("KV_"):
             # Deletions leave markers; servers that can (2.11) forget them after DELETIONS_KEPT_S.
             config.allow_msg_ttl = knows_ttl(connection) or None
-        try:
-            await apart(_ensure_stream(connection, config))
-        except (NatsError, OSError) as error:
-            raise Unavailable(f"the bus could not provide {config.name}: {error}") from error
+        await _ensure_stream(connection.jetstream, config)
+    if settings.copy_events:
+        theirs = JetStreamContext(connection.client, prefix=accounts.COPY_API, timeout=settings.request_timeout_s)
+        await _ensure_stream(theirs, public_events_config(settings))
 
 
-async def _ensure_stream(connection: Connection, config: StreamConfig) -> None:
+async def _ensure_stream(jetstream: JetStreamContext, config: StreamConfig) -> None:
     try:
-        await connection.jetstream.add_stream(config)
+        await apart(_add_or_update(jetstream, config))
+    except (NatsError, OSError) as error:
+        raise Unavailable(f"the bus could not provide {config.name}: {error}") from error
+
+
+async def _add_or_update(jetstream: JetStreamContext, config: StreamConfig) -> None:
+    try:
+        await jetstream.add_stream(config)
     except APIError as error:
         if error.err_code != _NAME_IN_USE:
             raise
-        await connection.jetstream.update_stream(config)
+        await jetstream.update_stream(config)
         log.info("bus.stream_updated", stream=config.name)
 
 

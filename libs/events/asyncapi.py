@@ -137,7 +137,8 @@ def document() -> dict[str, Any]:
             "title": "Resolute",
             "version": VERSION,
             "description": (
-                "What happens in Resolute, for whoever wants to know: subscribe with any NATS client.\n\n"
+                "What happens in Resolute, for whoever wants to know: subscribe with any NATS client. Of the stream "
+                f"{subjects.EVENTS_STREAM} subscribers read the copy {subjects.PUBLIC_EVENTS_STREAM}.\n\n"
                 "Events are hints to look again. They may come twice, late or out of order; receivers ignore fields "
                 "they do not know. Metadata is in the headers, as the CloudEvents NATS binding says (binary mode)."
             ),

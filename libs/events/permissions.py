@@ -1,8 +1,9 @@
-"""What each user of the bus may publish and subscribe to, for the ``permissions`` of its NATS account.
+"""What each user of the bus may publish and subscribe to, for its ``permissions`` in the server's configuration.
 
 The services of the control plane are trusted and need no entry here. A launcher is not (DESIGN.md 3, rule 6): it reads
-the orders of its own pool and speaks for its own pool. Whoever only listens reads events. Replies and streamed messages
-arrive on inboxes, which everybody who may subscribe to them can read, so each user has a prefix of its own.
+the orders of its own pool and speaks for its own pool. Whoever only listens reads events, in an account of its own
+(``libs/events/accounts.py``). Replies and streamed messages arrive on inboxes, which everybody who may subscribe to
+them can read, so each user has a prefix of its own.
 Source: https://docs.nats.io/running-a-nats-service/configuration/securing_nats/authorization; NATS ADR-13, ADR-17.
 """
 
@@ -20,7 +21,7 @@ SUBSCRIBERS_INBOX: Final = "_INBOX"
 
 _API: Final = "$JS.API"
 _ORDERS: Final = subjects.bucket_stream(subjects.ORDERS_BUCKET)
-_EVENTS: Final = subjects.EVENTS_STREAM
+_PUBLIC: Final = subjects.PUBLIC_EVENTS_STREAM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,6 @@ class Permissions:
     """Subjects with NATS wildcards; what is not listed is refused."""
 
     publish: tuple[str, ...]
-    not_publish: tuple[str, ...] = ()
-    """Refused although ``publish`` allows it."""
     subscribe: tuple[str, ...]
     answers: bool = False
     """Whether it may answer, once, on the reply subject of whatever it receives (``allow_responses``)."""
@@ -62,30 +61,21 @@ def launcher_permissions(pool: str) -> Permissions:
 def subscriber_permissions() -> Permissions:
     """What outside subscribers need: events as they happen, and those that are kept, with consumers of any kind.
 
-    The consumer of the scheduler is not theirs to read or change. Of the old way to make a consumer without a name,
-    which ``nats-py`` uses, the server sees no name in the subject; so this user is for programs that mean well.
+    For users of the account of the subscribers: of the stream of the control plane they see a copy.
     """
-    observer = f"{_EVENTS}.{subjects.OBSERVER}"
     return Permissions(
         publish=(
             f"{_API}.INFO",
             f"{_API}.STREAM.NAMES",
-            f"{_API}.STREAM.INFO.{_EVENTS}",
-            f"{_API}.CONSUMER.CREATE.{_EVENTS}",
-            f"{_API}.CONSUMER.CREATE.{_EVENTS}.>",
-            f"{_API}.CONSUMER.DURABLE.CREATE.{_EVENTS}.*",
-            f"{_API}.CONSUMER.INFO.{_EVENTS}.*",
-            f"{_API}.CONSUMER.DELETE.{_EVENTS}.*",
-            f"{_API}.CONSUMER.MSG.NEXT.{_EVENTS}.*",
-            f"$JS.ACK.{_EVENTS}.>",
-            f"$JS.FC.{_EVENTS}.>",
-        ),
-        not_publish=(
-            f"{_API}.CONSUMER.*.{observer}",
-            f"{_API}.CONSUMER.*.*.{observer}",
-            f"{_API}.CONSUMER.CREATE.{observer}.>",
-            f"$JS.ACK.{observer}.>",
-            f"$JS.FC.{observer}.>",
+            f"{_API}.STREAM.INFO.{_PUBLIC}",
+            f"{_API}.CONSUMER.CREATE.{_PUBLIC}",
+            f"{_API}.CONSUMER.CREATE.{_PUBLIC}.>",
+            f"{_API}.CONSUMER.DURABLE.CREATE.{_PUBLIC}.*",
+            f"{_API}.CONSUMER.INFO.{_PUBLIC}.*",
+            f"{_API}.CONSUMER.DELETE.{_PUBLIC}.*",
+            f"{_API}.CONSUMER.MSG.NEXT.{_PUBLIC}.*",
+            f"$JS.ACK.{_PUBLIC}.>",
+            f"$JS.FC.{_PUBLIC}.>",
         ),
         subscribe=(subjects.ALL_EVENTS, f"{SUBSCRIBERS_INBOX}.>"),
     )

@@ -6,6 +6,8 @@ import zlib
 from typing import Final
 
 EVENTS_STREAM: Final = "EVENTS"
+PUBLIC_EVENTS_STREAM: Final = "PUBLIC_EVENTS"
+"""The copy of the events in the account of the subscribers (``libs/events/accounts.py``)."""
 LOGS_STREAM: Final = "LOGS"
 ORDERS_BUCKET: Final = "ORDERS"
 CAPACITY_BUCKET: Final = "CAPACITY"

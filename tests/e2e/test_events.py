@@ -25,7 +25,7 @@ def test_the_subscriber_in_the_documentation_sees_an_experiment(
     assert found is not None
     subscriber = subprocess.Popen(
         [sys.executable, "-c", found.group(1)],
-        env={**os.environ, "NATS_URL": whole_system.nats_url},
+        env={**os.environ, "RESOLUTE_STATE": str(whole_system.layout.root)},
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -19,7 +19,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from deploy.local import bus_users, certificates, plan, processes, system
+from deploy.local import certificates, plan, processes, system
 from deploy.local.layout import Layout, Options
 from tests.harness.client import Client, client_python
 from tests.harness.processes import REPOSITORY
@@ -48,11 +48,6 @@ class WholeSystem:
     @property
     def url(self) -> str:
         return self.options.master_url
-
-    @property
-    def nats_url(self) -> str:
-        """For subscribers to events."""
-        return bus_users.subscriber_url(self.options)
 
     def det(self, name: str = "client") -> Client:
         return Client(self.url, self.home / name, env=certificates.for_clients(self.options.certificate))

@@ -1,17 +1,16 @@
-"""Each user of the bus can do what it needs, and nothing else, with the permissions that ``resolute up`` hands out."""
+"""Launchers can do what they need, and nothing else, with the permissions that ``resolute up`` hands out."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import nats
 import pytest
 from nats.errors import TimeoutError as NoAnswer
 
@@ -42,58 +41,7 @@ from libs.events.subjects import (
 )
 from tests.harness import NatsServer, eventually
 from tests.harness.waiting import PATIENCE_S
-
-OURS, THEIRS = "gpu.A100 (large)", "cpu"
-"""With everything that has to be escaped in a subject, and in the configuration of the server."""
-SHORT_S = 0.2
-"""For what is refused: the server does not answer then."""
-
-
-@pytest.fixture(scope="module")
-def guarded(server_directory: Path) -> Iterator[NatsServer]:
-    passwords = {user: f'{user}"\\password' for user in (SERVICES, SUBSCRIBER, *map(launcher_user, (OURS, THEIRS)))}
-    config = bus_users.authorization(passwords, (OURS, THEIRS))
-    server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
-def settings(server: NatsServer, user: str, **more: Any) -> BusSettings:
-    values = {"url": server.url, "user": user, "password": f'{user}"\\password', "logs_max_bytes": 2**28}
-    return BusSettings(**{**values, **more})
-
-
-def launcher_settings(server: NatsServer, pool: str, **more: Any) -> BusSettings:
-    return settings(server, launcher_user(pool), manage_streams=False, inbox_prefix=launcher_inbox(pool), **more)
-
-
-@pytest.fixture
-async def services(guarded: NatsServer) -> AsyncIterator[Bus]:
-    async with connect_bus(settings(guarded, SERVICES, inbox_prefix=SERVICES_INBOX)) as bus:
-        yield bus
-
-
-@pytest.fixture
-async def launcher(guarded: NatsServer, services: Bus) -> AsyncIterator[Bus]:
-    async with connect_bus(launcher_settings(guarded, OURS)) as bus:
-        yield bus
-
-
-@pytest.fixture
-async def refused(guarded: NatsServer, services: Bus) -> AsyncIterator[Bus]:
-    """A launcher that does not wait for answers that will not come."""
-    async with connect_bus(launcher_settings(guarded, OURS, request_timeout_s=SHORT_S)) as bus:
-        yield bus
-
-
-@pytest.fixture
-async def subscriber(guarded: NatsServer, services: Bus) -> AsyncIterator[Bus]:
-    # Whoever connects without a password is one.
-    async with connect_bus(BusSettings(url=guarded.url, manage_streams=False, request_timeout_s=SHORT_S)) as bus:
-        yield bus
+from tests.integration.bus.users import OURS, PASSWORDS, THEIRS, launcher_settings, raw, services_settings
 
 
 @asynccontextmanager
@@ -105,23 +53,6 @@ async def hearing(bus: Bus, subject: str) -> AsyncIterator[list[CoreMessage]]:
 
     async with bus.subscribe(subject, note):
         yield heard
-
-
-@asynccontextmanager
-async def raw(server: NatsServer, user: str, inbox_prefix: str) -> AsyncIterator[tuple[Any, list[str]]]:
-    """A client of NATS itself, and what the server has refused it."""
-    refused: list[str] = []
-
-    async def note(error: Exception) -> None:
-        refused.append(str(error))
-
-    client = await nats.connect(
-        server.url, user=user, password=f'{user}"\\password', inbox_prefix=inbox_prefix, error_cb=note
-    )
-    try:
-        yield client, refused
-    finally:
-        await client.close()
 
 
 def allocation() -> str:
@@ -262,62 +193,7 @@ async def test_the_filter_of_a_watch_is_what_its_subject_says(guarded: NatsServe
             assert json.loads(reply.data)["error"]["code"] == 400
 
 
-async def test_subscribers_read_events_in_every_usual_way(guarded: NatsServer, services: Bus) -> None:
-    subject = event("experiment", uuid4(), "state")
-    await services.publish(subject, b"1")
-    async with raw(guarded, SUBSCRIBER, "_INBOX") as (client, refused), AsyncExitStack() as stack:
-        jetstream = client.jetstream()
-        found = []
-        ordered = await jetstream.subscribe(subject, ordered_consumer=True)
-        found.append((await ordered.next_msg(timeout=PATIENCE_S)).data)
-        pushed = await jetstream.subscribe(subject, durable=f"push-{uuid4().hex}", manual_ack=True)
-        message = await pushed.next_msg(timeout=PATIENCE_S)
-        await message.ack_sync()
-        found.append(message.data)
-        pulled = await jetstream.pull_subscribe(subject, durable=f"pull-{uuid4().hex}")
-        [message] = await pulled.fetch(1, timeout=PATIENCE_S)
-        await message.ack_sync()
-        found.append(message.data)
-        assert found == [b"1", b"1", b"1"]
-        live = await client.subscribe(ALL_EVENTS)
-        stack.push_async_callback(live.unsubscribe)
-        await client.flush()
-
-        async def is_heard() -> bool:
-            # Without a stream a message is delivered at most once, so one that was missed is not sent again.
-            await services.publish(subject, b"2")
-            with suppress(NoAnswer):
-                return bool((await live.next_msg(timeout=1)).data == b"2")
-            return False
-
-        await eventually(is_heard)
-        await jetstream.delete_consumer(EVENTS_STREAM, (await pulled.consumer_info()).name)
-        assert refused == []
-
-
-async def test_subscribers_only_read(guarded: NatsServer, services: Bus, subscriber: Bus) -> None:
-    for write in (*WRITES.values(), *READS.values()):
-        with pytest.raises(Unavailable):
-            await write(subscriber)
-    with pytest.raises(Unavailable):
-        await subscriber.publish(observed(OURS, "1.a.1"), b"{}")
-    async with raw(guarded, SUBSCRIBER, "_INBOX") as (client, _):
-        for asked in (
-            f"CONSUMER.DELETE.{EVENTS_STREAM}.{OBSERVER}",
-            f"CONSUMER.MSG.NEXT.{EVENTS_STREAM}.{OBSERVER}",
-            f"CONSUMER.CREATE.{EVENTS_STREAM}.{OBSERVER}",
-            f"CONSUMER.CREATE.{EVENTS_STREAM}.{OBSERVER}.{ALL_EVENTS}",
-            f"CONSUMER.DURABLE.CREATE.{EVENTS_STREAM}.{OBSERVER}",
-            f"STREAM.DELETE.{EVENTS_STREAM}",
-            f"STREAM.PURGE.{EVENTS_STREAM}",
-            f"CONSUMER.CREATE.{LOGS_STREAM}",
-            f"CONSUMER.CREATE.KV_{ORDERS_BUCKET}",
-        ):
-            with pytest.raises(NoAnswer):
-                await client.request(f"$JS.API.{asked}", b"{}", timeout=0.1)
-
-
-@pytest.mark.parametrize("credentials", [{"user": SERVICES}, {"user": SERVICES, "password": "wrong"}])
+@pytest.mark.parametrize("credentials", [{}, {"user": SERVICES}, {"user": SERVICES, "password": "wrong"}])
 async def test_nobody_else_gets_in(guarded: NatsServer, credentials: dict[str, str]) -> None:
     with pytest.raises(Unavailable):
         async with connect_bus(BusSettings(url=guarded.url, connect_timeout_s=1.0, **credentials)):
@@ -325,8 +201,7 @@ async def test_nobody_else_gets_in(guarded: NatsServer, credentials: dict[str, s
 
 
 async def test_launchers_of_a_server_without_streams_wait_for_them(server_directory: Path) -> None:
-    passwords = {user: f'{user}"\\password' for user in (SERVICES, SUBSCRIBER, launcher_user(OURS))}
-    config = bus_users.authorization(passwords, (OURS,))
+    config = bus_users.authorization(PASSWORDS, (OURS,))
     server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
     await asyncio.to_thread(server.start)
     try:
@@ -338,7 +213,7 @@ async def test_launchers_of_a_server_without_streams_wait_for_them(server_direct
             with pytest.raises(Unavailable):
                 await below.bucket(CAPACITY_BUCKET).put(capacity_key(OURS), b"{}")
             assert not first.done()
-            async with connect_bus(settings(server, SERVICES, inbox_prefix=SERVICES_INBOX)):
+            async with connect_bus(services_settings(server)):
                 assert await first == SnapshotEnd(frozenset())
                 await below.bucket(CAPACITY_BUCKET).put(capacity_key(OURS), b"{}")
     finally:

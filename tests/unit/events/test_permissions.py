@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libs.events import subjects
+from libs.events.accounts import CONTROL_PLANE, ORIGINAL_API, SUBSCRIBERS, accounts
 from libs.events.permissions import (
     SERVICES_INBOX,
     SUBSCRIBERS_INBOX,
@@ -85,9 +86,20 @@ def test_inboxes_are_apart(pool: str) -> None:
 
 
 def test_subscribers_do_not_touch_what_the_scheduler_reads() -> None:
-    permissions = subscriber_permissions()
+    allowed = subscriber_permissions().publish
     for verb in ("CREATE", "DELETE", "INFO", "PAUSE", "RESET", "DURABLE.CREATE", "MSG.NEXT", "UNPIN"):
-        subject = f"$JS.API.CONSUMER.{verb}.{subjects.EVENTS_STREAM}.{subjects.OBSERVER}"
-        assert covers(permissions.not_publish, subject) or not covers(permissions.publish, subject)
-    assert not covers(permissions.publish, subjects.ALL_EVENTS)
-    assert not covers(permissions.publish, "$JS.API.STREAM.DELETE.*")
+        subject = f"$JS.API.CONSUMER.{verb}.{subjects.EVENTS_STREAM}"
+        assert not covers(allowed, subject)
+        assert not covers(allowed, f"{subject}.{subjects.OBSERVER}")
+    assert not covers(allowed, f"{ORIGINAL_API}.>")
+    assert not covers(allowed, subjects.ALL_EVENTS)
+    assert not covers(allowed, "$JS.API.STREAM.DELETE.*")
+
+
+def test_accounts_import_what_the_other_exports_to_them() -> None:
+    both = accounts(control_plane=[], subscribers=[])
+    for name, other in ((CONTROL_PLANE, SUBSCRIBERS), (SUBSCRIBERS, CONTROL_PLANE)):
+        for kind in ("stream", "service"):
+            imported = {each[kind]["subject"] for each in both[name]["imports"] if kind in each}
+            assert imported == {each[kind] for each in both[other]["exports"] if kind in each}
+        assert all(each["accounts"] == [other] for each in both[name]["exports"])
