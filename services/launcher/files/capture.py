@@ -273,8 +273,10 @@ class Child:
         self.pid: int | None = None
         self.exit_code: int | None = None
         self.early: list[int] = []
+        self.was_asked_to_end = False
 
     def forward(self, number: int, _frame: object) -> None:
+        self.was_asked_to_end = self.was_asked_to_end or number == signal.SIGTERM
         if self.pid is not None:
             os.kill(self.pid, number)
         else:
@@ -307,8 +309,9 @@ def run(
     *,
     when_full: str,
     stored: Callable[[], dict[str, int]] | None,
+    child: Child,
 ) -> int:
-    """Run ``argv`` and capture what it prints; returns its exit code."""
+    """Run ``argv`` as ``child`` and capture what it prints; returns its exit code."""
     echo = bool(os.environ.get("DET_SHIPPER_EMIT_STDOUT_LOGS"))
     stdout = StreamFile(directory, "stdout", segment_bytes, 1 if echo else None)
     stderr = StreamFile(directory, "stderr", segment_bytes, 2 if echo else None)
@@ -325,7 +328,6 @@ def run(
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
 
-    child = Child()
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
@@ -462,8 +464,12 @@ def log_wait_s() -> float:
         return DEFAULT_LOG_WAIT_S
 
 
-def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None) -> int:
-    """``stored`` is needed with ``--when-full stored``: it tells up to which number each stream is safe."""
+def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None, child: Child | None = None) -> int:
+    """Run what follows ``--`` and return its exit code.
+
+    stored  tells up to which number each stream is safe; needed with ``--when-full stored``
+    child   given by whoever wants to know afterwards what happened to the task
+    """
     flags = {"--dir": ".", "--segment-bytes": str(32 << 20), "--cap-bytes": str(1 << 30), "--when-full": "block"}
     while args and args[0] != "--":
         flag = args.pop(0)
@@ -481,6 +487,7 @@ def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None) ->
         cap_bytes,
         when_full=flags["--when-full"],
         stored=stored,
+        child=child or Child(),
     )
 
 

@@ -53,6 +53,15 @@ def start_shipper(url: str, directory: str) -> str:
     return shipped
 
 
+def wait_until_shipped(shipped: str, bound_s: float) -> bool:
+    deadline = time.monotonic() + bound_s
+    while not os.path.exists(shipped):
+        if not time.monotonic() < deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
 def main(args: list[str]) -> int:
     if args[:1] != ["--intake"] or "--dir" not in args:
         sys.exit("capture_and_ship: --intake and --dir are required")
@@ -60,9 +69,7 @@ def main(args: list[str]) -> int:
     sys.path.insert(0, HERE)
     capture = importlib.import_module("capture")
     exit_code: int = capture.main(args[2:])
-    deadline = time.monotonic() + capture.log_wait_s()
-    while not os.path.exists(shipped) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
+    wait_until_shipped(shipped, capture.log_wait_s())
     return exit_code
 
 

@@ -5,6 +5,8 @@ For pods with fluent-bit beside the task: it is asked to end when this container
 ``--intake <url>``; the others are those of ``capture.py``, whose exit code is returned.
 
 * After the task the last lines get ``DET_LOG_WAIT_TIME`` seconds (30 when it is not set).
+* With ``--sidecar-ends-with-task`` a SIGTERM goes to fluent-bit as well: what it does not read any more is delivered
+  from here by ``ship.py``.
 * fluent-bit deletes nothing, so with ``--when-full stored`` files go when the intake has all of them, and not before.
 """
 
@@ -16,19 +18,52 @@ import sys
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ENDS_WITH_TASK = "--sidecar-ends-with-task"
+
+
+def deliver_rest(url: str, directory: str, stored: dict[str, int], bound_s: float) -> bool:
+    """Whether everything that the intake has not stored was delivered from here within ``bound_s``."""
+    ship_beside = importlib.import_module("capture_and_ship")
+    state = os.path.join(directory, ".ship")
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    with open(os.path.join(state, "position"), "w") as file:
+        for stream, number in stored.items():
+            file.write(f"{stream} {segment_of(directory, stream, number)} 0 0\n")
+    shipped: str = ship_beside.start_shipper(url, directory)
+    is_shipped: bool = ship_beside.wait_until_shipped(shipped, bound_s)
+    return is_shipped
+
+
+def segment_of(directory: str, stream: str, number: int) -> int:
+    """The segment in which the line ``number`` is, or will be."""
+    found = 0
+    names = (name.split(".") for name in os.listdir(directory) if name.startswith(stream + "."))
+    for segment in sorted(int(parts[1]) for parts in names):
+        with open(os.path.join(directory, f"{stream}.{segment}.log"), "rb") as file:
+            first = file.readline().split(b" ", 2)
+        if len(first) == 3 and int(first[1]) <= number:
+            found = segment
+    return found
 
 
 def main(args: list[str]) -> int:
-    if args[:1] != ["--intake"]:
-        sys.exit("capture_until_stored: --intake is required")
+    if args[:1] != ["--intake"] or "--dir" not in args:
+        sys.exit("capture_until_stored: --intake and --dir are required")
+    url, flags = args[1], args[2:]
+    ends_with_task = flags[:1] == [ENDS_WITH_TASK]
     sys.path.insert(0, HERE)
     capture = importlib.import_module("capture")
+    child = capture.Child()
 
     def progress() -> Any:
-        return importlib.import_module("log_progress").LogProgress.of_this_pod(args[1])
+        return importlib.import_module("log_progress").LogProgress.of_this_pod(url)
 
-    exit_code: int = capture.main(args[2:], lambda: progress().stored())
-    if not progress().wait_until_complete(capture.log_wait_s()):
+    exit_code: int = capture.main(flags[1:] if ends_with_task else flags, lambda: progress().stored(), child)
+    if ends_with_task and child.was_asked_to_end:
+        is_safe = deliver_rest(url, flags[flags.index("--dir") + 1], progress().stored(), capture.log_wait_s())
+    else:
+        is_safe = progress().wait_until_complete(capture.log_wait_s())
+    if not is_safe:
         sys.stderr.write("capture: not everything that was printed is known to be stored\n")
     return exit_code
 

@@ -68,11 +68,17 @@ def intake() -> object:
 
 
 def shipping(
-    run: Path, url: str, *command: str, script: str = "capture_and_ship.py", when_full: str = "block", **environ: str
+    run: Path,
+    url: str,
+    *command: str,
+    script: str = "capture_and_ship.py",
+    when_full: str = "block",
+    before: tuple[str, ...] = (),
+    **environ: str,
 ) -> subprocess.Popen[bytes]:
     logs = run / "logs"
     logs.mkdir(exist_ok=True)
-    flags = ("--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", when_full, "--")
+    flags = (*before, "--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", when_full, "--")
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(run / script), "--intake", url, *flags, *command],
         env={
@@ -198,6 +204,26 @@ def test_an_intake_that_does_not_know_yet_is_asked_again(tmp_path: Path, intake:
     wait_until(lambda: len(intake.asked) > 1)
     deliver(run, intake)
     assert process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_what_a_sidecar_that_was_asked_to_end_does_not_read_is_delivered(tmp_path: Path, intake: FakeIntake) -> None:
+    run = unpack(made("fluent-bit"), tmp_path)
+    task = "trap 'echo asked; exit 5' TERM; seq -f %0200.0f 2000; echo begun; while :; do sleep 0.05; done"
+    process = shipping(
+        run,
+        intake.url,
+        "sh",
+        "-c",
+        task,
+        script="capture_until_stored.py",
+        before=("--sidecar-ends-with-task",),
+    )
+    wait_until(lambda: any(b"begun" in path.read_bytes() for path in (run / "logs").glob("stdout.*.log")))
+    deliver(run, intake)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE_S) == 5
+    assert intake.printed() == [b"%0200d" % number for number in range(1, 2001)] + [b"begun", b"asked"]
+    assert len(intake.ends) == 2
 
 
 def _end_shippers(run: Path) -> None:

@@ -21,6 +21,8 @@ from services.launcher.container.paths import RUN_DIR, work_dir
 Json = dict[str, Any]
 
 TRIAL_PORT: Final = 1734
+_ENDS_WITH_TASK: Final = "--sidecar-ends-with-task"
+"""A container like any other is asked to end when the task is; a native sidecar is not before the task has ended."""
 _WHEN_FULL: Final[Mapping[Ships, Literal["block", "stored", "drop"]]] = {
     "fluent-bit": "stored",
     "builtin": "block",
@@ -114,5 +116,7 @@ def _command(spec: TaskSpec, traits: PoolTraits) -> tuple[str, ...]:
     if not CAPTURE_SCRIPTS[ships]:
         return argv
     at = argv.index(f"{RUN_DIR}/capture.py")
-    capture = (f"{RUN_DIR}/{CAPTURE_SCRIPTS[ships][0]}", "--intake", traits.tasks.log_intake_url or "")
+    capture: tuple[str, ...] = (f"{RUN_DIR}/{CAPTURE_SCRIPTS[ships][0]}", "--intake", traits.tasks.log_intake_url or "")
+    if ships == "fluent-bit" and not traits.has_native_sidecars:
+        capture += (_ENDS_WITH_TASK,)
     return (*argv[:at], *capture, *argv[at + 1 :])
