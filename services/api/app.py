@@ -12,6 +12,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
+from services.api.access.logins import Logins
 from services.api.master_log import MasterLog
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class App:
     hub: Hub
     metrics_writer: MetricsWriter
     master_log: MasterLog
+    logins: Logins = field(default_factory=Logins)
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""
     release_namespace: str = ""

@@ -135,7 +135,8 @@ async def _serve(
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # nothing here asks for the address of a client
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )

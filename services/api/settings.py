@@ -21,6 +21,8 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     """Port to listen on; 0 picks a free one. None is 8080, or 8443 with ``security.tls`` of the cluster configuration.
     """
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies in front whose ``X-Forwarded-For`` says where a login comes from."""
     enable_cors: bool = False
     """Allow browsers of any origin, with credentials."""
     keep_alive_s: Annotated[int, Meta(gt=0)] = 75

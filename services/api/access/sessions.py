@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import select
@@ -44,7 +45,7 @@ class Sessions:
         # A token of one kind is worth nothing as the other, so the kind is part of the key.
         key = credentials.kind.value.encode() + digest(credentials.token)
         known = self._known.get(key)
-        if known is not None and known[0] > time.monotonic():
+        if known is not None and known[0] > time.monotonic() and not self._has_expired(known[1].expires_at):
             return known[1]
         forgotten = self._forgotten
         principal = await self._look_up(credentials)
@@ -114,16 +115,20 @@ class Sessions:
             task=task,
             is_narrow=task is not None and self._narrow_user_tokens,
             session_id=row["id"],
+            expires_at=row["expires_at"],
         )
 
     def _check(self, session: Mapping[Any, Any]) -> None:
         if session["revoked_at"] is not None:
             access = session["token_type"] == "ACCESS"  # noqa: S105
             raise Unauthenticated("user access token revoked" if access else "invalid credentials")
-        if session["expires_at"] is not None and session["expires_at"] <= self._clock.now():
+        if self._has_expired(session["expires_at"]):
             raise Unauthenticated("remote user token expired" if session["remote"] else "invalid credentials")
         if not session["active"]:
             raise PermissionDenied("user does not have permission")
+
+    def _has_expired(self, expires_at: datetime | None) -> bool:
+        return expires_at is not None and expires_at <= self._clock.now()
 
     async def _allocation(self, token: str) -> Principal:
         query = (

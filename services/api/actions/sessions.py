@@ -29,7 +29,8 @@ async def log_in(db: Database, *, username: str, salted_password: str, now: date
         raise InvalidRequest("missing argument: username")
     async with db.read() as connection:
         user = await user_by_name(connection, username)
-    if user is None or user["remote"] or not await passwords.matches(salted_password, user["password_hash"]):
+    kept = passwords.NO_PASSWORD if user is None else user["password_hash"]
+    if not await passwords.matches(salted_password, kept) or user is None or user["remote"]:
         raise Unauthenticated("invalid credentials")
     if not user["active"]:
         raise PermissionDenied("user is not active")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from typing import Final
 
@@ -53,6 +54,7 @@ class Principal:
     task        set when the token was made for a task, whose owner the user is
     is_narrow   it reaches what is the task's own, and nothing else that the user may reach
     session_id  the row of the user's session; None for an allocation token
+    expires_at  when the token is worth nothing any more; None for one that ends with its allocation
     """
 
     user_id: UserId
@@ -61,6 +63,7 @@ class Principal:
     task: CallingTask | None = None
     is_narrow: bool = False
     session_id: int | None = None
+    expires_at: datetime | None = None
 
 
 def find_credentials(headers: Mapping[str, str], *, allow_allocation: bool = True) -> Credentials:

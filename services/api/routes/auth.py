@@ -21,7 +21,12 @@ from services.api.wire.users import LoginRequest, LoginResponse, UserResponse
 async def login(call: Call[App, None, LoginRequest]) -> Reply:
     body, now = call.body, call.app.clock.now()
     salted = body.password if body.is_hashed else passwords.salted(body.password)
-    token, user = await sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now)
+    client = call.request.client
+    token, user = await call.app.logins.attempt(
+        body.username,
+        client.host if client else "",
+        lambda: sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now),
+    )
     expires = format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
     cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; HttpOnly; SameSite=Lax"
     return Reply(LoginResponse(token=token, user=wire_user(user)), {"Set-Cookie": cookie})

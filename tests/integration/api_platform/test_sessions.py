@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -13,11 +14,16 @@ import pytest
 from sqlalchemy import insert, update
 
 from libs.clock import SystemClock
-from libs.db.engine import Connection
+from libs.db.engine import Connection, DatabaseSettings, connect_database
 from libs.db.outbox import announce
 from libs.db.tables.users import allocation_sessions, user_sessions, users
+from libs.errors import Unauthenticated
 from libs.events.changes import AllocationChanged
 from libs.tokens import digest, new_token
+from services.api.access.login_pace import FIRST_WAIT_S, FREE_BY_NAME
+from services.api.access.sessions import Sessions
+from services.api.http.credentials import Credentials, TokenKind
+from tests.harness import FakeClock
 from tests.harness.api import ApiProcess
 from tests.harness.waiting import wait_until
 from tests.integration.api_platform.world import World
@@ -207,3 +213,34 @@ def test_deactivation_revokes_access_tokens_and_a_password_does_not(api: ApiProc
     admin.patch(f"/api/v1/users/{ident}", json={"active": False})
     admin.patch(f"/api/v1/users/{ident}", json={"active": True})
     assert status(api, token) == (401, "user access token revoked")
+
+
+async def test_a_token_that_expires_ends_at_once_though_it_was_just_seen(database_url: str, clock: FakeClock) -> None:
+    token = new_token()
+    expires_at = clock.now() + timedelta(seconds=1)
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+        async with db.transaction() as connection:
+            row = {"user_id": 1, "token_hash": digest(token), "token_type": "LOGIN", "expires_at": expires_at}
+            await connection.execute(insert(user_sessions).values(**row))
+        sessions = Sessions(db=db, clock=clock)
+        assert (await sessions.authenticate(Credentials(token, TokenKind.USER))).user_id == 1
+        clock.advance(1)
+        with pytest.raises(Unauthenticated):
+            await sessions.authenticate(Credentials(token, TokenKind.USER))
+
+
+def test_wrong_logins_are_logged_and_slowed_and_say_nothing_about_names(world: World) -> None:
+    with world.api("guessed") as api, httpx.Client(base_url=api.url, timeout=60) as stranger:
+
+        def guess(name: str) -> tuple[int, str]:
+            reply = stranger.post("/api/v1/auth/login", json={"username": name, "password": "wrong"})
+            return reply.status_code, reply.json()["error"]["error"]
+
+        began = time.monotonic()
+        assert {guess("nobody") for _ in range(FREE_BY_NAME + 2)} == {(401, "invalid credentials")}
+        assert time.monotonic() - began >= FIRST_WAIT_S
+        assert guess("determined") == (401, "invalid credentials")
+        assert api.token("determined")
+        failed = [json.loads(line) for line in api.process.log().splitlines() if "login.failed" in line]
+        assert [entry["user"] for entry in failed] == ["nobody"] * (FREE_BY_NAME + 2) + ["determined"]
+        assert {entry["address"] for entry in failed} == {"127.0.0.1"}

@@ -35,3 +35,15 @@ async def test_a_hash_opens_for_its_password() -> None:
     kept = await passwords.hashed(passwords.salted("secret"))
     assert await passwords.matches(passwords.salted("secret"), kept)
     assert not await passwords.matches("", kept)
+
+
+@pytest.mark.parametrize("kept", [None, passwords.NO_PASSWORD, "a hash"], ids=["blank", "none", "some"])
+async def test_every_refusal_takes_the_work_of_one_comparison(
+    kept: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[bytes] = []
+    monkeypatch.setattr(bcrypt, "checkpw", lambda password, hashed: bool(compared.append(hashed)))
+    assert not await passwords.matches(passwords.salted("wrong"), kept)
+    assert len(compared) == 1
+    assert not await passwords.matches("", kept or passwords.NO_PASSWORD)
+    assert len(compared) == 2
