@@ -26,11 +26,13 @@ from libs.config.policies import (
 )
 from libs.config.problems import InvalidConfig
 from libs.config.searcher import check_current_searcher
-from libs.config.secrets import mask_secrets
+from libs.config.secrets import CREDENTIALS, MASK, mask_credentials, mask_secrets
 from libs.config.task_container_defaults import merge_task_container_defaults, task_container_defaults_as_config
 from libs.config.yaml_text import InvalidText, parse_text
 
 __all__ = [
+    "CREDENTIALS",
+    "MASK",
     "InvalidConfig",
     "InvalidText",
     "build_config",
@@ -45,6 +47,7 @@ __all__ = [
     "check_task_pod_spec",
     "check_weight_change",
     "failed_pod_checks",
+    "mask_credentials",
     "mask_secrets",
     "merge",
     "merge_task_container_defaults",

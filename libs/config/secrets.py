@@ -1,25 +1,62 @@
-"""What of a configuration is not shown to people who may read the experiment.
+"""What of a configuration is not shown: to nobody, or to nobody but the owner of the experiment.
 
+The passwords of registries and the keys of checkpoint storage usually are those of the cluster. An owner gets them,
+because the SDK reads checkpoints from their storage by what the experiment says; others see that there are some.
 Source: spec/experiments.md 1.2 (data) and 1.9.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Final
 
 from libs.config.shape import Object
 
 MASK: Final = "********"
+CREDENTIALS: Final = frozenset(
+    {
+        # of registry_auth
+        "password",
+        "auth",
+        "identitytoken",
+        "registrytoken",
+        # of checkpoint_storage
+        "access_key",
+        "secret_key",
+        "connection_string",
+        "credential",
+    }
+)
 
 
-def mask_secrets(config: Object) -> Object:
-    """A copy of ``config`` in which every value under ``data.secrets`` is hidden; its keys stay visible."""
-    masked = copy.deepcopy(config)
+def mask_secrets(config: Object, *, to_owner: bool) -> Object:
+    """``config``, left unchanged, with every value under ``data.secrets`` hidden; its keys stay visible.
+
+    to_owner  whether it is shown to the owner of the experiment; credentials are hidden from all others
+    """
+    masked = dict(config)
     data = masked.get("data")
     if isinstance(data, dict) and data.get("secrets") is not None:
-        data["secrets"] = _hidden(data["secrets"])
+        masked["data"] = {**data, "secrets": _hidden(data["secrets"])}
+    if to_owner:
+        return masked
+    if "checkpoint_storage" in masked:
+        masked["checkpoint_storage"] = mask_credentials(masked["checkpoint_storage"])
+    environment = masked.get("environment")
+    if isinstance(environment, dict) and "registry_auth" in environment:
+        masked["environment"] = {**environment, "registry_auth": mask_credentials(environment["registry_auth"])}
     return masked
+
+
+def mask_credentials(value: Any, names: frozenset[str] = CREDENTIALS) -> Any:
+    """``value`` with every text hidden that has one of ``names``; what is not set stays visible as such."""
+    if isinstance(value, dict):
+        return {
+            key: MASK if key in names and item and isinstance(item, str) else mask_credentials(item, names)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [mask_credentials(item, names) for item in value]
+    return value
 
 
 def _hidden(secrets: Any) -> Any:

@@ -51,22 +51,23 @@ _SORT_COLUMNS: Final[dict[CheckpointSortBy, ColumnElement[Any]]] = {
 }
 
 
-async def load_checkpoint(connection: AsyncConnection, uuid: str) -> Checkpoint:
-    """One checkpoint. Raises NotFound."""
+async def load_checkpoint(connection: AsyncConnection, uuid: str, *, reader_id: int) -> Checkpoint:
+    """One checkpoint, as that user sees it. Raises NotFound."""
     row = (await connection.execute(_select_all().where(checkpoints.c.uuid == uuid))).one_or_none()
     if row is None:
         raise NotFound("checkpoint", uuid)
-    return _as_checkpoint(row)
+    return _as_checkpoint(row, reader_id)
 
 
 async def list_checkpoints(
     connection: AsyncConnection,
     query: GetCheckpointsQuery,
     *,
+    reader_id: int,
     experiment_id: int | None = None,
     trial_id: int | None = None,
 ) -> tuple[list[Checkpoint], Pagination]:
-    """A page of the checkpoints of an experiment, or of a trial, that is known to exist.
+    """A page of the checkpoints of an experiment, or of a trial, that is known to exist, as that user sees them.
 
     Raises InvalidRequest for an offset that is out of bounds.
     """
@@ -79,13 +80,14 @@ async def list_checkpoints(
         return [], page
     ordered = _select_all().where(*conditions).order_by(*_order(query))
     rows = await connection.execute(ordered.offset(page.start_index).limit(page.end_index - page.start_index))
-    return [_as_checkpoint(row) for row in rows], page
+    return [_as_checkpoint(row, reader_id) for row in rows], page
 
 
 def _select_all() -> Select[Any]:
     return select(
         *checkpoints.c,
         experiments.c.config.label("config"),
+        experiments.c.owner_id.label("owner_id"),
         trials.c.hparams.label("hparams"),
         _validation.c.metrics.label("validation"),
         _training.c.metrics.label("training"),
@@ -98,7 +100,7 @@ def _select_all() -> Select[Any]:
     )
 
 
-def _as_checkpoint(row: Any) -> Checkpoint:
+def _as_checkpoint(row: Any, reader_id: int) -> Checkpoint:
     return Checkpoint(
         task_id=row.task_id,
         allocation_id=UNSET if row.allocation_id is None else row.allocation_id,
@@ -107,19 +109,19 @@ def _as_checkpoint(row: Any) -> Checkpoint:
         resources={path: int64(int(size)) for path, size in row.resources.items()},
         metadata=struct_value(row.metadata),
         state=CheckpointState[row.state],
-        training=_training_of(row),
+        training=_training_of(row, reader_id),
         storage_id=UNSET if row.storage_id is None else row.storage_id,
     )
 
 
-def _training_of(row: Any) -> CheckpointTraining:
+def _training_of(row: Any, reader_id: int) -> CheckpointTraining:
     if row.trial_id is None or row.config is None:
         return CheckpointTraining()
     value = read_number(row.searcher_metric)
     return CheckpointTraining(
         trial_id=row.trial_id,
         experiment_id=row.experiment_id,
-        experiment_config=struct_value(mask_secrets(row.config)),
+        experiment_config=struct_value(mask_secrets(row.config, to_owner=row.owner_id == reader_id)),
         hparams=struct_value(row.hparams or {}),
         training_metrics=_metrics(row.training, "avg_metrics"),
         validation_metrics=_metrics(row.validation, "validation_metrics"),

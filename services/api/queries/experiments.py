@@ -64,15 +64,15 @@ _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
 }
 
 
-async def load_experiment(connection: AsyncConnection, experiment_id: int) -> Experiment:
-    """One experiment with its notes and the ids of its trials. Raises NotFound."""
+async def load_experiment(connection: AsyncConnection, experiment_id: int, *, reader_id: int) -> Experiment:
+    """One experiment with its notes and the ids of its trials, as that user sees it. Raises NotFound."""
     row = (await connection.execute(_select_all().where(experiments.c.id == experiment_id))).one_or_none()
     if row is None:
         raise NotFound("experiment", experiment_id)
     trial_ids = await connection.scalars(
         select(trials.c.id).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
     )
-    (experiment,) = await _as_experiments(connection, [row])
+    (experiment,) = await _as_experiments(connection, [row], reader_id)
     experiment.notes = row.notes
     experiment.description = _with_error(experiment.description, row.error)
     experiment.trial_ids = list(trial_ids)
@@ -101,9 +101,12 @@ async def check_exists(connection: AsyncConnection, experiment_id: int) -> None:
 
 
 async def list_experiments(
-    connection: AsyncConnection, query: GetExperimentsQuery
+    connection: AsyncConnection, query: GetExperimentsQuery, *, reader_id: int
 ) -> tuple[list[Experiment], Pagination]:
-    """A page of the experiments that fulfil ``query``. Raises NotFound for an unknown project, InvalidRequest."""
+    """A page of the experiments that fulfil ``query``, as that user sees them.
+
+    Raises NotFound for an unknown project, InvalidRequest.
+    """
     if query.project_id and not await _project_exists(connection, query.project_id):
         raise NotFound("project", query.project_id)
     conditions = list(_conditions(query))
@@ -115,7 +118,7 @@ async def list_experiments(
     rows = await connection.execute(
         _select_all().where(*conditions).order_by(*_order(query)).offset(page.start).limit(page.limit)
     )
-    shown = await _as_experiments(connection, rows.all())
+    shown = await _as_experiments(connection, rows.all(), reader_id)
     for experiment in shown:
         if not query.show_trial_data:
             experiment.best_trial_searcher_metric = UNSET
@@ -150,13 +153,14 @@ def _select_all() -> Select[Any]:
     ).select_from(_joined())
 
 
-async def _as_experiments(connection: AsyncConnection, rows: Sequence[Any]) -> list[Experiment]:
+async def _as_experiments(connection: AsyncConnection, rows: Sequence[Any], reader_id: int) -> list[Experiment]:
     active_jobs = [row.job_id for row in rows if row.state == "ACTIVE"]
     live = await live_states_by_job(connection, active_jobs)
-    return [_as_experiment(row, displayed(row.state, live.get(row.job_id, ()))) for row in rows]
+    return [_as_experiment(row, displayed(row.state, live.get(row.job_id, ())), reader_id) for row in rows]
 
 
-def _as_experiment(row: Any, state: str) -> Experiment:
+def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
+    to_owner = row.owner_id == reader_id
     config: dict[str, Any] = row.config
     searcher = config.get("searcher") or {}
     return Experiment(
@@ -185,8 +189,8 @@ def _as_experiment(row: Any, state: str) -> Experiment:
         workspace_id=row.workspace_id,
         workspace_name=row.workspace_name,
         parent_archived=row.parent_archived,
-        config=struct_value(mask_secrets(config)),
-        original_config=mask_original_config(row.original_config),
+        config=struct_value(mask_secrets(config, to_owner=to_owner)),
+        original_config=mask_original_config(row.original_config, to_owner=to_owner),
         checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,
         best_trial_id=UNSET if row.best_trial_id is None else row.best_trial_id,

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config import CREDENTIALS, MASK, mask_credentials
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
@@ -31,8 +32,6 @@ from services.api.wire.workspaces import (
 
 Row = Mapping[Any, Any]
 
-MASK: Final = "********"
-_SECRETS: Final = ("access_key", "secret_key", "connection_string", "credential")
 _STATE: Final = {
     "": WorkspaceState.UNSPECIFIED,
     "DELETING": WorkspaceState.DELETING,
@@ -84,13 +83,14 @@ def wire_workspace(row: Row) -> Workspace:
 
 def masked(storage: dict[str, Any]) -> dict[str, Any]:
     """A storage configuration whose secrets cannot be read."""
-    return {key: MASK if key in _SECRETS and value else value for key, value in storage.items()}
+    hidden: dict[str, Any] = mask_credentials(storage)
+    return hidden
 
 
 def unmasked(storage: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     """A storage configuration in which secrets that came back masked are again what they were."""
     known = before or {}
-    return {key: known.get(key) if key in _SECRETS and value == MASK else value for key, value in storage.items()}
+    return {key: known.get(key) if key in CREDENTIALS and value == MASK else value for key, value in storage.items()}
 
 
 def _identity(row: Row) -> AgentUserGroup | Any:

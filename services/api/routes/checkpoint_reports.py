@@ -57,7 +57,9 @@ async def post_checkpoint_metadata(call: Call[App, None, CheckpointMetadataReque
     metadata = call.body.checkpoint.metadata or {}
     await in_transaction(call.app.db, lambda tx: actions.replace_checkpoint_metadata(tx, uuid, metadata))
     async with call.app.db.read() as connection:
-        return CheckpointMetadataResponse(checkpoint=await load_checkpoint(connection, uuid))
+        return CheckpointMetadataResponse(
+            checkpoint=await load_checkpoint(connection, uuid, reader_id=call.principal.user_id)
+        )
 
 
 def _uuid(text: str) -> str:

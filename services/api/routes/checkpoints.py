@@ -37,14 +37,19 @@ from services.api.wire.checkpoints import (
 
 async def get(call: Call[App, None, None]) -> GetCheckpointResponse:
     async with call.app.db.read() as connection:
-        return GetCheckpointResponse(checkpoint=await load_checkpoint(connection, call.path_str("checkpointUuid")))
+        checkpoint = await load_checkpoint(
+            connection, call.path_str("checkpointUuid"), reader_id=call.principal.user_id
+        )
+    return GetCheckpointResponse(checkpoint=checkpoint)
 
 
 async def of_experiment(call: Call[App, GetCheckpointsQuery, None]) -> GetCheckpointsResponse:
     async with call.app.db.read() as connection:
         experiment_id = call.path_int("id")
         await check_exists(connection, experiment_id)
-        found, pagination = await list_checkpoints(connection, call.query, experiment_id=experiment_id)
+        found, pagination = await list_checkpoints(
+            connection, call.query, experiment_id=experiment_id, reader_id=call.principal.user_id
+        )
     return GetCheckpointsResponse(checkpoints=found, pagination=pagination)
 
 
@@ -52,7 +57,9 @@ async def of_trial(call: Call[App, GetCheckpointsQuery, None]) -> GetCheckpoints
     async with call.app.db.read() as connection:
         trial_id = call.path_int("id")
         await check_trial_exists(connection, trial_id)
-        found, pagination = await list_checkpoints(connection, call.query, trial_id=trial_id)
+        found, pagination = await list_checkpoints(
+            connection, call.query, trial_id=trial_id, reader_id=call.principal.user_id
+        )
     return GetCheckpointsResponse(checkpoints=found, pagination=pagination)
 
 

@@ -47,21 +47,22 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
     if new.activate:
         await scheduler_looks(app.bus, experiment_id)
     async with app.db.read() as connection:
-        experiment = await load_experiment(connection, experiment_id)
-    config = struct_value(mask_secrets(new.config))
+        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
+    config = struct_value(mask_secrets(new.config, to_owner=True))
     return CreateExperimentResponse(experiment=experiment, config=config, warnings=list(new.warnings))
 
 
 async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsResponse:
     async with call.app.db.read() as connection:
-        experiments, pagination = await list_experiments(connection, call.query)
+        experiments, pagination = await list_experiments(connection, call.query, reader_id=call.principal.user_id)
     return GetExperimentsResponse(experiments=experiments, pagination=pagination)
 
 
 async def get(call: Call[App, None, None]) -> GetExperimentResponse:
     """The experiment and, while it is in the queue, its place there."""
     async with call.app.db.read() as connection:
-        experiment = await load_experiment(connection, call.path_int("experimentId"))
+        experiment_id = call.path_int("experimentId")
+        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
         summary = await job_summary(connection, call.app.cluster, experiment.job_id)
     return GetExperimentResponse(experiment=experiment, config=experiment.config or {}, job_summary=summary)
 
@@ -72,7 +73,8 @@ async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentRespon
     if call.body.resources is not UNSET:
         await scheduler_looks(call.app.bus, experiment_id)
     async with call.app.db.read() as connection:
-        return PatchExperimentResponse(experiment=await load_experiment(connection, experiment_id))
+        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
+    return PatchExperimentResponse(experiment=experiment)
 
 
 async def trials(call: Call[App, GetExperimentTrialsQuery, None]) -> GetExperimentTrialsResponse:

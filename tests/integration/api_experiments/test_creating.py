@@ -236,6 +236,37 @@ async def test_secrets_are_never_shown(api: Api) -> None:
     assert (await api.rows.experiment(experiment_id)).config["data"]["secrets"] == {"key": "hunter2"}
 
 
+async def test_credentials_of_the_cluster_are_read_by_the_owner_of_an_experiment_alone(api: Api) -> None:
+    experiment_id = await api.create()
+    trial_id = await api.rows.trial(experiment_id)
+    uuid = await api.rows.checkpoint(experiment_id, trial_id, 1)
+    config = (await api.rows.experiment(experiment_id)).config
+    config["checkpoint_storage"] = {"type": "s3", "bucket": "b", "access_key": "AKIA", "secret_key": "hunter2"}
+    config["environment"]["registry_auth"] = {"username": "u", "password": "hunter2"}
+    text = "checkpoint_storage: {secret_key: hunter2}"
+    await api.rows.set_experiment(experiment_id, config=config, original_config=text)
+    masked = {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "********"}
+    for method, path in (
+        ("GET", f"/api/v1/experiments/{experiment_id}"),
+        ("GET", "/api/v1/experiments?limit=-1"),
+        ("PATCH", f"/api/v1/experiments/{experiment_id}"),
+        ("GET", f"/api/v1/checkpoints/{uuid}"),
+        ("GET", f"/api/v1/trials/{trial_id}/checkpoints"),
+        ("GET", f"/api/v1/experiments/{experiment_id}/checkpoints"),
+        ("POST", f"/api/v1/checkpoints/{uuid}/metadata"),
+    ):
+        body = {"checkpoint": {"metadata": {}}} if method == "POST" else {}
+        to_owner = await api.client.request(method, path, json=body)
+        to_other = await api.admin.request(method, path, json=body)
+        assert (to_owner.status_code, to_other.status_code) == (200, 200)
+        assert "hunter2" in to_owner.text, path
+        assert "hunter2" not in to_other.text, path
+        assert "AKIA" not in to_other.text, path
+    shown = (await api.admin.get(f"/api/v1/checkpoints/{uuid}")).json()["checkpoint"]["training"]["experimentConfig"]
+    assert shown["checkpoint_storage"] == masked
+    assert shown["environment"]["registry_auth"] == {"username": "u", "password": "********"}
+
+
 async def test_large_context_is_taken(api: Api) -> None:
     mebibyte = base64.b64encode(bytes(2**20)).decode()
     files = [{"path": f"{number}.bin", "type": 48, "content": mebibyte} for number in range(94)]

@@ -163,9 +163,25 @@ def test_history_has_strict_improvements_only(smaller_is_better: bool, expected:
     ],
 )
 def test_secrets_in_submitted_text(text: str, hidden: bool) -> None:
-    masked = mask_original_config(text)
+    for to_owner in (True, False):
+        masked = mask_original_config(text, to_owner=to_owner)
+        assert "hunter2" not in masked
+        assert (masked != text) == hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "environment: {registry_auth: {username: u, password: hunter2}}",
+        "checkpoint_storage: {type: s3, bucket: b, access_key: a, secret_key: hunter2}",
+        '{"checkpoint_storage": {"type": "azure", "connection_str\\u0069ng": "hunter2"}}',
+    ],
+)
+def test_credentials_in_submitted_text_are_for_its_owner(text: str) -> None:
+    assert mask_original_config(text, to_owner=True).count("hunter2") == 1
+    masked = mask_original_config(text, to_owner=False)
     assert "hunter2" not in masked
-    assert (masked != text) == hidden
+    assert "********" in masked
 
 
 @pytest.mark.parametrize(

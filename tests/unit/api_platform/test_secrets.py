@@ -11,7 +11,8 @@ from libs.cluster.config import (
     ResourceManagerConfig,
     SecurityConfig,
 )
-from services.api.queries.master_config import MASK, shown_config
+from libs.config import MASK
+from services.api.queries.master_config import shown_config
 from services.api.queries.workspaces import masked, unmasked
 
 

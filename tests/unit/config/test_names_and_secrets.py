@@ -31,7 +31,6 @@ SECRETS: list[tuple[Any, Any]] = [
     ({"data": {"secrets": "x", "url": "y"}}, {"data": {"secrets": "********", "url": "y"}}),
     ({"data": {"url": "x"}}, {"data": {"url": "x"}}),
     ({"data": None}, {"data": None}),
-    ({"checkpoint_storage": {"secret_key": "k"}}, {"checkpoint_storage": {"secret_key": "k"}}),
     ({}, {}),
 ]
 
@@ -39,5 +38,20 @@ SECRETS: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("config", "masked"), SECRETS, ids=[str(config) for config, _ in SECRETS])
 def test_secrets_of_the_data_section_are_hidden(config: Any, masked: Any) -> None:
     before = str(config)
-    assert mask_secrets(config) == masked
+    for to_owner in (True, False):
+        assert mask_secrets(config, to_owner=to_owner) == masked
     assert str(config) == before
+
+
+def test_credentials_are_hidden_from_all_but_the_owner() -> None:
+    config = {
+        "environment": {"image": "i", "registry_auth": {"username": "u", "password": "p", "auth": None}},
+        "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "a", "secret_key": "s"},
+        "hyperparameters": {"password": {"type": "const", "val": "not one"}},
+    }
+    assert mask_secrets(config, to_owner=True) == config
+    assert mask_secrets(config, to_owner=False) == {
+        "environment": {"image": "i", "registry_auth": {"username": "u", "password": "********", "auth": None}},
+        "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "********"},
+        "hyperparameters": {"password": {"type": "const", "val": "not one"}},
+    }
