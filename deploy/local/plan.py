@@ -111,6 +111,8 @@ def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str
                 "state_dir": str(layout.launcher if name == "launcher" else layout.launcher / name),
                 "python": options.python,
                 "slots": options.slots,
+                "hidden_paths": [str(layout.root), options.postgres_data],
+                "mountable_paths": [str(layout.checkpoints)],
             }
         _write(layout, name, settings)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from libs.events.orders import BindMount, Order
 from services.launcher.backends.process.observing import observed, status_without_supervisor
+from services.launcher.backends.process.prepare import home_of
 from services.launcher.backends.process.records import Assignment, PodFiles, PodStatus, Status, Stop
 from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.slots import device_ids, node_capacity, take_devices
@@ -76,6 +79,14 @@ def test_little_of_the_launchers_environment_gets_through() -> None:
     }
 
 
+def test_home_of_a_linked_user_is_his() -> None:
+    other = next(entry for entry in pwd.getpwall() if entry.pw_uid != os.geteuid())
+    assert home_of(other.pw_uid) == {"HOME": pwd.getpwuid(other.pw_uid).pw_dir}
+    # The entrypoint looks for another home when it is this one.
+    assert home_of(54321) == {"HOME": "/"}
+    assert home_of(None) == home_of(os.geteuid()) == {}
+
+
 @pytest.mark.parametrize(
     ("passed", "has_certificate", "kept"),
     [
@@ -103,7 +114,7 @@ def mounts(state_dir: str = "/var/lib/state", visible: tuple[str, ...] = ()) -> 
     found = pod_mounts(
         spec,
         files=PodFiles(Path(f"{state_dir}/allocations/a/pods/0")),
-        state_dir=state_dir,
+        hidden=(state_dir,),
         wheels_dir="/wheels",
         visible=visible,
         placed={"/etc/ssh/ssh_config": "/x"},
@@ -116,6 +127,7 @@ def test_pod_sees_its_own_places_and_what_the_order_gives_it() -> None:
     pod = "/var/lib/state/allocations/a/pods/0"
     assert mounts() == [
         ("/run/determined", f"{pod}/run", False),
+        ("/run/determined/logs", f"{pod}/logs", False),
         ("/opt/determined", f"{pod}/opt", False),
         ("/dev/shm", None, False),
         ("/tmp", f"{pod}/tmp", False),

@@ -54,7 +54,7 @@ async def needed_directories(python: str, environment: Mapping[str, str]) -> tup
         log.warning("backend.interpreter_silent", python=python, problem=str(error) or type(error).__name__)
     else:
         directories.update(installation_roots(answer.executable), _existing(answer.directories))
-    return tuple(sorted(directories))
+    return tuple(sorted(directories | _without_links(directories)))
 
 
 async def _ask(python: str, environment: Mapping[str, str]) -> _Answer:
@@ -75,6 +75,10 @@ async def _ask(python: str, environment: Mapping[str, str]) -> _Answer:
         await process.wait()
         raise
     return msgspec.json.decode(output, type=_Answer)
+
+
+def _without_links(paths: Iterable[str]) -> set[str]:
+    return {os.path.realpath(path) for path in paths}
 
 
 def _existing(paths: Iterable[str]) -> set[str]:

@@ -2,37 +2,32 @@
 
 The new root is a tmpfs in which every entry of the host's root is mounted again; directories into which something has
 to be put that the host does not have (``/run/determined`` in ``/run``) are remade in the same way. Nothing changes on
-the host, and nothing has to exist there. Needs CAP_SYS_ADMIN, or user namespaces; then the user stays who he is.
+the host, and nothing has to exist there. No mount heeds set-user-id, and no device works outside ``/dev``.
 
-Only the standard library: this runs in the supervisor. Sources: mount_namespaces(7), user_namespaces(7), pivot_root(2).
+Only the standard library: this runs in the supervisor. Sources: mount_namespaces(7), pivot_root(2), proc(5).
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-CLONE_NEWNS: Final = 0x00020000
-CLONE_NEWUSER: Final = 0x10000000
-MS_RDONLY: Final = 0x1
-MS_NOSUID: Final = 0x2
-MS_NODEV: Final = 0x4
-MS_NOEXEC: Final = 0x8
-MS_REMOUNT: Final = 0x20
-MS_NOATIME: Final = 0x400
-MS_NODIRATIME: Final = 0x800
-MS_BIND: Final = 0x1000
-MS_REC: Final = 0x4000
-MS_SLAVE: Final = 0x80000
-MS_RELATIME: Final = 0x200000
-MNT_DETACH: Final = 0x2
-SYS_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
+from services.launcher.backends.process import kernel
+from services.launcher.backends.process.hiding import is_within
+from services.launcher.backends.process.kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REC
+from services.launcher.backends.process.rights import User
+from services.launcher.backends.process.sources import Limits, Source, open_source, open_source_of_order
 
 HOST: Final = "/.host"
 """Where the host's root is while the new one is being built."""
+COVER_BYTES: Final = 1 << 20
+SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr")
+"""Places that programs trust."""
+_KERNEL_SETTINGS: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/sys")
+"""Files through which root can change the whole machine, without any capability."""
 
 
 class Mount(NamedTuple):
@@ -43,6 +38,8 @@ class Mount(NamedTuple):
     read_only: bool = False
     is_private: bool = False
     """Whether the source belongs to this task alone, so that mount points may be made in it."""
+    is_of_order: bool = False
+    """Whether a user chose it, so that ``Limits`` apply."""
     size_bytes: int | None = None
     """Of an empty file system; None is the kernel's default, half the memory."""
 
@@ -51,101 +48,110 @@ class MountError(Exception):
     """The view could not be made; the message says which part and why."""
 
 
-class _Libc:
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
+def build_view(
+    scratch: str, mounts: Sequence[Mount], *, limits: Limits, user: User | None, with_own_proc: bool
+) -> None:
+    """Give the calling process, which is in a mount namespace of its own, its view of the file system.
 
-    def unshare(self, flags: int) -> None:
-        _check(self._libc.unshare(flags), "unshare")
-
-    def mount(self, source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
-        encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
-        _check(self._libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() or None), f"mount {target}")
-
-    def detach(self, target: str) -> None:
-        _check(self._libc.umount2(os.fsencode(target), MNT_DETACH), f"umount {target}")
-
-    def pivot_root(self, new: str, old: str) -> None:
-        number = SYS_PIVOT_ROOT[os.uname().machine]
-        _check(self._libc.syscall(ctypes.c_long(number), os.fsencode(new), os.fsencode(old)), "pivot_root")
-
-
-def _check(result: int, what: str) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
-
-
-def enter(scratch: str, mounts: Sequence[Mount], *, with_user_namespace: bool) -> None:
-    """Move the calling process, which must have one thread, into its own view of the file system.
-
-    scratch  an existing empty directory of the host, over which the new root is mounted in this view alone
-    mounts   applied in order; targets that do not exist are made
+    scratch        an existing empty directory of the host, over which the new root is mounted in this view alone
+    mounts         applied in order; targets that do not exist are made
+    user           with whose rights the mounts of the order are found
+    with_own_proc  the process is in a process namespace of its own
     Raises MountError. The working directory is ``/`` afterwards.
     """
-    libc = _Libc()
-    sources = [None if mount.source is None else os.path.realpath(mount.source) for mount in mounts]
+    sources: list[Source | None] = []
     try:
-        _unshare(libc, with_user_namespace)
         # From now on mounts of the host still arrive here, and none of ours gets there.
-        libc.mount(None, "/", None, MS_REC | MS_SLAVE)
-        view = _View(libc, scratch)
+        kernel.mount(None, "/", None, MS_REC | kernel.MS_SLAVE)
+        for mount in mounts:
+            with _explaining(mount):
+                sources.append(_open(mount, limits, user))
+        view = _View(scratch, limits, with_own_proc=with_own_proc)
+        if os.path.ismount("/dev/mqueue"):
+            kernel.mount("mqueue", "/dev/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except (OSError, KeyError) as error:
         raise MountError(f"cannot make a file system view: {error}") from error
     for mount, source in zip(mounts, sources, strict=True):
-        try:
+        with _explaining(mount):
             view.apply(mount, source)
-        except OSError as error:
-            raise MountError(f"cannot mount {mount.source or 'tmpfs'} at {mount.target}: {error}") from error
-    libc.detach(HOST)
+    kernel.detach(HOST)
     os.rmdir(HOST)
 
 
-def _unshare(libc: _Libc, with_user_namespace: bool) -> None:
-    uid, gid = os.getuid(), os.getgid()
-    libc.unshare(CLONE_NEWNS | (CLONE_NEWUSER if with_user_namespace else 0))
-    if with_user_namespace:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
+def protect_kernel_settings() -> None:
+    """Make what the machine's root could change without any capability read-only. Raises MountError."""
+    try:
+        for path in _KERNEL_SETTINGS:
+            if os.path.exists(path):
+                kernel.mount(path, path, None, MS_BIND | MS_REC)
+                kernel.restrict_mounts(path, MS_RDONLY)
+    except OSError as error:
+        raise MountError(f"cannot protect the settings of the kernel: {error}") from error
+
+
+@contextmanager
+def _explaining(mount: Mount) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise MountError(f"cannot mount {mount.source or 'tmpfs'} at {mount.target}: {error}") from error
+
+
+def _open(mount: Mount, limits: Limits, user: User | None) -> Source | None:
+    if mount.source is None:
+        return None
+    return open_source_of_order(mount.source, limits, user) if mount.is_of_order else open_source(mount.source)
 
 
 class _View:
     """The new root while it is being put together."""
 
-    def __init__(self, libc: _Libc, scratch: str) -> None:
-        self._libc = libc
+    def __init__(self, scratch: str, limits: Limits, *, with_own_proc: bool) -> None:
+        self._limits = limits
+        self._with_own_proc = with_own_proc
         self._own_devices: set[int] = set()
         """Devices of file systems made here: whatever lies on them is this view's alone."""
         self._is_private: dict[tuple[int, int], bool] = {}
         """By device and inode of its top directory, whether a mounted tree may be changed."""
         self._make_empty(scratch, 0o755)
         os.mkdir(scratch + HOST)
-        libc.pivot_root(scratch, scratch + HOST)
+        kernel.pivot_root(scratch, scratch + HOST)
         os.chdir("/")
         self._mirror(HOST, "/")
 
-    def apply(self, mount: Mount, source: str | None) -> None:
-        """``source`` is the source of ``mount`` without symbolic links."""
+    def apply(self, mount: Mount, source: Source | None) -> None:
+        """``source`` is that of ``mount``, opened."""
         if source is None:
             if not os.path.exists(mount.target):
                 self._make_target(mount.target, True)
             self._make_empty(mount.target, 0o1777, mount.size_bytes)
             return
-        there = HOST + source
-        if not os.path.lexists(there):
-            raise FileNotFoundError("no such file or directory on this machine")
+        if mount.is_of_order:
+            self._check_target(mount.target)
         if not os.path.exists(mount.target):
-            self._make_target(mount.target, os.path.isdir(there))
-        self._libc.mount(there, mount.target, None, MS_BIND | MS_REC)
+            self._make_target(mount.target, source.is_directory)
+        kernel.mount(source.mountable, mount.target, None, MS_BIND | MS_REC)
         self._is_private[_identity(mount.target)] = mount.is_private and not mount.read_only
-        if mount.read_only:
-            flags = MS_BIND | MS_REMOUNT | MS_RDONLY | _kept_flags(mount.target)
-            self._libc.mount(None, mount.target, None, flags)
+        if mount.is_of_order:
+            self._cover_hidden(mount.target, source.path)
+        kernel.restrict_mounts(mount.target, MS_NOSUID | MS_NODEV | (MS_RDONLY if mount.read_only else 0))
+
+    def _check_target(self, target: str) -> None:
+        """Refuse what programs trust, and what would take away all of this view; links have been made by then."""
+        place = os.path.realpath(target)
+        is_system = place == "/" or any(is_within(place, system) for system in SYSTEM)
+        if is_system and not any(is_within(place, allowed) for allowed in self._limits.system_targets):
+            raise PermissionError("this place belongs to the system")
+
+    def _cover_hidden(self, target: str, source: str) -> None:
+        """Hide again what must not be seen of a directory that was mounted with all that is in it."""
+        for hidden in self._limits.hidden:
+            if is_within(hidden, source):
+                self._make_empty(os.path.join(target, os.path.relpath(hidden, source)), 0o755, COVER_BYTES)
 
     def _make_empty(self, target: str, mode: int, size_bytes: int | None = None) -> None:
         size = "" if size_bytes is None else f",size={size_bytes}"
-        self._libc.mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={mode:o}{size}")
+        kernel.mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={mode:o}{size}")
         self._own_devices.add(os.stat(target).st_dev)
 
     def _mirror(self, source: str, target: str) -> None:
@@ -159,9 +165,16 @@ class _View:
                     os.symlink(os.readlink(entry.path), there)
                     continue
                 _make_mount_point(there, entry.is_dir(follow_symlinks=False))
-                self._libc.mount(entry.path, there, None, MS_BIND | MS_REC)
+                self._mount_again(entry.path, there)
             except FileNotFoundError:
                 continue  # it went away in between
+
+    def _mount_again(self, source: str, target: str) -> None:
+        if target == "/proc" and self._with_own_proc:
+            kernel.mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            return
+        kernel.mount(source, target, None, MS_BIND | MS_REC)
+        kernel.restrict_mounts(target, MS_NOSUID if is_within(target, "/dev") else MS_NOSUID | MS_NODEV)
 
     def _make_target(self, target: str, is_directory: bool) -> None:
         """Make a mount point without touching the host: a directory of the host's is first remade in memory."""
@@ -202,17 +215,3 @@ def _make_mount_point(path: str, is_directory: bool) -> None:
         os.mkdir(path, 0o755)
     else:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-
-
-def _kept_flags(path: str) -> int:
-    """Flags that a remount must repeat: a user namespace may not take away what the host has set."""
-    present = os.statvfs(path).f_flag
-    pairs = (
-        (os.ST_NOSUID, MS_NOSUID),
-        (os.ST_NODEV, MS_NODEV),
-        (os.ST_NOEXEC, MS_NOEXEC),
-        (os.ST_NOATIME, MS_NOATIME),
-        (os.ST_NODIRATIME, MS_NODIRATIME),
-        (os.ST_RELATIME, MS_RELATIME),
-    )
-    return sum(flag for bit, flag in pairs if present & bit)

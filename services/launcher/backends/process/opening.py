@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import structlog
+
 from libs.clock import Clock
 from libs.errors import FailedPrecondition, InvalidRequest
 from services.launcher.backends.process.backend import ProcessBackend
@@ -20,6 +22,8 @@ from services.launcher.backends.process.view import image_environment
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
 
+log = structlog.get_logger()
+
 
 @asynccontextmanager
 async def open_process_backend(
@@ -31,7 +35,9 @@ async def open_process_backend(
     Raises CannotIsolate when the machine does not allow it, InvalidRequest for settings that cannot work, and
     FailedPrecondition when another launcher uses the state directory.
     """
-    with_user_namespace = await find_way(PYTHON, IMPORT_ROOT)
+    way = await find_way(PYTHON, IMPORT_ROOT)
+    if not way.with_pid_namespace:
+        log.warning("backend.processes_not_isolated", reason="no /proc may be mounted here; tasks see all processes")
     state = StateFiles(settings.state_dir)
     state.make()
     lock = try_lock(state.lock)
@@ -47,12 +53,13 @@ async def open_process_backend(
     machine = Machine(
         settings=settings,
         tasks=tasks,
-        state_dir=str(state.root),
+        hidden=_real(str(state.root), *settings.hidden_paths),
+        mountable=_real(*settings.mountable_paths),
         node=settings.node_name or os.uname().nodename,
         python=python,
         python_directories=await needed_directories(python, image),
-        with_user_namespace=with_user_namespace,
-        may_change_user=os.geteuid() == 0 and not with_user_namespace,
+        way=way,
+        may_change_user=os.geteuid() == 0 and not way.with_user_namespace,
         changes=str(state.changes),
         image_environment=image,
         scripts=load_scripts(),
@@ -66,6 +73,10 @@ async def open_process_backend(
     finally:
         await backend.close()
         os.close(lock)
+
+
+def _real(*paths: str) -> tuple[str, ...]:
+    return tuple(os.path.realpath(path) for path in paths)
 
 
 def read_cert(path: str | None) -> bytes | None:

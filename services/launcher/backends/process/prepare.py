@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
 from services.launcher.backends.process.interpreter import installation_roots
+from services.launcher.backends.process.namespaces import Way
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
@@ -39,13 +41,16 @@ class Machine(Struct, frozen=True, kw_only=True):
 
     settings: ProcessSettings
     tasks: TaskSettings
-    state_dir: str
+    hidden: tuple[str, ...]
+    """Directories of which tasks see nothing, without symbolic links."""
+    mountable: tuple[str, ...]
+    """Directories in those that tasks may mount, without symbolic links."""
     node: str
     python: str
     """Interpreter of the tasks."""
     python_directories: tuple[str, ...]
     """What that interpreter needs to be seen."""
-    with_user_namespace: bool
+    way: Way
     may_change_user: bool
     """Whether tasks can run as the user of their order; otherwise they run as the launcher's."""
     changes: str
@@ -68,7 +73,15 @@ def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) 
     pods = tuple(
         _pod_plan(machine, files.pod(rank), spec, assignment, name) for rank, name in enumerate(assignment.pods)
     )
-    return Plan(with_user_namespace=machine.with_user_namespace, changes=machine.changes, pods=pods)
+    return Plan(
+        with_user_namespace=machine.way.with_user_namespace,
+        with_pid_namespace=machine.way.with_pid_namespace,
+        hidden=machine.hidden,
+        mountable=machine.mountable,
+        system_targets=machine.settings.allowed_system_mounts,
+        changes=machine.changes,
+        pods=pods,
+    )
 
 
 def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Assignment, name: str) -> PodPlan:
@@ -93,7 +106,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         slot_type="cpu",
         settings=machine.tasks,
         pod=PodIdentity(name=name, node=machine.node, address=machine.settings.address),
-        image=machine.image_environment,
+        image={**machine.image_environment, **home_of(uid)},
     )
     environment = resolve_references(environment, of_user=dict(user_variables(spec.environment.variables)))
     if too_long := oversized_variables(environment):
@@ -116,7 +129,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         mounts=pod_mounts(
             spec,
             files=files,
-            state_dir=machine.state_dir,
+            hidden=machine.hidden,
             wheels_dir=machine.settings.wheels_dir,
             visible=(*machine.python_directories, *installation_roots(PYTHON), *machine.settings.visible_paths),
             placed=placed,
@@ -147,3 +160,13 @@ def _place(items: Iterable[Placed], files: PodFiles, uid: int | None, gid: int |
         if uid is not None and gid is not None and item.owner == "user":
             os.chown(target, uid, gid)
     return elsewhere
+
+
+def home_of(uid: int | None) -> dict[str, str]:
+    """Home of a user who is not the launcher's; ``/`` is taken for none by the entrypoint, which finds another."""
+    if uid is None or uid == os.geteuid():
+        return {}
+    try:
+        return {"HOME": pwd.getpwuid(uid).pw_dir}
+    except KeyError:
+        return {"HOME": "/"}

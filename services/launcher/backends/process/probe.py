@@ -12,7 +12,9 @@ import tempfile
 from typing import Final
 
 from libs.errors import ResoluteError
-from services.launcher.backends.process.mounts import Mount, MountError, enter
+from services.launcher.backends.process.mounts import Mount, MountError, build_view
+from services.launcher.backends.process.namespaces import Way, enter_namespaces
+from services.launcher.backends.process.sources import Limits
 
 ADVICE: Final = """\
 Tasks cannot be isolated on this machine: {problem}
@@ -23,12 +25,21 @@ The process backend gives every task a /run/determined of its own in a mount nam
     kernel.unprivileged_userns_clone=1; on Ubuntu from 23.10 on also kernel.apparmor_restrict_unprivileged_userns=0"""
 
 
+WAYS: Final = {
+    "directly": Way(with_user_namespace=False, with_pid_namespace=True),
+    "directly, with all processes in view": Way(with_user_namespace=False, with_pid_namespace=False),
+    "user namespace": Way(with_user_namespace=True, with_pid_namespace=True),
+    "user namespace, with all processes in view": Way(with_user_namespace=True, with_pid_namespace=False),
+}
+"""Best first."""
+
+
 class CannotIsolate(ResoluteError):
     """Neither root's way nor that of user namespaces works; the message says what to do."""
 
 
-async def find_way(python: str, import_root: str) -> bool:
-    """Whether tasks need a user namespace to get a mount namespace. Raises CannotIsolate."""
+async def find_way(python: str, import_root: str) -> Way:
+    """The best isolation that this user can give tasks. Raises CannotIsolate."""
     process = await asyncio.create_subprocess_exec(
         python,
         *("-S", "-E", "-s", "-m", "services.launcher.backends.process.probe"),
@@ -40,13 +51,13 @@ async def find_way(python: str, import_root: str) -> bool:
     answer = output.decode(errors="replace").strip()
     if process.returncode != 0:
         raise CannotIsolate(ADVICE.format(problem=answer))
-    return answer == "user namespace"
+    return WAYS[answer]
 
 
 def main() -> int:
     problems = []
-    for with_user_namespace, name in ((False, "directly"), (True, "user namespace")):
-        problem = _try(with_user_namespace)
+    for name, way in WAYS.items():
+        problem = _try(way)
         if problem is None:
             sys.stdout.write(name)
             return 0
@@ -55,15 +66,21 @@ def main() -> int:
     return 1
 
 
-def _try(with_user_namespace: bool) -> str | None:
-    """Make a view as for a task, in a process that ends afterwards; what went wrong, or None."""
+def _try(way: Way) -> str | None:
+    """Make a view as for a task, in processes that end afterwards; what went wrong, or None."""
     told, tell = os.pipe()
     with tempfile.TemporaryDirectory() as scratch:
         pid = os.fork()
         if pid == 0:
             try:
-                enter(scratch, [Mount("/run/determined", None)], with_user_namespace=with_user_namespace)
-                os.write(tell, b"ok")
+                enter_namespaces(way)
+                inner = os.fork()
+                if inner:
+                    os.waitpid(inner, 0)
+                else:
+                    mounts = [Mount("/run/determined", None)]
+                    build_view(scratch, mounts, limits=Limits(), user=None, with_own_proc=way.with_pid_namespace)
+                    os.write(tell, b"ok")
             except (MountError, OSError) as error:
                 os.write(tell, str(error).encode())
             finally:

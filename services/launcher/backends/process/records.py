@@ -40,6 +40,7 @@ class MountPlan(Struct, frozen=True, kw_only=True):
     source: str | None
     read_only: bool = False
     is_private: bool = False
+    is_of_order: bool = False
     size_bytes: int | None = None
 
 
@@ -61,6 +62,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """``plan.json``: what the supervisor runs."""
 
     with_user_namespace: bool
+    with_pid_namespace: bool
+    hidden: tuple[str, ...]
+    """Fields of ``sources.Limits``, like the next two."""
+    mountable: tuple[str, ...]
+    system_targets: tuple[str, ...]
     changes: str
     """Named pipe into which the supervisor writes the directory's name when something changed."""
     pods: tuple[PodPlan, ...]

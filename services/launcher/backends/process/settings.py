@@ -24,6 +24,12 @@ class ProcessSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     visible_paths: tuple[str, ...] = ()
     """Directories of this machine that tasks see although they lie in ``/tmp``, where each task has its own files.
     What their interpreter needs is seen anyway."""
+    hidden_paths: tuple[str, ...] = ()
+    """Directories of which tasks see nothing, besides the state directory: databases, settings and logs of services."""
+    mountable_paths: tuple[str, ...] = ()
+    """Directories in hidden ones that tasks may mount all the same, such as that of the checkpoints."""
+    allowed_system_mounts: tuple[str, ...] = ()
+    """Places of the system (below ``/usr``, ``/etc`` and the like) over which tasks may mount."""
     pass_environment: tuple[str, ...] = ()
     """Variables of the launcher that tasks get, besides PATH, HOME, locale, time zone, proxies and certificates."""
     max_unshipped_bytes: Annotated[int, Meta(ge=8 << 20)] = 1 << 30

@@ -15,7 +15,6 @@ task. Run with ``python -m``, with the directory as argument.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import json
 import os
@@ -26,10 +25,12 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from services.launcher.backends.process.mounts import Mount, enter
+from services.launcher.backends.process.becoming import Start
+from services.launcher.backends.process.kernel import adopt_orphans
+from services.launcher.backends.process.namespaces import Way
+from services.launcher.backends.process.sources import Limits
 from services.launcher.backends.process.trees import kill_pod, send
 
-PR_SET_CHILD_SUBREAPER: Final = 36
 GANG_GRACE_S: Final = 15.0
 SHUTDOWN_GRACE_S: Final = 15.0
 LAST_WORDS_S: Final = 3.0
@@ -70,7 +71,8 @@ class Pod:
 class Supervisor:
     def __init__(self, directory: str, plan: Mapping[str, Any], wake: int) -> None:
         self.directory = directory
-        self.with_user_namespace = bool(plan["with_user_namespace"])
+        self.way = Way(plan["with_user_namespace"], plan["with_pid_namespace"])
+        self.limits = Limits(plan["hidden"], plan["mountable"], plan["system_targets"])
         self.changes = str(plan["changes"])
         self.pods = [Pod(pod) for pod in plan["pods"]]
         self.wake = wake
@@ -108,19 +110,12 @@ class Supervisor:
         return [pod for pod in self.pods if pod.pid is not None]
 
     def start(self, pod: Pod) -> None:
-        told, tell = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            become(pod.plan, with_user_namespace=self.with_user_namespace, tell=tell)
-        os.close(tell)
-        problem = b"".join(iter(lambda: os.read(told, 4096), b"")).decode(errors="replace")
-        os.close(told)
-        if problem:
-            os.waitpid(pid, 0)
-            pod.end(failure="LAUNCH_ERROR", message=problem)
+        start = Start(pod.plan, way=self.way, limits=self.limits)
+        if start.problem:
+            pod.end(failure="LAUNCH_ERROR", message=start.problem)
             self.end_all(f"pod {pod.name} could not be started", GANG_GRACE_S)
         else:
-            pod.pid = pid
+            pod.pid = start.pid
             pod.state = "RUNNING"
 
     def wait(self) -> None:
@@ -215,32 +210,6 @@ class Supervisor:
             os.close(fd)
 
 
-def become(plan: Mapping[str, Any], *, with_user_namespace: bool, tell: int) -> None:
-    """Turn this forked process into the first of a pod. Does not return; tells what went wrong, if it did."""
-    try:
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        os.setsid()
-        os.umask(0o022)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
-        os.dup2(nothing, 1)
-        os.dup2(os.open(plan["wrapper_log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-        mounts = [Mount(**mount) for mount in plan["mounts"]]
-        enter(plan["scratch"], mounts, with_user_namespace=with_user_namespace)
-        if plan["uid"] is not None:
-            os.setgroups([])
-            os.setgid(plan["gid"])
-            os.setuid(plan["uid"])
-        os.chdir(plan["cwd"])
-        os.execve(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  the task is what the user wrote
-    except Exception as error:  # noqa: BLE001  whatever it was, it is told to whoever ordered the task
-        os.write(tell, f"cannot start: {error}".encode())
-    finally:
-        os._exit(127)
-
-
 def describe(code: int) -> str:
     """An exit code in words."""
     if code > 128:
@@ -308,8 +277,7 @@ def main(directory: str) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: setattr(supervisor, "asked_to_stop", True))
-    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError("cannot adopt orphans: prctl failed")
+    adopt_orphans()
     os.chdir("/")
     supervisor.run()
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from libs.events.orders import TaskSpec
 from services.launcher.backends.process.hiding import covers
+from services.launcher.backends.process.mounts import COVER_BYTES
 from services.launcher.backends.process.records import MountPlan, PodFiles
 from services.launcher.container.paths import LOG_DIR, RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
 
@@ -64,7 +65,7 @@ def pod_mounts(
     spec: TaskSpec,
     *,
     files: PodFiles,
-    state_dir: str,
+    hidden: Iterable[str],
     wheels_dir: str | None,
     visible: Iterable[str],
     placed: Mapping[str, str],
@@ -72,6 +73,7 @@ def pod_mounts(
 ) -> tuple[MountPlan, ...]:
     """Everything that is mounted in a pod, in order.
 
+    hidden            directories of which no task may see anything
     visible           directories that stay visible where something is hidden
     placed            path in the container -> file that is placed there, outside ``/run/determined``
     missing_work_dir  working directory that this machine does not have, which the task gets empty
@@ -82,12 +84,12 @@ def pod_mounts(
         MountPlan(target="/opt/determined", source=str(files.opt), is_private=True),
         MountPlan(target="/dev/shm", source=None, size_bytes=spec.shm_size_bytes),  # noqa: S108
     ]
-    for path, is_hidden in covers(("/tmp", state_dir), visible):  # noqa: S108
+    for path, is_hidden in covers(("/tmp", *hidden), visible):  # noqa: S108
         if path == "/tmp":  # noqa: S108  each pod has its own; gangs put sockets with the same name there
             mounts.append(MountPlan(target=path, source=str(files.tmp), is_private=True))
         elif is_hidden:
             # Orders hold tokens, and tasks may run as the launcher's user.
-            mounts.append(MountPlan(target=path, source=None, size_bytes=1 << 20))
+            mounts.append(MountPlan(target=path, source=None, size_bytes=COVER_BYTES))
         else:
             mounts.append(MountPlan(target=path, source=path))
     if wheels_dir is not None:
@@ -96,9 +98,14 @@ def pod_mounts(
     if missing_work_dir is not None:
         mounts.append(MountPlan(target=missing_work_dir, source=str(files.work), is_private=True))
     if spec.shared_fs_host_path is not None:
-        mounts.append(MountPlan(target=SHARED_FS, source=spec.shared_fs_host_path))
+        mounts.append(MountPlan(target=SHARED_FS, source=spec.shared_fs_host_path, is_of_order=True))
     mounts += [
-        MountPlan(target=mount_path(spec, bind.container_path), source=bind.host_path, read_only=bind.read_only)
+        MountPlan(
+            target=mount_path(spec, bind.container_path),
+            source=bind.host_path,
+            read_only=bind.read_only,
+            is_of_order=True,
+        )
         for bind in spec.bind_mounts
     ]
     return tuple(mounts)
