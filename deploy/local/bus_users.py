@@ -9,22 +9,28 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+from deploy.local.bus_check import StorageCheck
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from libs.events.accounts import accounts
 from libs.events.permissions import (
     SERVICES_INBOX,
+    SUPERVISOR_INBOX,
     Permissions,
     launcher_inbox,
     launcher_permissions,
     subscriber_permissions,
+    supervisor_permissions,
 )
-from libs.events.subjects import token
+from libs.events.subjects import STREAMS, token
+from libs.events.subjects import storage_check as storage_check_of
 
 SERVICES: Final = "services"
 SUBSCRIBER: Final = "events"
+SUPERVISOR: Final = "supervisor"
 
 
 def launcher_user(pool: str) -> str:
@@ -34,7 +40,7 @@ def launcher_user(pool: str) -> str:
 def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
     """Password of every user: those kept from before, and new ones for users that had none."""
     kept = _kept(layout)
-    wanted = (SERVICES, SUBSCRIBER, *(launcher_user(pool) for pool in pools))
+    wanted = (SERVICES, SUBSCRIBER, SUPERVISOR, *(launcher_user(pool) for pool in pools))
     missing = {user: secrets.token_urlsafe(24) for user in wanted if user not in kept}
     if missing:
         kept |= missing
@@ -47,6 +53,7 @@ def authorization(password_of: Mapping[str, str], pools: Iterable[str]) -> str:
     block = accounts(
         control_plane=[
             {"user": SERVICES, "password": password_of[SERVICES]},
+            _restricted(SUPERVISOR, password_of, supervisor_permissions()),
             *(_restricted(launcher_user(pool), password_of, launcher_permissions(pool)) for pool in pools),
         ],
         subscribers=[_restricted(SUBSCRIBER, password_of, subscriber_permissions())],
@@ -66,6 +73,18 @@ def launcher_bus(layout: Layout, options: Options, pool: str) -> dict[str, Any]:
         "inbox_prefix": launcher_inbox(pool),
         "manage_streams": False,
     }
+
+
+def storage_check(layout: Layout, options: Options, *, directory: Path) -> StorageCheck:
+    """How to see whether the bus stores what it is given below ``directory``."""
+    return StorageCheck(
+        port=options.nats_port,
+        user=SUPERVISOR,
+        password=_kept(layout)[SUPERVISOR],
+        inbox=SUPERVISOR_INBOX,
+        subjects={stream: storage_check_of(stream) for stream in STREAMS},
+        directory=str(directory),
+    )
 
 
 def write_credentials(layout: Layout, options: Options) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local import bus_users, certificates, plan, processes, system, tasks
+from deploy.local import bus_check, bus_users, certificates, plan, processes, system, tasks
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
@@ -130,11 +130,13 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
         print(f"nothing was ever started in {layout.root}", file=sys.stderr)
         return NOT_RUNNING
     found = {name: processes.find(layout, name) for name in plan.process_names(layout)}
+    refused = _refused_streams(layout, options)
     if arguments.json:
         report = {
             "master": options.master_url,
             "nats": bus_users.url(options),
             "subscriber": str(layout.subscriber),
+            "nats_refuses": refused,
             "state": str(layout.root),
             "services": {
                 name: {"pid": process.pid, "restarts": process.restarts} if process else None
@@ -144,7 +146,16 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         _print_status(layout, options)
-    return 0 if all(found.values()) else NOT_RUNNING
+        if refused:
+            print(f"nats does not store {', '.join(refused)}: is there space below {layout.nats}?")
+    return 0 if all(found.values()) and not refused else NOT_RUNNING
+
+
+def _refused_streams(layout: Layout, options: Options) -> list[str]:
+    """Streams of the bus that do not take messages; none while it does not run."""
+    if processes.find(layout, "nats") is None:
+        return []
+    return bus_check.refused(bus_users.storage_check(layout, options, directory=layout.nats))
 
 
 def _print_status(layout: Layout, options: Options) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -167,6 +168,8 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
         ),
         _entry(layout, "nats", bus.argv, needed=True),
     ]
+    check = bus_users.storage_check(layout, options, directory=bus.store_directory)
+    plan[-1]["storage_check"] = asdict(check)
     modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}
     modules["logs"] = "logs"
     if options.standby:

@@ -1,8 +1,9 @@
 """Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
 
 It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
-"needed_by_others"}`` in the order of starting. SIGHUP makes it look for hold files again, SIGTERM ends it and all that
-it started. Standard library only: on an idle machine it is one small process that sleeps.
+"needed_by_others", "storage_check"}`` in the order of starting. What has a ``storage_check`` is started anew when it
+does not store although its disk can. SIGHUP makes it look for hold files again, SIGTERM ends it and all that it
+started. Standard library only: on an idle machine it is one small process that sleeps.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from deploy.local.bus_check import StorageCheck, disk_can_store, refused
+
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 5.0
 HEALTHY_AFTER_S: Final = 20.0
 """A process that lived this long is restarted without delay when it dies."""
+CHECK_EVERY_S: Final = 5.0
+REFUSALS: Final = 2
+"""So many checks in a row have to fail before a process is started anew."""
 
 
 def start_time(pid: int) -> str | None:
@@ -45,6 +51,8 @@ class Service:
     restarts: int = -1
     delay_s: float = FIRST_DELAY_S
     start_after: float = 0.0
+    check_at: float = 0.0
+    refusals: int = 0
 
     @property
     def name(self) -> str:
@@ -70,6 +78,8 @@ class Service:
                 extra_groups=[] if user is not None else None,
             )
         self.started_at = time.monotonic()
+        self.check_at = self.started_at + CHECK_EVERY_S
+        self.refusals = 0
         self.restarts += 1
         record = {
             "pid": self.process.pid,
@@ -87,6 +97,24 @@ class Service:
             self.delay_s = FIRST_DELAY_S
         self.start_after = now + self.delay_s
         self.delay_s = min(self.delay_s * 2, LONGEST_DELAY_S)
+
+    def check_storage(self, now: float) -> float | None:
+        """Start it anew when it goes on refusing what its disk could take. Returns when to check again; None: never."""
+        if "storage_check" not in self.plan or self.process is None:
+            return None
+        if now < self.check_at:
+            return self.check_at
+        check = StorageCheck(**self.plan["storage_check"])
+        missing = refused(check)
+        self.refusals = self.refusals + 1 if missing else 0
+        if self.refusals >= REFUSALS and disk_can_store(check.directory):
+            print(
+                f"{self.name} does not store {', '.join(missing)}, and its disk has space: starting it anew", flush=True
+            )
+            self.stop()
+            self.start()
+        self.check_at = time.monotonic() + CHECK_EVERY_S
+        return self.check_at
 
     def ask(self) -> None:
         """Ask it to end, without waiting for that."""
@@ -140,7 +168,7 @@ class Supervisor:
         self._ending = True
 
     def _keep_running(self) -> float | None:
-        """One look at every service. Returns seconds until the next start that is due; None: nothing is due."""
+        """One look at every service. Returns seconds until the next start or check is due; None: nothing is."""
         now = time.monotonic()
         due: list[float] = []
         for service in self._services:
@@ -155,6 +183,9 @@ class Supervisor:
                     due.append(service.start_after - now)
                     continue
                 service.start()
+            check_at = service.check_storage(now)
+            if check_at is not None:
+                due.append(max(0.0, check_at - time.monotonic()))
         return min(due, default=None)
 
     def _sleep(self, timeout_s: float | None) -> None:

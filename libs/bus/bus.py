@@ -14,6 +14,7 @@ from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
 from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
+from libs.bus.storage import StorageHealth
 from libs.errors import Unavailable
 
 log = structlog.get_logger()
@@ -24,10 +25,15 @@ class Bus:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._storage = StorageHealth(connection)
 
     @property
     def is_connected(self) -> bool:
         return self._connection.client.is_connected
+
+    async def refused_streams(self) -> tuple[str, ...]:
+        """``storage.StorageHealth.refused``: streams that do not take messages, seen by a write to each."""
+        return await self._storage.refused()
 
     async def ensure_streams(self) -> None:
         """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""

@@ -35,6 +35,7 @@ DELETIONS_KEPT_S: Final = 3600
 """How long the deletion of a key can be watched. Later a watcher learns it from a snapshot without the key."""
 
 _NAME_IN_USE: Final = 10058
+_BUCKETS: Final = subjects.bucket_stream("")
 
 
 def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
@@ -64,6 +65,11 @@ def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
         _bucket(subjects.ORDERS_BUCKET, settings),
         _bucket(subjects.CAPACITY_BUCKET, settings),
     )
+
+
+def checked_streams(connection: Connection) -> tuple[str, ...]:
+    """Streams that take messages which only show whether they are stored, and forget them by themselves."""
+    return tuple(name for name in subjects.STREAMS if knows_ttl(connection) or name.startswith(_BUCKETS))
 
 
 def _bucket(name: str, settings: BusSettings) -> StreamConfig:
@@ -110,10 +116,12 @@ async def ensure_streams(connection: Connection) -> None:
     """
     settings = connection.settings
     await connection.wait_connected(settings.request_timeout_s)
+    checked = checked_streams(connection)
     for config in stream_configs(settings):
-        if config.name and config.name.startswith("KV_"):
-            # Deletions leave markers; servers that can (2.11) forget them after DELETIONS_KEPT_S.
-            config.allow_msg_ttl = knows_ttl(connection) or None
+        # Deletions leave markers; servers that can (2.11) forget them after DELETIONS_KEPT_S.
+        config.allow_msg_ttl = knows_ttl(connection) or None
+        if config.name in checked:
+            config.subjects = [*(config.subjects or ()), subjects.storage_check(config.name)]
         await _ensure_stream(connection.jetstream, config)
     if settings.copy_events:
         theirs = JetStreamContext(connection.client, prefix=accounts.COPY_API, timeout=settings.request_timeout_s)

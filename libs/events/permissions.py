@@ -18,6 +18,7 @@ SERVICES_INBOX: Final = "_INBOX_services"
 """Prefix for the services of the control plane, whose replies carry tokens: nobody else may subscribe to it."""
 SUBSCRIBERS_INBOX: Final = "_INBOX"
 """What clients use unless told otherwise."""
+SUPERVISOR_INBOX: Final = "_INBOX_supervisor"
 
 _API: Final = "$JS.API"
 _ORDERS: Final = subjects.bucket_stream(subjects.ORDERS_BUCKET)
@@ -56,6 +57,11 @@ def launcher_permissions(pool: str) -> Permissions:
         subscribe=(f"{launcher_inbox(pool)}.>", subjects.launcher_rpcs(pool)),
         answers=True,
     )
+
+
+def supervisor_permissions() -> Permissions:
+    """What is needed to see whether the bus stores what it is given, and no more."""
+    return Permissions(publish=(subjects.storage_check("*"),), subscribe=(f"{SUPERVISOR_INBOX}.>",))
 
 
 def subscriber_permissions() -> Permissions:

@@ -89,6 +89,10 @@ def bucket_stream(bucket: str) -> str:
     return f"KV_{bucket}"
 
 
+STREAMS: Final = (EVENTS_STREAM, LOGS_STREAM, bucket_stream(ORDERS_BUCKET), bucket_stream(CAPACITY_BUCKET))
+"""Everything that the control plane keeps on the bus."""
+
+
 def log_shard(task: str) -> int:
     return zlib.crc32(task.encode()) % LOG_SHARDS
 
@@ -96,6 +100,11 @@ def log_shard(task: str) -> int:
 def logs(task: str) -> str:
     """Subject of a log batch: ``logs.<shard>.<task>``."""
     return f"logs.{log_shard(task)}.{token(task)}"
+
+
+def storage_check(stream: str) -> str:
+    """Subject of each stream for messages that only show whether it stores them; nobody reads it."""
+    return f"resolute.checks.{stream}"
 
 
 def logs_of_launcher(pool: str, task: str) -> str:

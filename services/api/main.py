@@ -105,20 +105,26 @@ async def main(
 
 async def health(app: App) -> HealthReport:
     """Down only when the database is: without a launcher or the bus most of the api still works."""
-    try:
-        async with asyncio.timeout(HEALTH_TIMEOUT_S), app.db.read() as connection:
-            await connection.execute(text("SELECT 1"))
-        database = True
-    except Exception as error:  # noqa: BLE001  whatever it is that keeps the database from answering, it is down
-        log.warning("health.database_down", error=str(error))
-        database = False
+    database, refused = await asyncio.gather(_database_answers(app), app.bus.refused_streams())
     reports = [report for pool in app.cluster.resource_pools if (report := app.capacity.of(pool.pool_name))]
     manager = ResourceManagerHealth(
         cluster_name=app.cluster.resource_manager.cluster_name,
         status="up" if is_reporting(reports, app.clock.now()) else "down",
     )
     up_or_down: UpDown = "up" if database else "down"
-    return HealthReport(status=up_or_down, database=up_or_down, resource_managers=[manager])
+    return HealthReport(
+        status=up_or_down, database=up_or_down, bus="down" if refused else "up", resource_managers=[manager]
+    )
+
+
+async def _database_answers(app: App) -> bool:
+    try:
+        async with asyncio.timeout(HEALTH_TIMEOUT_S), app.db.read() as connection:
+            await connection.execute(text("SELECT 1"))
+    except Exception as error:  # noqa: BLE001  whatever it is that keeps the database from answering, it is down
+        log.warning("health.database_down", error=str(error))
+        return False
+    return True
 
 
 async def _serve(

@@ -159,7 +159,7 @@ def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, sett
 
     @app.get("/ready")
     async def ready() -> Response:
-        return Response(status_code=200 if bus.is_connected else 503)
+        return Response(status_code=503 if subjects.LOGS_STREAM in await bus.refused_streams() else 200)
 
     @app.get("/metrics")
     async def metrics() -> Response:

@@ -36,7 +36,7 @@ async def main(settings: SchedulerSettings) -> None:
         await patiently(settings.database, lambda: upgrade(db.url))
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         await stack.enter_async_context(
-            serve_status(settings.telemetry.metrics_port or 0, is_healthy=lambda: bus.is_connected)
+            serve_status(settings.telemetry.metrics_port or 0, refused_streams=bus.refused_streams)
         )
 
         async def act() -> None:

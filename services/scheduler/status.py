@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeAlias
 
 import structlog
 
@@ -14,22 +15,25 @@ log = structlog.get_logger()
 
 _REQUEST_TIMEOUT_S = 5.0
 
+RefusedStreams: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
+"""Names the streams of the bus that do not store messages; none when all is well."""
+
 
 @asynccontextmanager
-async def serve_status(port: int, is_healthy: Callable[[], bool]) -> AsyncIterator[None]:
+async def serve_status(port: int, refused_streams: RefusedStreams) -> AsyncIterator[None]:
     """Serve on ``port`` of all interfaces while the block runs; 0 serves nothing."""
     if not port:
         yield
         return
 
-    server = await asyncio.start_server(answering(is_healthy), host="0.0.0.0", port=port)  # noqa: S104  # scrapers come from outside
+    server = await asyncio.start_server(answering(refused_streams), host="0.0.0.0", port=port)  # noqa: S104  # scrapers come from outside
     log.info("status.listening", port=port)
     async with server:
         yield
 
 
 def answering(
-    is_healthy: Callable[[], bool],
+    refused_streams: RefusedStreams,
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """What answers one connection, which is one request."""
 
@@ -37,7 +41,7 @@ def answering(
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(request, is_healthy))
+                writer.write(await _response(request, refused_streams))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             log.debug("status.request_failed", error=repr(error))
@@ -47,15 +51,15 @@ def answering(
     return answer
 
 
-def _response(request: bytes, is_healthy: Callable[[], bool]) -> bytes:
+async def _response(request: bytes, refused_streams: RefusedStreams) -> bytes:
     path = request.split(b" ", 2)[1].split(b"?")[0] if request.count(b" ") >= 2 else b""
     match path:
         case b"/metrics":
             status, kind, body = "200 OK", "text/plain; version=0.0.4; charset=utf-8", exposition()
         case b"/health" | b"/healthz":
-            healthy = is_healthy()
-            status = "200 OK" if healthy else "503 Service Unavailable"
-            kind, body = "text/plain", b"ok\n" if healthy else b"the bus is not connected\n"
+            refused = await refused_streams()
+            status = "503 Service Unavailable" if refused else "200 OK"
+            kind, body = "text/plain", f"the bus does not store {', '.join(refused)}\n".encode() if refused else b"ok\n"
         case _:
             status, kind, body = "404 Not Found", "text/plain", b"not found\n"
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -25,6 +25,8 @@ class HealthReport(msgspec.Struct, frozen=True):
 
     status: UpDown = "up"
     database: UpDown = "up"
+    bus: UpDown = "up"
+    """Whether it stores messages. Beside what the reference has."""
     resource_managers: list[ResourceManagerHealth] = msgspec.field(default_factory=list)
 
 

@@ -44,7 +44,7 @@ def test_it_says_who_it_is_without_being_asked_who_one_is(api: ApiProcess) -> No
 def test_health_tells_whether_launchers_report(api: ApiProcess, world: World) -> None:
     def becomes(status: str) -> None:
         managers = [{"cluster_name": "here", "status": status}]
-        expected = {"status": "up", "database": "up", "resource_managers": managers}
+        expected = {"status": "up", "database": "up", "bus": "up", "resource_managers": managers}
         wait_until(lambda: asked(api, "/health").json() == expected, what=f"the manager is {status}")
 
     world.publish(two_nodes())

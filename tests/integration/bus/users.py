@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import nats
 
-from deploy.local.bus_users import SERVICES, SUBSCRIBER, launcher_user
+from deploy.local.bus_users import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
 from libs.bus import BusSettings
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
 from tests.harness import NatsServer
@@ -18,7 +18,9 @@ THEIRS: Final = "cpu"
 """With ``OURS`` everything that has to be escaped in a subject, and in the configuration of the server."""
 SHORT_S: Final = 0.2
 """For what is refused: the server does not answer then."""
-PASSWORDS: Final = {user: f'{user}"\\password' for user in (SERVICES, SUBSCRIBER, *map(launcher_user, (OURS, THEIRS)))}
+PASSWORDS: Final = {
+    user: f'{user}"\\password' for user in (SERVICES, SUBSCRIBER, SUPERVISOR, *map(launcher_user, (OURS, THEIRS)))
+}
 
 
 def settings(server: NatsServer, user: str, **more: Any) -> BusSettings:
