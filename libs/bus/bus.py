@@ -72,6 +72,7 @@ class Bus:
         max_ack_pending: int | None = None,
         deliver: Literal["all", "new"] = "all",
         finish_s: float = 10.0,
+        on_doubt: Callable[[], None] = lambda: None,
     ) -> None:
         """``consumer.consume``: give every message to ``handler`` at least once; runs until cancelled."""
         await consumer.consume(
@@ -85,6 +86,7 @@ class Bus:
             max_ack_pending=max_ack_pending,
             deliver=deliver,
             finish_s=finish_s,
+            on_doubt=on_doubt,
         )
 
     async def consume_batches(

@@ -18,11 +18,13 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from libs.bus.connection import Connection, apart
+from libs.bus.durables import Definition, provide, until_changed
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.bus.streams import ensure_streams
 from libs.errors import Unavailable
 from libs.telemetry import counter
+from libs.together import together
 
 log = structlog.get_logger()
 
@@ -54,6 +56,7 @@ async def consume(
     max_ack_pending: int | None = None,
     deliver: Literal["all", "new"] = "all",
     finish_s: float = 10.0,
+    on_doubt: Callable[[], None] = lambda: None,
 ) -> None:
     """Give every message that matches ``filter`` to ``handler``; runs until cancelled.
 
@@ -62,6 +65,7 @@ async def consume(
     max_ack_pending  messages under way in all processes together; the server's default when None
     deliver          where a consumer begins that did not exist: at what the stream still has, or at what comes next
     finish_s         seconds that handlers have to finish after cancellation, before they are cancelled themselves
+    on_doubt         called when the consumer was not as this call had made it, so that messages may have passed by
 
     Interruptions of any length and a server without the consumer or the stream are waited out. Raises Unavailable only
     when the connection is closed for good.
@@ -77,19 +81,25 @@ async def consume(
         deliver_policy=DeliverPolicy.ALL if deliver == "all" else DeliverPolicy.NEW,
     )
     running: set[asyncio.Task[None]] = set()
+    known: Definition | None = None
     try:
         while True:
-            await patiently(connection, stream, lambda: connection.jetstream.add_consumer(stream, config))
+            found = await patiently(connection, stream, lambda: provide(connection, stream, config))
+            if known not in (None, found):
+                log.warning("bus.consumer_was_another", durable=durable)
+                on_doubt()
+            known = found
             try:
                 async with AsyncExitStack() as stack:
                     session = await stack.enter_async_context(PullSession(connection, stream=stream, consumer=durable))
                     stack.push_async_callback(_return_leftovers, session)
-                    await _dispatch(
+                    dispatch = _dispatch(
                         session,
                         running,
                         start=lambda raw: _handle(raw, handler, durable, ack_wait_s),
                         concurrency=concurrency,
                     )
+                    await together(dispatch=dispatch, watch=until_changed(connection, stream, durable, found))
             except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.consumer_interrupted", durable=durable, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from libs.events import subjects
 from libs.events.capacity import PoolCapacity
 from libs.events.changes import PublicEvent
+from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.logs import LogBatch
 from libs.events.looks import LookAsked
 from libs.events.observations import AllocationObserved
@@ -90,7 +91,8 @@ def channels() -> dict[str, Channel]:
         description="There are new lines of a task in storage. Not kept, and without content.",
         parameters={"task": token},
     )
-    for verb, question in QUESTIONS.items():
+    questions: dict[str, type[Struct]] = {**QUESTIONS, SAY_AGAIN: SayAgainAsked}
+    for verb, question in questions.items():
         found[_camel_case(verb)] = Channel(
             address=subjects.launcher_rpc(pool, verb).replace(pool, "{pool}"),
             description="A question to the launcher of a pool, answered on the reply subject; for the control plane.",

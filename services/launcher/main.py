@@ -17,6 +17,7 @@ from libs.bus import Bus, connect_bus
 from libs.clock import Clock, SystemClock
 from libs.cluster.loading import load_cluster_config
 from libs.events import subjects
+from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.logs import LogBatch
 from libs.loglines.batches import message_id
 from libs.service import run_service, until_signalled
@@ -25,7 +26,8 @@ from libs.together import together
 from services.launcher.backends.process.opening import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
 from services.launcher.loop import OrderLoop
-from services.launcher.places import serve_places
+from services.launcher.places import verbs_of
+from services.launcher.questions import Verbs, serve_questions
 from services.launcher.reports import Reports
 from services.launcher.settings import LauncherSettings
 
@@ -49,7 +51,8 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
-        await stack.enter_async_context(serve_places(bus, pool=settings.pool, places=backend.places))
+        verbs: Verbs = {**verbs_of(backend.places), SAY_AGAIN: (SayAgainAsked, reports.say_again)}
+        await stack.enter_async_context(serve_questions(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
         await together(
             orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal, Protocol
 
-import msgspec
 from msgspec import Struct
 
-from libs.bus import Bus, CoreMessage
-from libs.errors import FailedPrecondition, InvalidRequest, Unimplemented
+from libs.errors import FailedPrecondition
 from libs.events import places
 from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
-from libs.events.subjects import launcher_rpcs
+from services.launcher.questions import Verbs
 
 Mark = Literal["no-execute", "no-schedule", ""]
 
@@ -69,24 +67,9 @@ class NoPlaces:
         raise FailedPrecondition(self._refusal)
 
 
-@asynccontextmanager
-async def serve_places(bus: Bus, *, pool: str, places: Places) -> AsyncIterator[None]:
-    """Answer while the block runs; of several launchers of a pool, one does."""
-
-    async def answer(message: CoreMessage) -> bytes:
-        verb = message.subject.rpartition(".")[2]
-        known = _VERBS.get(verb)
-        if known is None:
-            raise Unimplemented(f"launchers cannot be asked to {verb}")
-        kind, do = known
-        try:
-            asked = msgspec.json.decode(message.data, type=kind)
-        except msgspec.DecodeError as error:
-            raise InvalidRequest(f"{verb}: {error}") from error
-        return msgspec.json.encode(await do(places, asked))
-
-    async with bus.serve(launcher_rpcs(pool), answer, queue="launcher"):
-        yield
+def verbs_of(has: Places) -> Verbs:
+    """What a launcher with these places can be asked about them."""
+    return {verb: (kind, partial(do, has)) for verb, (kind, do) in _VERBS.items()}
 
 
 async def _find(has: Places, asked: NamespaceAsked) -> Done:

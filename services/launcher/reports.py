@@ -18,8 +18,10 @@ from libs.clock import Clock
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.capacity import PoolCapacity
+from libs.events.inquiries import SayAgainAsked
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
+from libs.events.places import Done
 from libs.telemetry import counter
 from services.launcher.settings import LoopSettings
 
@@ -74,12 +76,23 @@ class Reports:
 
     def repeat_all(self) -> None:
         """Report the last observation of every allocation once more, and the capacity."""
-        for allocation, said in self._said.items():
-            self._said[allocation] = msgspec.structs.replace(said, revision=self._next_revision())
-            self._to_publish[allocation] = None
+        for said in tuple(self._said.values()):
+            self._repeat(said)
         self._capacity_said = None
         self._observations_due.set()
         self._capacity_due.set()
+
+    async def say_again(self, asked: SayAgainAsked) -> Done:
+        """Report once more what the asker has not heard as it was said."""
+        # A clock that went back would otherwise make everything that is said now older than what was heard.
+        self._last_revision = max(self._last_revision, *asked.heard.values(), 0)
+        for allocation, heard in asked.heard.items():
+            said = self._said.get(allocation)
+            if said is not None and said.revision != heard:
+                log.info("observation.said_again", allocation=allocation, revision=said.revision, heard=heard)
+                self._repeat(said)
+        self._observations_due.set()
+        return Done()
 
     @property
     def told(self) -> KeysView[str]:
@@ -142,6 +155,10 @@ class Reports:
             said = self._capacity_said
             if said is None or msgspec.structs.replace(await self._capacity(), seen_at=said.seen_at) != said:
                 return
+
+    def _repeat(self, said: AllocationObserved) -> None:
+        self._said[said.allocation] = msgspec.structs.replace(said, revision=self._next_revision())
+        self._to_publish[said.allocation] = None
 
     async def _publish(self, observation: AllocationObserved) -> None:
         headers = event_headers(

@@ -24,6 +24,7 @@ from services.scheduler.engine.containers import ContainerDeletion
 from services.scheduler.engine.experiments import ExperimentEngine, Outcome
 from services.scheduler.engine.hints import hint_of
 from services.scheduler.engine.housekeeping import Housekeeping
+from services.scheduler.engine.inquiry import Inquiry
 from services.scheduler.engine.loops import retried_after
 from services.scheduler.engine.namespaces import NamespaceDeletion
 from services.scheduler.engine.order_keys import OrderKeys
@@ -67,6 +68,7 @@ class ActiveScheduler:
         )
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
+        self._inquiry = Inquiry(db=db, bus=bus, settings=settings.engine)
         self._attention = Attention(self._look)
         self._resync_now = asyncio.Event()
         self._order_keys = OrderKeys(listed=self._resync_now.set)
@@ -96,6 +98,7 @@ class ActiveScheduler:
                 capacity=self._capacity.follow(self._bus),
                 resync=self._resync(),
                 observations=self._observe(),
+                inquiry=self._inquiry.run(),
                 order_keys=self._order_keys.follow(self._bus),
                 housekeeping=self._housekeeping.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
@@ -110,6 +113,7 @@ class ActiveScheduler:
             concurrency=self._settings.engine.observers,
             # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
             ack_wait_s=OBSERVATION_ACK_WAIT_S,
+            on_doubt=self._inquiry.doubt,
         )
 
     async def _hear(self, message: CoreMessage) -> None:

@@ -31,7 +31,8 @@ from services.launcher.backends.kubernetes.paths import Paths
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.container.settings import TaskSettings
 from services.launcher.loop import OrderLoop
-from services.launcher.places import serve_places
+from services.launcher.places import verbs_of
+from services.launcher.questions import serve_questions
 from services.launcher.reports import Reports
 from services.launcher.settings import LoopSettings
 from tests.harness.waiting import eventually
@@ -301,7 +302,9 @@ class Place:
             loop = OrderLoop(
                 pool=self.pool, bus=self.bus, backend=self.backend, reports=reports, clock=clock, settings=settings
             )
-            await stack.enter_async_context(serve_places(self.bus, pool=self.pool, places=self.backend.places))
+            await stack.enter_async_context(
+                serve_questions(self.bus, pool=self.pool, verbs=verbs_of(self.backend.places))
+            )
             opened.set()
             await together(
                 orders=loop.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()

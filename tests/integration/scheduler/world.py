@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import RowMapping
 
-from libs.bus import Bus, SnapshotEnd
+from libs.bus import Bus, CoreMessage, SnapshotEnd
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.config.defaults import with_defaults
@@ -29,8 +29,10 @@ from libs.db.tables.trials import trials
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, PoolChanged, TrialChanged
+from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
+from libs.events.places import Done
 from libs.ids import new_uuid
 from libs.searchers.beginning import begin
 from libs.states.experiment import ExperimentState, Trigger, step
@@ -250,7 +252,8 @@ class FakeLauncher:
         """Called for every new allocation instead of reporting that it runs."""
         self.obeys = True
         """Whether tasks stop when they are told to."""
-        self._revisions: dict[str, int] = {}
+        self.said: dict[str, AllocationObserved] = {}
+        """The last observation of each allocation."""
         self._over: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -266,7 +269,10 @@ class FakeLauncher:
 
     async def run(self) -> None:
         keys: dict[str, str] = {}
-        async with aclosing(self.bus.bucket(subjects.ORDERS_BUCKET).watch(subjects.orders_of(self.pool))) as changes:
+        async with (
+            self.bus.serve(subjects.launcher_rpc(self.pool, SAY_AGAIN), self._say_again),
+            aclosing(self.bus.bucket(subjects.ORDERS_BUCKET).watch(subjects.orders_of(self.pool))) as changes,
+        ):
             async for change in changes:
                 if isinstance(change, SnapshotEnd):
                     continue
@@ -319,9 +325,19 @@ class FakeLauncher:
         )
 
     async def _publish(self, allocation: str, **fields: Any) -> None:
-        revision = self._revisions.get(allocation, 0) + 1
-        self._revisions[allocation] = revision
-        await self.publish(AllocationObserved(allocation=allocation, pool=self.pool, revision=revision, **fields))
+        before = self.said.get(allocation)
+        revision = before.revision + 1 if before is not None else 1
+        seen = AllocationObserved(allocation=allocation, pool=self.pool, revision=revision, **fields)
+        self.said[allocation] = seen
+        await self.publish(seen)
+
+    async def _say_again(self, message: CoreMessage) -> bytes:
+        for allocation, heard in msgspec.json.decode(message.data, type=SayAgainAsked).heard.items():
+            seen = self.said.get(allocation)
+            if seen is not None and seen.revision != heard:
+                self.said[allocation] = msgspec.structs.replace(seen, revision=seen.revision + 1)
+                await self.publish(self.said[allocation])
+        return msgspec.json.encode(Done())
 
     async def publish(self, seen: AllocationObserved) -> None:
         await self.bus.publish(subjects.observed(seen.pool, seen.allocation), msgspec.json.encode(seen))
