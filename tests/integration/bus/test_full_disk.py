@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,7 +12,7 @@ import pytest
 from deploy.local import bus_check, bus_users
 from deploy.local.bus_check import StorageCheck, disk_can_store
 from deploy.local.bus_users import SUPERVISOR
-from libs.bus import connect_bus, storage
+from libs.bus import Bus, connect_bus, storage
 from libs.errors import Unavailable
 from libs.events.permissions import SUPERVISOR_INBOX
 from libs.events.subjects import EVENTS_STREAM, STREAMS, event, storage_check
@@ -24,7 +24,7 @@ SUBJECT = event("trial", 1, "state")
 
 
 @pytest.fixture
-def disk(server_directory: Path) -> AsyncIterator[SmallDisk]:
+def disk(server_directory: Path) -> Iterator[SmallDisk]:
     with small_disk(server_directory / uuid4().hex[:8], size_mb=16) as made:
         yield made
 
@@ -72,10 +72,13 @@ async def test_what_met_a_full_disk_refuses_until_it_is_started_anew(
         with pytest.raises(Unavailable):
             await bus.publish(SUBJECT, b"{}")
         await asyncio.to_thread(server.restart)
-        await eventually(lambda: bus.is_connected)
-        assert await bus.refused_streams() == ()
+        await eventually(lambda: _refuses_nothing(bus))
         assert await looked(server) == []
         await bus.publish(SUBJECT, b"{}")
+
+
+async def _refuses_nothing(bus: Bus) -> bool:
+    return await bus.refused_streams() == ()
 
 
 async def looked(server: NatsServer) -> list[str]:
