@@ -6,7 +6,7 @@ CLIENT := .venv-client
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet lock clean
+.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -63,9 +63,16 @@ test-chaos: setup
 test-cluster: setup
 	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q tests
 
+# What depends on the release of Kubernetes: for a cluster of the oldest one that is supported.
+test-oldest: setup
+	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "oldest and not kubelet" -q tests
+
 # Nodes that run containers, and an image that they have, with determined==0.38.1 and numpy.
 test-kubelet: setup
 	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m kubelet -q tests
+
+test-kubelet-oldest: setup
+	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "oldest and kubelet" -q tests
 
 bench: setup
 	@$(BIN)/python -m tests.bench.run --output bench.json

@@ -25,11 +25,12 @@ from tests.harness.whole_system import WholeSystem, running_system
 
 NEEDS_CLUSTER = (
     "needs a cluster: `kind create cluster --kubeconfig /tmp/kc`, then `make test-cluster KUBECONFIG=/tmp/kc`; or "
-    "`make test-cluster KUBECONFIG=$(../shared/kube/cluster up --nodes 8)`"
+    "`make test-cluster KUBECONFIG=$(KUBE_VERSION=1.33 tests/cluster/kube/cluster up --nodes 8)`"
 )
 NEEDS_KUBELET = (
     "needs nodes that run containers, and an image that they have, with determined==0.38.1 and numpy: "
-    "`../shared/kube/cluster images`, then `make test-kubelet KUBECONFIG=$(../shared/kube/cluster up --kubelet) "
+    "`export KUBE_VERSION=1.33`, `tests/cluster/kube/cluster images`, then "
+    "`make test-kubelet KUBECONFIG=$(tests/cluster/kube/cluster up --kubelet) "
     "RESOLUTE_TEST_IMAGE=local/det-env:1`"
 )
 

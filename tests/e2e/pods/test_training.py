@@ -18,7 +18,7 @@ from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 from tests.programs import create_arguments, created, submit
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kubelet]
+pytestmark = [pytest.mark.cluster, pytest.mark.kubelet, pytest.mark.oldest]
 
 DIGITS = REPOSITORY / "examples" / "digits"
 GOAL = 0.95

@@ -13,7 +13,7 @@ from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.faulty import faulty_proxy
 from tests.integration.launcher_kubernetes.place import Json, Place, task
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import Json, Place, env_of, task
 from tests.unit.launcher.specs import trial
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 async def until_nothing_runs(place: Place) -> None:

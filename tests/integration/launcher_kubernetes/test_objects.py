@@ -18,7 +18,7 @@ from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import CLUSTER_ID, POOL, Json, Place, cluster, env_of, task
 from tests.unit.launcher.specs import trial
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 GPU, ROCM = "nvidia.com/gpu", "amd.com/gpu"
 

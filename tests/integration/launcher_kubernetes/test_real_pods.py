@@ -22,7 +22,7 @@ from tests.harness.waiting import eventually
 from tests.integration.launcher.fakes import FakeIntake, FakeMaster, serve_intake, serve_master
 from tests.integration.launcher_kubernetes.place import Place, cluster, task
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kubelet]
+pytestmark = [pytest.mark.cluster, pytest.mark.kubelet, pytest.mark.oldest]
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from tests.integration.launcher_kubernetes.place import (
 )
 from tests.integration.launcher_kubernetes.statuses import RUNNING, exited, own_node, set_status
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 async def test_a13_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:

@@ -14,7 +14,7 @@ from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import Place, task
 from tests.integration.launcher_kubernetes.statuses import INIT, RUNNING, OwnNode, exited, own_node, set_status, waiting
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture
