@@ -433,7 +433,8 @@ async def test_two_workspaces_may_have_pods_of_the_same_name_in_view(home: Place
     metadata = {key: job["metadata"][key] for key in ("name", "labels", "annotations")}
     template = job["spec"]["template"]
     for labels in (metadata["labels"], template["metadata"]["labels"]):
-        labels.pop("controller-uid", None)
+        for prefix in ("", "batch.kubernetes.io/"):
+            labels.pop(f"{prefix}controller-uid", None)
     template["metadata"].pop("creationTimestamp", None)
     await bound.create(bound.paths.jobs, {"metadata": metadata, "spec": {"suspend": None, "template": template}})
 

@@ -104,7 +104,7 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
         "name": name,
         "uid": f"uid-{name}",
         "resourceVersion": "1",
-        "labels": {"job-name": job, "determined": "1.x.1"},
+        "labels": {"job-name": job, "determined": "1.x.1", "controller-uid": fields.get("job_uid", "")},
         "annotations": {"resolute/allocation": "1.x.1", "resolute/task": "1.x", "resolute/slots-per-pod": "1"},
     }
     if fields.get("deleted_at"):

@@ -30,7 +30,7 @@ from services.launcher.backends.kubernetes.spec.manifests import manifests
 from services.launcher.backends.kubernetes.tracking import Tracker
 from services.launcher.reconcile import Existence
 from tests.unit.launcher.specs import task
-from tests.unit.launcher_kubernetes.builders import T0, job, node, pod, quota, run, running, traits, view
+from tests.unit.launcher_kubernetes.builders import T0, exited, job, node, pod, quota, run, running, traits, view
 
 RIGHTS = Path(__file__).parents[3] / "deploy" / "kubernetes"
 WORDS = "nobody can see what is in namespace a: forbidden"
@@ -161,6 +161,24 @@ async def test_jobs_of_the_same_name_in_two_namespaces_are_two(tracker: Tracker)
     assert tracker.owner_of("Job", "c", "job") is None
     tracker.lost_pod(at("b", running()))
     assert (list(first.pods), list(second.pods)) == (["job-abcde"], [])
+    tracker.close()
+
+
+async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_allocation(tracker: Tracker) -> None:
+    """On later releases of Kubernetes they are seen to end, rather than to be gone at once."""
+    old = running(job_uid="uid-job")
+    tracker.saw_job(job())
+    tracker.saw_pod(old)
+    run = tracker.runs["1.x.1"]
+    run.replace_job("uid-job")
+    tracker.saw_job(job())
+    tracker.saw_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
+    tracker.lost_pod(old)
+    tracker.lost_job(job())
+    assert (run.job, run.job_vanished, run.pods, run.ended, run.outcome) == (None, False, {}, {}, None)
+    tracker.saw_job(at("", job(), uid="another"))
+    tracker.saw_pod(running("job-fghij", job_uid="another"))
+    assert (tracker.existing["1.x.1"], list(run.pods)) == (Existence.LIVE, ["job-fghij"])
     tracker.close()
 
 

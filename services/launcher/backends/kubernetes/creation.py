@@ -156,6 +156,7 @@ class Creation:
             raise Unavailable(f"Job {made.name} of allocation {metadata.annotations.allocation} is still there")
         if metadata.annotations.made_of != made.made_of:
             # Begun by a launcher of another version or with other settings: its pods would wait for other files.
+            run.replace_job(metadata.uid)
             await self._api.delete(paths.job(made.name), {"propagationPolicy": "Background"})
             raise Unavailable(f"Job {made.name} was begun in another way")
         return found, False

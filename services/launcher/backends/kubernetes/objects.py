@@ -26,6 +26,8 @@ class Labels(_Object, frozen=True, kw_only=True):
     job: str = field(name="batch.kubernetes.io/job-name", default="")
     old_job: str = field(name="job-name", default="")
     """What Kubernetes before 1.27 calls ``batch.kubernetes.io/job-name``."""
+    job_uid: str = field(name="batch.kubernetes.io/controller-uid", default="")
+    old_job_uid: str = field(name="controller-uid", default="")
     preemption: str | None = field(name="determined-preemption", default=None)
     """Whatever it says, the pod is wanted to leave."""
 
@@ -176,6 +178,11 @@ class Pod(_Object, frozen=True, kw_only=True):
     def job(self) -> str:
         """Name of the Job that made it; empty for other pods."""
         return self.metadata.labels.job or self.metadata.labels.old_job
+
+    @property
+    def job_uid(self) -> str:
+        """Uid of that Job: another one of the same name may have followed it."""
+        return self.metadata.labels.job_uid or self.metadata.labels.old_job_uid
 
 
 class Phase(_Object, frozen=True, kw_only=True):

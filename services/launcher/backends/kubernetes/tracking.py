@@ -212,6 +212,8 @@ class Tracker:
             run = self._adopt(job.metadata.name, job=job)
             if run is None:
                 return
+        elif job.metadata.uid in run.replaced:
+            return
         elif run.stage != "created" and run.job is None:
             if _allocation_of(job) != run.allocation:
                 return  # another's, in the way
@@ -228,7 +230,7 @@ class Tracker:
     def saw_pod(self, pod: Pod) -> None:
         namespace, name = pod.metadata.namespace, pod.job or pod.metadata.name
         run = self._by_job.get((namespace, name)) or self._adopt(name, pod=pod)
-        if run is None:
+        if run is None or pod.job_uid in run.replaced:
             return
         view = self.view()
         before = run.pods.get(pod.metadata.name)

@@ -91,6 +91,8 @@ class Run:
         self.job: Job | None = None
         self.job_vanished = False
         """It was there, and is not any more."""
+        self.replaced: set[str] = set()
+        """Uids of Jobs that were deleted to be made anew: how their pods end is no matter of this allocation."""
         self.settled = False
         """The pods were listed after the Job had finished, so nothing about their ends is still on its way."""
         self.pods: dict[str, Pod] = {}
@@ -152,6 +154,14 @@ class Run:
     def lost_job(self) -> None:
         self.job_vanished = self.job_vanished or self.job is not None
         self.job = None
+
+    def replace_job(self, uid: str) -> None:
+        """Begin anew, without the Job of this uid and its pods. To be called before it is deleted."""
+        self.replaced.add(uid)
+        self.job = None
+        for name in [name for name, pod in self.pods.items() if pod.job_uid == uid]:
+            del self.pods[name]
+            self.troubles.pop(name, None)
 
     def saw_pod(self, pod: Pod, *, now: float, lost: LostNodes) -> None:
         name = pod.metadata.name
