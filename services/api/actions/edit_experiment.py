@@ -22,6 +22,7 @@ from libs.events.changes import JobChanged
 from libs.states.experiment import TERMINAL
 from services.api.actions.checkpoint_files import apply_retention_policy
 from services.api.actions.locked_experiments import change, check_live, lock_experiment
+from services.api.queries.experiments import shown_description
 from services.api.wire.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
 
 KEEP_FOR_EVER: Final = -1
@@ -36,7 +37,7 @@ async def edit(connection: AsyncConnection, experiment_id: int, patch: PatchExpe
     row = await lock_experiment(connection, experiment_id)
     values: dict[str, Any] = {}
     config: dict[str, Any] = copy.deepcopy(row.config)
-    _rename(config, patch)
+    _rename(config, patch, shown=shown_description(config, row.error))
     if patch.notes is not UNSET:
         values["notes"] = patch.notes
     if patch.resources is not UNSET:
@@ -120,13 +121,13 @@ def changed_storage(storage: Mapping[str, Any], patch: PatchCheckpointStorage) -
     return {**storage, **{key: value for key, value in wanted.items() if value is not UNSET}}
 
 
-def _rename(config: dict[str, Any], patch: PatchExperiment) -> None:
+def _rename(config: dict[str, Any], patch: PatchExperiment, *, shown: str) -> None:
     if patch.name is not UNSET:
         if not patch.name.strip():
             raise InvalidRequest("`name` must not be an empty or whitespace string")
         config["name"] = patch.name
-    # Clients send back what they got, and get "" for a description that was never given.
-    if patch.description is not UNSET and patch.description != (config.get("description") or ""):
+    # Clients send back what they got: "" for a description that was never given, and the reason of a failure with it.
+    if patch.description is not UNSET and patch.description not in (config.get("description") or "", shown):
         config["description"] = patch.description
     if patch.labels is not UNSET:
         config["labels"] = list(dict.fromkeys(patch.labels))

@@ -5,7 +5,7 @@ Source: spec/experiments.md 13.2 and 13.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -74,14 +74,14 @@ async def load_experiment(connection: AsyncConnection, experiment_id: int, *, re
     )
     (experiment,) = await _as_experiments(connection, [row], reader_id)
     experiment.notes = row.notes
-    experiment.description = _with_error(experiment.description, row.error)
+    experiment.description = shown_description(row.config, row.error)
     experiment.trial_ids = list(trial_ids)
     return experiment
 
 
-def _with_error(description: str, error: str | None) -> str:
-    """What ``det experiment describe`` shows: of all texts in its answer it prints the description alone."""
-    return " ".join(part for part in (description, f"[{error}]" if error else "") if part)
+def shown_description(config: Mapping[str, Any], error: str | None) -> str:
+    """The description with the reason of a failure: of all texts, ``det experiment describe`` prints it alone."""
+    return " ".join(part for part in (config.get("description") or "", f"[{error}]" if error else "") if part)
 
 
 async def load_config(connection: AsyncConnection, experiment_id: int) -> dict[str, Any]:

@@ -111,6 +111,10 @@ async def test_reason_of_a_failure_is_shown_with_the_experiment(api: Api) -> Non
     await api.rows.set_experiment(experiment_id, error="the search failed: no")
     described = (await api.ok("GET", path))["experiment"]["description"]
     assert described == f"{before} [the search failed: no]".strip()
+    # The client sends the whole object back when it only adds a label.
+    edited = await api.ok("PATCH", path, json={"id": experiment_id, "description": described, "labels": ["x"]})
+    assert (edited["experiment"]["labels"], edited["experiment"]["description"]) == (["x"], described)
+    assert (await api.rows.experiment(experiment_id)).config["description"] == before
 
 
 async def test_displayed_state_is_the_best_of_the_allocations(api: Api) -> None:
