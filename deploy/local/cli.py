@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local import bus_check, bus_users, certificates, plan, processes, system, tasks
+from deploy.local import bus_check, bus_users, certificates, initial_password, plan, processes, system, tasks
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
@@ -60,6 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--config", help="cluster configuration file (default: config/cluster.yaml in the state folder)")
     up.add_argument("--service", choices=plan.SERVICES, help="run this one in the foreground, and the others if needed")
     up.add_argument(
+        "--passwords",
+        choices=initial_password.CHOICES,
+        help="at the first start: make one for admin and determined and print it, or leave theirs blank "
+        f"(default: ${initial_password.CHOICE_VARIABLE}, else blank where nobody else has an account)",
+    )
+    up.add_argument(
         "--standby",
         choices=("yes", "no"),
         help="a second scheduler, which takes over when the first dies (default: where there is memory for one)",
@@ -89,11 +95,18 @@ def _up(layout: Layout, arguments: argparse.Namespace) -> int:
     if arguments.service:
         return _run_one(layout, arguments, arguments.service)
     started_at = time.monotonic()
+    known = initial_password.initial_password(layout)
     options = system.start(layout, arguments)
     print(f"ready after {time.monotonic() - started_at:.1f} s")
     _print_status(layout, options)
     environment = {"DET_MASTER": options.master_url, **certificates.for_clients(options.certificate)}
     print(f"\n  export {' '.join(f'{name}={value}' for name, value in environment.items())}\n  det user whoami")
+    made = initial_password.initial_password(layout)
+    if made is not None and known is None:
+        print(
+            f"\nadmin and determined have the password {made}\nIt is shown this once, and kept in "
+            f"{layout.initial_password}: note it, and delete the file."
+        )
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from deploy.local import certificates, system
 from deploy.local.failure import CannotStart
+from deploy.local.initial_password import initial_password
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import Layout, Options
 
@@ -31,24 +32,32 @@ def main() -> None:
     add_arguments(parser)
     parsed = parser.parse_args()
     layout = Layout.at(parsed.state)
-    start = argparse.Namespace(**{"host": "127.0.0.1", "slots": None, "python": None, "config": None, **vars(parsed)})
+    start = argparse.Namespace(
+        **{"host": "127.0.0.1", "slots": None, "python": None, "config": None, "passwords": None, **vars(parsed)}
+    )
+    known = initial_password(layout)
     try:
         started_at = time.monotonic()
         options = system.start(layout, start)
     except CannotStart as error:
         sys.exit(f"demo: {error}")
     say(f"PostgreSQL, NATS and four services run, ready after {time.monotonic() - started_at:.1f} s")
-    sys.exit(Demo(options).run())
+    made = initial_password(layout)
+    if made is not None and known is None:
+        say(f"admin and determined have the password {made} (kept in {layout.initial_password}, and not shown again)")
+    sys.exit(Demo(options, password=made).run())
 
 
 class Demo:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, password: str | None) -> None:
         self._master = options.master_url
         self._environment = {
             **os.environ,
             "DET_MASTER": options.master_url,
             **certificates.for_clients(options.certificate),
+            **({"DET_USER": "determined", "DET_PASS": password} if password else {}),
         }
+        self._has_password = password is not None
         self._as_pods = options.kubernetes is not None
 
     def run(self) -> int:
@@ -73,6 +82,7 @@ class Demo:
         say("the system goes on running; try next:")
         print(
             f"  export DET_MASTER={self._master} PATH={CLIENT.relative_to(ROOT)}:.venv/bin:$PATH\n"
+            f"{'  det user login determined' + chr(10) if self._has_password else ''}"
             f"  det experiment describe {experiment}\n"
             "  det experiment create examples/digits/one.yaml examples/digits -f\n"
             "  det job list\n"

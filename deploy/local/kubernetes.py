@@ -109,6 +109,16 @@ def _find_address(kubeconfig: Path) -> str:
     return found
 
 
+def is_on_this_machine(kubeconfig: Path) -> bool:
+    """Whether the API server has an address of this machine. Raises CannotStart for what is no kubeconfig."""
+    server = _server(kubeconfig)
+    try:
+        theirs = {str(found[4][0]) for found in socket.getaddrinfo(server, 9, type=socket.SOCK_DGRAM)}
+        return _address_towards(server) in theirs
+    except OSError as error:
+        raise CannotStart(f"--kubeconfig {kubeconfig}: its server {server} has no address: {error}") from error
+
+
 def _server(kubeconfig: Path) -> str:
     """Host of the API server that the current context names. Raises CannotStart."""
     try:

@@ -62,6 +62,11 @@ class Layout:
         return self.root / "subscriber.json"
 
     @property
+    def initial_password(self) -> Path:
+        """Of admin and determined, if one was made; nobody needs the file any more once it is known elsewhere."""
+        return self.root / "initial-password"
+
+    @property
     def launcher(self) -> Path:
         return self.root / "launcher"
 

@@ -13,6 +13,7 @@ import yaml
 
 from deploy.local import bus_users, certificates
 from deploy.local.failure import CannotStart
+from deploy.local.initial_password import initial_password
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
@@ -143,6 +144,7 @@ def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict
     return {
         "api": {
             "http": {"host": options.host, "port": options.api_port},
+            "initial_user_password": initial_password(layout),
             "database": database,
             "bus": bus_users.services_bus(layout, options, "api"),
             "cluster_config": str(cluster),

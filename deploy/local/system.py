@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from deploy.local import certificates, plan, processes
+from deploy.local import certificates, initial_password, plan, processes
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.options import choose
@@ -31,6 +31,7 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     without   services that somebody else runs
     """
     layout.create()
+    initial_password.prepare(layout, arguments)
     options = choose(layout, arguments)
     if processes.find(layout, processes.SUPERVISOR) is None:
         _start_supervisor(layout, options, set(without))

@@ -15,12 +15,14 @@ from services.api.access import passwords
 BUILT_IN_USERS = ("admin", "determined")
 
 
-async def bootstrap(db: Database, clock: Clock, config: ClusterConfig) -> str:
+async def bootstrap(db: Database, clock: Clock, config: ClusterConfig, *, password: str | None = None) -> str:
     """Apply the initial password if that never happened. Returns the cluster id.
 
+    password  the initial password; None takes that of the cluster configuration
     Raises InvalidRequest when a blank password would be applied and the feature switch forbids it.
     """
-    password = config.security.initial_user_password
+    if password is None:
+        password = config.security.initial_user_password
     async with db.transaction() as connection:
         row = (await connection.execute(select(cluster).with_for_update())).mappings().one()
         if row["initialised_at"] is None:

@@ -68,7 +68,9 @@ async def main(
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
         await patiently(settings.database, lambda: upgrade(settings.database.url))
-        cluster_id = await patiently(settings.database, lambda: bootstrap(db, clock, cluster))
+        cluster_id = await patiently(
+            settings.database, lambda: bootstrap(db, clock, cluster, password=settings.initial_user_password)
+        )
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         app = App(
             db=db,

@@ -43,6 +43,8 @@ class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metrics: MetricsSettings = MetricsSettings()
     cluster_config: str | None = None
     """Path of the cluster configuration file; without it there is one pool, named default."""
+    initial_user_password: str | None = None
+    """In place of ``security.initial_user_password`` of the cluster configuration, which other services read too."""
     release_namespace: str = ""
     """The namespace of the cluster that the installation is in; part of the names of namespaces made for workspaces."""
     checkpoint_roots: dict[str, str] = {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from deploy.local.layout import Layout, Options
@@ -37,7 +39,10 @@ class Resolute:
         return done.stdout + done.stderr
 
     def up(self, *options: str) -> str:
-        return self("up", "--port", "0", "--slots", "2", "--standby", "no", "--python", str(client_python()), *options)
+        blank = () if "--passwords" in options else ("--passwords", "blank")
+        return self(
+            "up", "--port", "0", "--slots", "2", "--standby", "no", "--python", str(client_python()), *blank, *options
+        )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -66,6 +71,17 @@ def test_nothing_runs_before_the_first_up(resolute: Resolute) -> None:
     assert "nothing was running" in resolute("down")
     assert "nothing to delete" in resolute("reset", "--yes")
     assert "does not have determined==0.38.1" in resolute("up", "--port", "0", "--python", "/usr/bin/env", code=1)
+
+
+def test_an_initial_password_is_shown_once_and_needed(resolute: Resolute) -> None:
+    shown = re.search(r"have the password (\S+)", resolute.up("--passwords", "initial"))
+    assert shown is not None
+    system = resolute.system()
+    for username in ("admin", "determined"):
+        assert system.token(username, shown[1])
+        with pytest.raises(httpx.HTTPStatusError, match="401"):
+            system.token(username)
+    assert "have the password" not in resolute.up()
 
 
 def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> None:
