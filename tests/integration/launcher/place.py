@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from libs.bus import Bus, CoreMessage
+from libs.capture.lines import CapturedLine, decode
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, Owner, TaskSpec
@@ -130,12 +131,17 @@ class Place:
     def printed(self, allocation: str, stream: str = "stdout", rank: int = 0) -> list[str]:
         """What a pod printed so far, as far as it lies in its first segment."""
         path = self.pod(allocation, rank) / "logs" / f"{stream}.0.log"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line.split(" ", 2)[2] for line in lines if ";eos" not in line]
+        return payloads(path.read_bytes()) if path.exists() else []
 
     def remains(self) -> Sequence[str]:
         allocations = self.state_dir / "allocations"
         return sorted(path.name for path in allocations.iterdir()) if allocations.exists() else []
+
+
+def payloads(segment: bytes) -> list[str]:
+    """What was printed, out of a capture file."""
+    records = [decode(record) for record in segment.split(b"\n")[:-1]]
+    return [record.payload.decode() for record in records if isinstance(record, CapturedLine)]
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.bus import Bus, BusSettings
+from libs.capture.lines import encode_line
 from services.launcher.backends.process.records import holder
 from tests.harness.waiting import eventually
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
@@ -136,7 +137,8 @@ async def test_task_cannot_have_other_files_shipped_or_written(
     place: Place, intake: FakeIntake, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
-    victim.write_text("0 1 secret\n1 1 secret\n")
+    records = encode_line(0, 1, b"secret") + encode_line(1, 1, b"secret")
+    victim.write_bytes(records)
     links = " && ".join(f"ln -sf {victim} {name}" for name in ("stdout.0.log", "stderr.0.log", "stdout.1.log", "wake"))
     script = f"cd /run/determined/logs && {links} && ! mv /run/determined/logs /run/determined/other && kill -9 $PPID"
     await place.run(A, command(script))
@@ -144,5 +146,5 @@ async def test_task_cannot_have_other_files_shipped_or_written(
     await eventually((place.pod(A) / "ship" / "shipped").exists, what=place.launcher.log())
     await place.withdraw(A)
     await eventually(lambda: place.remains() == [])
-    assert victim.read_text() == "0 1 secret\n1 1 secret\n"
+    assert victim.read_bytes() == records
     assert not [line for lines in intake.lines.values() for line in lines.values() if line == b"secret"]

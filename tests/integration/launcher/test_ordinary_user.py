@@ -15,6 +15,7 @@ import pytest
 
 import libs
 from libs.events.observations import AllocationObserved
+from tests.integration.launcher.place import payloads
 
 NOBODY = 65534
 REPOSITORY = Path(libs.__path__[0]).resolve().parent
@@ -103,7 +104,7 @@ def test_task_of_an_ordinary_user(directory: Path) -> None:
         pytest.skip(done.stderr.decode())
     assert done.returncode == 0, done.stderr.decode()
     seen = msgspec.json.decode((directory / "seen").read_bytes(), type=AllocationObserved)
-    printed = [line.split(" ", 2)[2] for line in (directory / "output").read_text().splitlines()[:-1]]
+    printed = payloads((directory / "output").read_bytes())
     assert (seen.pods[0].exit_code, seen.pods[0].failure) == (4, "FAILED")
     assert printed[-3:] == [str(NOBODY if os.getuid() == 0 else os.getuid()), "input", "read-only"]
     assert not Path("/tmp/resolute-mine").exists()
