@@ -260,7 +260,10 @@ async def test_responses_of_starlette_pass(client: httpx.AsyncClient) -> None:
 
 async def test_health(client: httpx.AsyncClient, world: World) -> None:
     answer = await client.get("/health", headers={"authorization": ""})
-    assert (answer.status_code, answer.json()) == (200, {"status": "up", "database": "up", "resource_managers": []})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"status": "up", "database": "up", "bus": "up", "resource_managers": []},
+    )
     world.healthy = False
     assert (await client.get("/health")).status_code == 503
 

@@ -99,7 +99,13 @@ async def test_wish_for_nothing_is_done_with(world: World) -> None:
 async def test_deletion_does_not_wait_for_wishes(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
-        await eventually(lambda: w.api.trials(experiment))
+        [trial] = await eventually(lambda: w.api.trials(experiment))
+        await w.api.sql(
+            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
+            " VALUES ('c1', 't', :trial, :experiment, now(), 'COMPLETED', 1)",
+            trial=trial["id"],
+            experiment=experiment,
+        )
         await w.api.ask(experiment, Trigger.KILL)
         await w.api.ended(experiment, "CANCELED")
         await w.api.ask(experiment, Trigger.DELETE)

@@ -4,7 +4,7 @@ import pytest
 
 from services.launcher.backends.kubernetes.observe.events import batch_of, is_about_quota, missing_class, text_of
 from services.launcher.backends.kubernetes.spec.priority import class_name, priority_of
-from services.logs.lines.arrival import Position, arrive
+from services.logs.lines.arrival import Position, advance_service
 from tests.unit.launcher_kubernetes.builders import event
 
 TEXTS = [
@@ -74,7 +74,7 @@ def test_an_event_is_stored_once_however_often_it_is_seen() -> None:
     ]
     position, stored = Position(), []
     for batch in batches:  # each may come by itself, in any order
-        arrival = arrive(position, [batch])
+        arrival = advance_service(position, [batch])
         position = arrival.position
         stored += [line.log for line in arrival.lines]
     assert len(stored) == len(set(stored)) == 22
