@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 CLIENT := .venv-client
 BIN := $(VENV)/bin
-JOBS ?= 2
+JOBS ?= 3
 
 .PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest lock clean
 
