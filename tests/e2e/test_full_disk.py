@@ -22,6 +22,9 @@ from tests.programs import submit
 NOT_RUNNING = 3
 
 
+pytestmark = pytest.mark.chaos
+
+
 @pytest.fixture
 def on_small_disk() -> Iterator[tuple[WholeSystem, SmallDisk]]:
     with state_folder() as state, small_disk(state / "nats", size_mb=48) as disk:

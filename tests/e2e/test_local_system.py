@@ -45,8 +45,13 @@ class Resolute:
         )
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
+        # Shells start what runs in the background with SIGINT ignored, and the tests may run there.
         return subprocess.Popen(
-            [*self._argv, *arguments], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ["env", "--default-signal=INT", *self._argv, *arguments],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def status(self, code: int = 0) -> dict[str, object]:

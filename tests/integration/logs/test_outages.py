@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pytest
 
 from deploy.local.servers.process import free_port
 from libs.bus import BusSettings
@@ -27,6 +28,8 @@ from tests.harness import NatsServer, ServiceProcess, eventually
 from tests.harness.fluent_bit import Sidecar
 from tests.harness.waiting import PATIENCE_S
 from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings
+
+pytestmark = pytest.mark.chaos
 
 CHUNKS: Final = 300
 """More than were ever allowed to wait, and more gaps than were ever remembered."""
