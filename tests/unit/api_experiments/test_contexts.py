@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import tarfile
@@ -9,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -109,7 +110,17 @@ def test_links_that_stay_inside_are_packed(files: list[File]) -> None:
     assert len(members(pack_context(files))) == len(files)
 
 
+def is_circle(path: Path) -> bool:
+    """Whether the kernel follows the link to nowhere; ``realpath`` goes on behind it as if it were a directory."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
 @settings(max_examples=300)
+@example({"a": "a/../.."})
 @given(
     st.dictionaries(
         st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("/".join),
@@ -128,7 +139,7 @@ def test_whatever_is_packed_leads_nowhere_outside_when_unpacked(links: dict[str,
         with tarfile.open(fileobj=io.BytesIO(tgz), mode="r:gz") as archive:
             archive.extractall(inside, filter="fully_trusted")
         for path in links:
-            assert Path(os.path.realpath(inside / path)).is_relative_to(inside)
+            assert is_circle(inside / path) or Path(os.path.realpath(inside / path)).is_relative_to(inside)
 
 
 def test_times_and_depths_that_nobody_can_show_are_bounded() -> None:
