@@ -16,5 +16,5 @@ class PipelineFlow(FlowControl):
         self._is_held = is_held
 
     def resume_reading(self) -> None:
-        if not self._is_held():
+        if self.read_paused and not self._is_held():
             super().resume_reading()

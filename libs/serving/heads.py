@@ -6,9 +6,14 @@ its length. It tells of lines only once they are finished; what it was fed since
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
+from typing import TypeAlias
 
 from libs.serving.limits import HttpLimits
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Names and values."""
 
 
 class Refusal(Exception):
@@ -20,53 +25,65 @@ class Refusal(Exception):
 
 
 class HeadMeter:
-    """Counts what one request after the other brings besides its body."""
+    """Measures what one request after the other brings besides its body.
+
+    Lengths are looked at only for a request that was fed more than any bound allows, which hardly one is.
+    """
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
-        self._line_bytes = 0
-        self._head_bytes = 0
-        self._headers = 0
+        self._harmless_bytes = min(limits.line_bytes, limits.head_bytes)
+        self._fed_bytes = 0
+        """Of this request, with what was before it in the piece where it began."""
+        self._piece_bytes = 0
         self._untold_bytes = 0
+        self._told_parts = 0
+        """Bytes of the request line and headers that the parser had told of when it was last asked."""
+        self._headers_before_body = 0
+
+    def feed(self, size: int) -> None:
+        """Count a piece that the parser is about to get."""
+        self._piece_bytes = size
+        self._fed_bytes += size
+        self._untold_bytes += size
 
     def begin(self) -> None:
         """A new request begins."""
-        self._line_bytes = self._head_bytes = self._headers = self._untold_bytes = 0
-
-    def request_line(self, size: int) -> None:
-        """Count a piece of the request line. Raises Refusal."""
-        self._untold_bytes = 0
-        self._line_bytes += size
-        if self._line_bytes > self._limits.line_bytes:
-            raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "The request line is too long.")
-        self._add(size)
-
-    def header(self, size: int) -> None:
-        """Count a header, before the body or behind it. Raises Refusal."""
-        self._untold_bytes = 0
-        self._headers += 1
-        if self._headers > self._limits.headers:
-            raise _too_large("There are too many headers.")
-        if size > self._limits.line_bytes:
-            raise _too_large("A header is too long.")
-        self._add(size)
+        self._fed_bytes = self._piece_bytes
+        self._untold_bytes = self._told_parts = self._headers_before_body = 0
 
     def told(self) -> None:
         """Something else of the request was complete."""
         self._untold_bytes = 0
 
-    def fed(self, size: int) -> None:
-        """Count a piece that the parser is about to get."""
-        self._untold_bytes += size
+    def complete(self, request_line: bytes, headers: Headers) -> None:
+        """The body begins; headers behind it are told from the first again. Raises Refusal."""
+        self._check_told(request_line, headers)
+        self._headers_before_body = len(headers)
+        self._untold_bytes = 0
+        self._told_parts = len(request_line)
 
-    def check(self) -> None:
-        """Raises Refusal when the parser has long been silent: what it got is an unfinished line."""
-        if self._untold_bytes > self._limits.line_bytes:
+    def check(self, request_line: bytes, headers: Headers) -> None:
+        """Raises Refusal for what the parser told by now, or when it has been silent long: that is an endless line."""
+        told_parts = len(request_line) + len(headers)
+        if told_parts != self._told_parts:
+            self._told_parts = told_parts
+            self._untold_bytes = 0
+            self._check_told(request_line, headers)
+        elif self._untold_bytes > self._limits.line_bytes:
             raise _too_large("A header is too long.")
 
-    def _add(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > self._limits.head_bytes:
+    def _check_told(self, request_line: bytes, headers: Headers) -> None:
+        if self._headers_before_body + len(headers) > self._limits.headers:
+            raise _too_large("There are too many headers.")
+        if self._fed_bytes <= self._harmless_bytes:
+            return
+        if len(request_line) > self._limits.line_bytes:
+            raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "The request line is too long.")
+        sizes = [len(name) + len(value) for name, value in headers]
+        if max(sizes, default=0) > self._limits.line_bytes:
+            raise _too_large("A header is too long.")
+        if len(request_line) + sum(sizes) > self._limits.head_bytes:
             raise _too_large("The headers are too long.")
 
 

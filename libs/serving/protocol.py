@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import httptools
-from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGIReceiveEvent, ASGISendCallable, Scope
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -22,6 +22,7 @@ from libs.serving.flow import PipelineFlow
 from libs.serving.gathering import GatheringTransport
 from libs.serving.heads import HeadMeter, Refusal
 from libs.serving.limits import HttpLimits
+from libs.serving.listening import ListenedEvent
 from libs.serving.pace import Owed, Pace
 from libs.telemetry import counter
 
@@ -50,8 +51,10 @@ class HttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._connection_limit = connection_limit
-        self._tick_s = limits.head_s
+        self._tick_s = min(limits.head_s, limits.body_s, limits.linger_s, config.timeout_keep_alive)
         self._head = HeadMeter(limits)
+        self.url = b""
+        self.headers = []
         self._pace = Pace(limits, idle_s=config.timeout_keep_alive, now=self.loop.time())
         self._running: RequestResponseCycle | None = None
         self._arriving: RequestResponseCycle | None = None
@@ -60,8 +63,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._last_words: Refusal | None = None
         """Ends the connection, after the answers that are owed."""
         self._half_closed = False
-        self._listeners = 0
-        """Whether the application waits for more of a body, or for the end of the connection."""
+        self._in_head = self._begins = False
+        """Whether the parser is in a head, and whether a request began in the piece that it got last."""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -95,7 +98,6 @@ class HttpProtocol(HttpToolsProtocol):
         return True
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         if self._unfed:
             self._unfed += data
         elif self._last_words is None:
@@ -109,24 +111,18 @@ class HttpProtocol(HttpToolsProtocol):
     # What the parser tells
     def on_message_begin(self) -> None:
         self._head.begin()
-        self._pace.begin_head(self.loop.time())
+        self._in_head = self._begins = True
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._head.request_line(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head.header(len(name) + len(value))
-        if self._arriving is None:  # one behind the body may not add to those that were already acted upon
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        self._head.told()
-        self._pace.begin_body(self.loop.time())
+        self._head.complete(self.url, self.headers)
+        self._in_head = False
         before = self.cycle
         super().on_headers_complete()
-        self._arriving = self.cycle if self.cycle is not before else None
+        if self.cycle is not before:
+            self._arriving = self.cycle
+            self.cycle.message_event = ListenedEvent()
+            self.headers = []  # those behind the body may not add to those that were already acted upon
 
     def on_body(self, body: bytes) -> None:
         self._head.told()
@@ -136,17 +132,17 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._head.told()
         self._arriving = None
-        if self._owes_answer():
-            self._pace.wait_for_us()
-        else:
-            self._pace.rest(self.loop.time())
         super().on_message_complete()
 
     # What the application tells
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        """In place of what it overrides, which would set and cancel a timer for each request."""
+        self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
         if self._unfed:
             self.loop.call_soon(self._feed_rest)
         if self._owes_answer():
@@ -162,20 +158,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, self._overheard(app))
-
-    def _overheard(self, app: ASGI3Application) -> ASGI3Application:
-        async def run(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-            async def listen() -> ASGIReceiveEvent:
-                self._listeners += 1
-                try:
-                    return await receive()
-                finally:
-                    self._listeners -= 1
-
-            await app(scope, listen, send)
-
-        return run
+        super()._start_asgi_task(cycle, app)
 
     def _owes_answer(self) -> bool:
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
@@ -190,20 +173,35 @@ class HttpProtocol(HttpToolsProtocol):
                 return
             piece = view[start : start + PIECE_BYTES]
             try:
-                self._head.fed(len(piece))
+                self._head.feed(len(piece))
+                self._begins = False
                 self.parser.feed_data(piece)
-                self._head.check()
+                self._head.check(self.url, self.headers)
+                self._expect_next()
                 start += len(piece)
             except httptools.HttpParserUpgrade as upgrade:
                 start += upgrade.args[0]
                 if self._should_upgrade():
                     self._upgrade()
                     return
-                # Any other wish may be passed over (RFC 9110 7.8).
+                self._expect_next()  # any other wish may be passed over (RFC 9110 7.8)
             except httptools.HttpParserError as error:
                 self._refuse(error.__context__ if isinstance(error.__context__, Refusal) else _malformed())
             except Refusal as refusal:
                 self._refuse(refusal)
+
+    def _expect_next(self) -> None:
+        """Begin the time of what the client owes after a piece, where that is something else than before it."""
+        if self._in_head:
+            if self._begins:
+                self._pace.begin_head(self.loop.time())
+        elif self._arriving is not None:
+            if self._begins or self._pace.owed is Owed.HEAD:
+                self._pace.begin_body(self.loop.time())
+        elif self._owes_answer():
+            self._pace.wait_for_us()
+        elif self._pace.owed is not Owed.REQUEST:
+            self._pace.rest(self.loop.time())
 
     def _upgrade(self) -> None:
         if self._owes_answer():
@@ -286,14 +284,20 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         written = self._gathering.written_bytes
-        if self._listeners and written == written_before and not self._gathering.get_write_buffer_size():
+        if self._is_listened_to() and written == written_before and not self._gathering.get_write_buffer_size():
             self.transport.close()
         else:
             self.loop.call_later(GONE_AFTER_S, self._close_if_gone, written)
 
+    def _is_listened_to(self) -> bool:
+        """Whether the application waits for more of a body, or for the end of the connection."""
+        return self._running is not None and cast(ListenedEvent, self._running.message_event).listeners > 0
+
     def _set_timer(self) -> None:
         self._stop_timer()
-        self._timer = self.loop.call_at(self._pace.due or self.loop.time() + self._tick_s, self._check_pace)
+        soon = self.loop.time() + self._tick_s
+        due = self._pace.due
+        self._timer = self.loop.call_at(soon if due is None else min(due, soon), self._check_pace)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -13,38 +13,54 @@ from libs.serving.limits import HttpLimits
 LIMITS = HttpLimits(line_bytes=1024, head_bytes=4096, headers=16)
 
 
-def lines(meter: HeadMeter) -> None:
-    for _ in range(2):
-        meter.request_line(600)
+def request_line(meter: HeadMeter) -> None:
+    meter.feed(1200)
+    meter.check(b"a" * 1025, [])
 
 
 def one_header(meter: HeadMeter) -> None:
-    meter.header(1025)
+    meter.feed(1200)
+    meter.check(b"", [(b"x", b"a" * 1024)])
 
 
 def many_headers(meter: HeadMeter) -> None:
-    for _ in range(17):
-        meter.header(2)
+    meter.feed(100)
+    meter.check(b"", [(b"a", b"b")] * 17)
+
+
+def many_headers_at_once(meter: HeadMeter) -> None:
+    meter.feed(100)
+    meter.complete(b"/", [(b"a", b"b")] * 17)
+
+
+def many_headers_with_those_behind_the_body(meter: HeadMeter) -> None:
+    meter.feed(100)
+    meter.complete(b"/", [(b"a", b"b")] * 9)
+    meter.feed(100)
+    meter.check(b"/", [(b"a", b"b")] * 8)
 
 
 def long_headers(meter: HeadMeter) -> None:
     for _ in range(5):
-        meter.header(1000)
+        meter.feed(1100)
+    meter.check(b"", [(b"", b"a" * 1000)] * 5)
 
 
 def silence(meter: HeadMeter) -> None:
-    meter.fed(1000)
-    meter.check()
-    meter.fed(25)
-    meter.check()
+    meter.feed(1000)
+    meter.check(b"", [])
+    meter.feed(25)
+    meter.check(b"", [])
 
 
 @pytest.mark.parametrize(
     ("use", "status"),
     [
-        (lines, HTTPStatus.REQUEST_URI_TOO_LONG),
+        (request_line, HTTPStatus.REQUEST_URI_TOO_LONG),
         (one_header, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
         (many_headers, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (many_headers_at_once, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (many_headers_with_those_behind_the_body, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
         (long_headers, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
         (silence, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
     ],
@@ -58,9 +74,9 @@ def test_each_bound_refuses(use: Callable[[HeadMeter], None], status: HTTPStatus
 def test_every_request_is_counted_anew() -> None:
     meter = HeadMeter(LIMITS)
     for _ in range(100):
+        meter.feed(1000)
         meter.begin()
-        meter.fed(1000)
-        meter.request_line(500)
-        meter.header(1000)
+        meter.complete(b"a" * 500, [(b"x", b"a" * 400)])
+        meter.feed(4000)
         meter.told()
-        meter.check()
+        meter.check(b"a" * 500, [])
