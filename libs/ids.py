@@ -1,4 +1,4 @@
-"""Identifiers and their formats (spec/harness-protocol.md section 1)."""
+"""Identifiers and their formats (docs/reference/harness-protocol.md section 1)."""
 
 from __future__ import annotations
 

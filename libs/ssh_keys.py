@@ -1,6 +1,6 @@
 """The key pair with which the containers of one experiment reach one another.
 
-Source: spec/harness-protocol.md 5 (SSH keys); spec/platform.md 18 (security.ssh).
+Source: docs/reference/harness-protocol.md 5 (SSH keys); docs/reference/platform.md 18 (security.ssh).
 """
 
 from __future__ import annotations

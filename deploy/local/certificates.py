@@ -52,7 +52,7 @@ def trust(certificate: str | None) -> ssl.SSLContext | None:
 def _first_name(certificate: Path) -> str | None:
     """The first DNS name, else the first address, that a certificate is for; None when it has neither.
 
-    Source: spec/kubernetes.md 3.6, DET_MASTER_CERT_NAME. Raises CannotStart.
+    Source: docs/reference/kubernetes.md 3.6, DET_MASTER_CERT_NAME. Raises CannotStart.
     """
     from cryptography import x509  # noqa: PLC0415  # costs time that those without a certificate need not pay
 

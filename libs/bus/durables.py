@@ -2,7 +2,7 @@
 
 Its definition is a fact on the server, which somebody may have changed while nobody looked: another filter, a pause, a
 deletion. Messages may have passed by then. So whoever works with one compares, makes it right, and says that there is
-doubt (DESIGN.md 3, rule 2).
+doubt (docs/architecture.md 3, rule 2).
 """
 
 from __future__ import annotations

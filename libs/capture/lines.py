@@ -11,7 +11,7 @@ another reads from the middle, and a piece of a record must not pass for one.
 ``seq`` counts the records of one stream from 0 without gaps, the control record included. The sign after the time tells
 the two kinds apart, so that nothing a task prints can be taken for the end of its stream.
 
-Source: spec/logs.md 13.2 and 13.10.
+Source: docs/reference/logs.md 13.2 and 13.10.
 """
 
 from __future__ import annotations

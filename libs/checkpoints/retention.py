@@ -1,6 +1,7 @@
 """The retention policy of an experiment: which of its checkpoints are good or new enough to be kept.
 
-Source: spec/experiments.md 10.4, with its remedy for unvalidated checkpoints: ranks are per trial or per experiment.
+Source: docs/reference/experiments.md 10.4, with its remedy for unvalidated checkpoints: ranks are per trial or per
+experiment.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ _LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])
 
 
 def check(config: ClusterConfig) -> None:
-    """Raises InvalidRequest that names the key, in the words of spec/kubernetes.md 7 and 15 where it has some."""
+    """Raises InvalidRequest that names the key, in the words of docs/reference/kubernetes.md 7 and 15 where it has
+    some."""
     _check_pools(config)
     _check_slots(config)
     defaults = _all_defaults(config)
@@ -87,7 +88,7 @@ def _check_slots(config: ClusterConfig) -> None:
 
 
 def _check_gateway(gateway: TaskGatewayConfig) -> None:
-    """Source: spec/kubernetes.md 4."""
+    """Source: docs/reference/kubernetes.md 4."""
     found = []
     for key in ("gateway_name", "gateway_namespace"):
         if not _LABEL_LIKE.fullmatch(value := getattr(gateway, key)):

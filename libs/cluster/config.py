@@ -1,4 +1,5 @@
-"""The cluster configuration (spec/platform.md 18, spec/scheduling.md 2): what one YAML file tells all services.
+"""The cluster configuration (docs/reference/platform.md 18, docs/reference/scheduling.md 2): what one YAML file tells
+all services.
 
 The keys are those administrators know from ``master.yaml``. What concerns one service only (ports, database, bus) is in
 that service's settings instead. ``loading`` reads the file, ``checks`` says what makes no sense together.
@@ -31,7 +32,7 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def preempts(self) -> bool:
-        """May a job that can be preempted lose its slots to another one? (spec/scheduling.md 2.3)"""
+        """May a job that can be preempted lose its slots to another one? (docs/reference/scheduling.md 2.3)"""
         return self.type == "fair_share" or self.preemption
 
 
@@ -201,13 +202,14 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.resource_manager.default_compute_resource_pool or self.resource_pools[0].pool_name
 
     def scheduler_of(self, pool: PoolConfig) -> SchedulerConfig:
-        """A pool has a scheduler of its own or, whole, that of the resource manager (spec/scheduling.md 2.3)."""
+        """A pool has a scheduler of its own or, whole, that of the resource manager
+        (docs/reference/scheduling.md 2.3)."""
         return pool.scheduler or self.resource_manager.scheduler or SchedulerConfig()
 
     def default_priority(self, pool_name: str) -> int:
         """Priority of a job that does not say: that of the scheduler of its pool, or of the kind of resource manager.
 
-        Source: spec/scheduling.md 1; spec/kubernetes.md 3.10.
+        Source: docs/reference/scheduling.md 1; docs/reference/kubernetes.md 3.10.
         """
         pool = self.pool(pool_name)
         scheduler = self.scheduler_of(pool) if pool else self.resource_manager.scheduler
@@ -227,7 +229,8 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return next((candidate for candidate in candidates if candidate is not None), None)
 
     def defaults_of(self, pool_name: str) -> TaskContainerDefaults:
-        """The defaults of the pool over those of the cluster (spec/scheduling.md 2.2; spec/kubernetes.md 6.1)."""
+        """The defaults of the pool over those of the cluster (docs/reference/scheduling.md 2.2;
+        docs/reference/kubernetes.md 6.1)."""
         pool = self.pool(pool_name)
         if pool is None or pool.task_container_defaults is None:
             return self.task_container_defaults

@@ -1,7 +1,8 @@
 """A ``master.yaml`` in the words of this project: what is called otherwise here, and what means nothing here. Pure.
 
 Files that administrators have must work as they stand. Nothing is passed over in silence: each key that is not taken as
-it was written leaves a remark. Source: spec/kubernetes.md 14 and 15; spec/scheduling.md 2; spec/platform.md 18.
+it was written leaves a remark. Source: docs/reference/kubernetes.md 14 and 15; docs/reference/scheduling.md 2;
+docs/reference/platform.md 18.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def _manager(manager: Object) -> tuple[Object, list[Remark]]:
 
 
 def _default_scheduler(manager: Object) -> Iterator[Remark]:
-    """Source: spec/kubernetes.md 15; spec/scheduling.md 16 ("aliases of native modes")."""
+    """Source: docs/reference/kubernetes.md 15; docs/reference/scheduling.md 16 ("aliases of native modes")."""
     match manager.get("default_scheduler"):
         case None | "" | "coscheduler":
             return

@@ -1,4 +1,4 @@
-"""Which pool a task goes to, and whether it could ever run there (spec/scheduling.md 3). Pure."""
+"""Which pool a task goes to, and whether it could ever run there (docs/reference/scheduling.md 3). Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def resolve_pool(
 
 
 def split_slots(slots: int, max_slots_per_pod: int | None, *, single_pod: bool = False) -> PodSplit:
-    """How many pods of how many slots make up ``slots`` (spec/harness-protocol.md 3.1).
+    """How many pods of how many slots make up ``slots`` (docs/reference/harness-protocol.md 3.1).
 
     ``max_slots_per_pod`` None means that nothing limits a pod. Raises InvalidRequest when no split exists.
     """

@@ -5,7 +5,7 @@ A configuration is a plain dict of JSON values. ``parse_experiment_config`` brin
 whole pipeline. Shapes of parts that other tasks have too (environment, mounts, resources, log policies) are found in
 the modules of those names, written with the words of shape.py.
 
-Source: spec/experiments.md 1 and 2.1.
+Source: docs/reference/experiments.md 1 and 2.1.
 """
 
 from libs.config.build import build_config, parse_template

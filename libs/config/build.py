@@ -1,7 +1,7 @@
 """From what a user submits to the configuration that is stored: which layers there are, and in what order.
 
-Source: spec/experiments.md 1.7 (creation pipeline); the steps in between, which look at the database or the cluster,
-belong to the caller.
+Source: docs/reference/experiments.md 1.7 (creation pipeline); the steps in between, which look at the database or the
+cluster, belong to the caller.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Experiments have a form of their own (problems.py); these texts are those of every other task, and of a cluster
 configuration that no service starts with. Clients show them as they are.
-Source: spec/kubernetes.md 5.1; spec/tasks-and-cli.md 2.5 (validation errors).
+Source: docs/reference/kubernetes.md 5.1; docs/reference/tasks-and-cli.md 2.5 (validation errors).
 """
 
 from __future__ import annotations

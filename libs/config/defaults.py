@@ -1,6 +1,6 @@
 """What a configuration says when nobody said anything: the form in which it is stored, returned and given to tasks.
 
-Source: spec/experiments.md 1.2 to 1.5 (defaults) and 1.9 (stored form).
+Source: docs/reference/experiments.md 1.2 to 1.5 (defaults) and 1.9 (stored form).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The software a task runs in: image, environment variables, ports, and the pod around it.
 
-Source: spec/experiments.md 1.3 (environment); spec/kubernetes.md 5 (pod_spec).
+Source: docs/reference/experiments.md 1.3 (environment); docs/reference/kubernetes.md 5 (pod_spec).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ registry_auth: Final = record(dict.fromkeys(_REGISTRY_FIELDS, text))
 def pod_spec(value: Any, path: str) -> Read:
     """A Kubernetes Pod as its author wrote it, nulls and patch directives included: merging gives them meaning.
 
-    Directives that make no sense are left out, for no experiment fails on one (spec/kubernetes.md 6.3).
+    Directives that make no sense are left out, for no experiment fails on one (docs/reference/kubernetes.md 6.3).
     """
     if not isinstance(value, dict):
         return expected("object", value, path)

@@ -1,6 +1,6 @@
 """The shape of an experiment configuration: what users, templates and policies may write.
 
-Source: spec/experiments.md 1.1, 1.2 and 1.3.
+Source: docs/reference/experiments.md 1.1, 1.2 and 1.3.
 """
 
 from __future__ import annotations

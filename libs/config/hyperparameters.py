@@ -1,7 +1,7 @@
 """The hyperparameter space: constants, ranges and choices, nested as the model likes them.
 
 In its normal form every leaf is a typed object; a value that was written bare has become a constant.
-Source: spec/experiments.md 2.1, 1.5 (grid conditional) and 15 (defect 18).
+Source: docs/reference/experiments.md 2.1, 1.5 (grid conditional) and 15 (defect 18).
 """
 
 from __future__ import annotations

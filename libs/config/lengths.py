@@ -1,6 +1,6 @@
 """Lengths of training: so many batches, records or epochs.
 
-Source: spec/experiments.md 1.2 (length object).
+Source: docs/reference/experiments.md 1.2 (length object).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Log policies: what to watch for in the logs of a trial, and what to do about it.
 
-Source: spec/experiments.md 1.3 (log_policies); spec/logs.md 7.1.
+Source: docs/reference/experiments.md 1.3 (log_policies); docs/reference/logs.md 7.1.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The rule is short (objects merge key by key, everything else is taken whole from the higher layer that has it), and the
 table at the end lists every field with a rule of its own. Both sides have to be in normal form (experiment.py).
 
-Source: spec/experiments.md 1.6.
+Source: docs/reference/experiments.md 1.6.
 """
 
 from __future__ import annotations

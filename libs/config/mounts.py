@@ -1,6 +1,6 @@
 """Directories and devices of the host that appear in task containers.
 
-Source: spec/experiments.md 1.3 (bind_mount, device).
+Source: docs/reference/experiments.md 1.3 (bind_mount, device).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names for things whose owners gave them none: three words, easy to say and to tell apart.
 
-Source: spec/experiments.md 1.2 (name); spec/tasks-and-cli.md 2.4 (description).
+Source: docs/reference/experiments.md 1.2 (name); docs/reference/tasks-and-cli.md 2.4 (description).
 """
 
 from __future__ import annotations

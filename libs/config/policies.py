@@ -3,7 +3,7 @@
 Invariants are layers of configuration that win over the user's: first the workspace's, then the global one on top.
 Constraints are limits; of two, the global one counts.
 
-Source: spec/experiments.md 1.8; spec/scheduling.md 9.4; spec/tasks-and-cli.md 8.
+Source: docs/reference/experiments.md 1.8; docs/reference/scheduling.md 9.4; docs/reference/tasks-and-cli.md 8.
 """
 
 from __future__ import annotations

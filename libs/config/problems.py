@@ -1,6 +1,6 @@
 """What is wrong with a configuration: all findings at once, each with the place where it was found.
 
-Source: spec/experiments.md 1.1 (error texts; clients print them verbatim).
+Source: docs/reference/experiments.md 1.1 (error texts; clients print them verbatim).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a task asks of its pool: slots, shared memory, devices, and its place in the queue.
 
-Source: spec/experiments.md 1.3 (resources); spec/scheduling.md 1 (task-level resources).
+Source: docs/reference/experiments.md 1.3 (resources); docs/reference/scheduling.md 1 (task-level resources).
 """
 
 from __future__ import annotations

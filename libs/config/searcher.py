@@ -1,7 +1,7 @@
 """Search methods: the fields of each, which of them new experiments may use, and what they need.
 
 Methods that no longer exist can still be read, since experiments that used them are still shown.
-Source: spec/experiments.md 1.5.
+Source: docs/reference/experiments.md 1.5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The passwords of registries and the keys of checkpoint storage usually are those of the cluster. An owner gets them,
 because the SDK reads checkpoints from their storage by what the experiment says; others see that there are some.
-Source: spec/experiments.md 1.2 (data) and 1.9.
+Source: docs/reference/experiments.md 1.2 (data) and 1.9.
 """
 
 from __future__ import annotations

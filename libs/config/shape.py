@@ -4,7 +4,7 @@ A shape reads one value: it returns the value in its normal form together with e
 all mistakes of a configuration are reported at once. Null and absent are the same for every field of a record, so
 nulls are gone from what a record returns.
 
-Source: spec/experiments.md 1.1 (unknown keys are refused at every level, null equals not given).
+Source: docs/reference/experiments.md 1.1 (unknown keys are refused at every level, null equals not given).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory sizes as people write them: ``1.5 gb``, ``128M``, ``24576``.
 
 Multiples are binary in every spelling: 1k = 1kb = 1kib = 1024 bytes.
-Source: spec/experiments.md 1.3 (resources.shm_size) and 15 (defect 11).
+Source: docs/reference/experiments.md 1.3 (resources.shm_size) and 15 (defect 11).
 """
 
 from __future__ import annotations

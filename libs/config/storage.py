@@ -1,6 +1,6 @@
 """Where checkpoints are kept, and how many of them.
 
-Source: spec/experiments.md 1.4.
+Source: docs/reference/experiments.md 1.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The defaults that a cluster and its pools give to the containers of every task, as layers below the user's own.
 
-Source: spec/experiments.md 1.7 (step 6); spec/kubernetes.md 6.1 (steps 1 to 3) and 15.
+Source: docs/reference/experiments.md 1.7 (step 6); docs/reference/kubernetes.md 6.1 (steps 1 to 3) and 15.
 """
 
 from __future__ import annotations

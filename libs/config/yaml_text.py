@@ -6,7 +6,7 @@ is eight), except that ``1e-5`` is a number and dates and times stay text; tags 
 refused, a key given twice is an error, and aliases count with the size of what they repeat, so that nine lines cannot
 become nine billion values.
 
-Source: spec/experiments.md 1.1; YAML 1.1 types bool and int.
+Source: docs/reference/experiments.md 1.1; YAML 1.1 types bool and int.
 """
 
 from __future__ import annotations

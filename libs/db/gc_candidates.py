@@ -1,4 +1,4 @@
-"""Checkpoints of an experiment that its retention policy may delete (spec/experiments.md 10.4)."""
+"""Checkpoints of an experiment that its retention policy may delete (docs/reference/experiments.md 10.4)."""
 
 from __future__ import annotations
 

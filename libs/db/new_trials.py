@@ -1,6 +1,6 @@
 """Inserting trials: the first ones, which the api makes with the experiment, and those that its search adds later.
 
-Source: spec/experiments.md 0 (identifiers) and 1.7.
+Source: docs/reference/experiments.md 0 (identifiers) and 1.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The outbox: messages that are published if, and only if, the transaction that wrote them committed.
 
-Source: the transactional outbox of DESIGN section 3, rule 1.
+Source: the transactional outbox of docs/architecture.md 3, rule 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Lines that services add to the log of a task: what happened to it, in words its owner reads (spec/logs.md 3)."""
+"""Lines that services add to the log of a task: what happened to it, in words its owner reads
+(docs/reference/logs.md 3)."""
 
 from __future__ import annotations
 

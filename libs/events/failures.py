@@ -1,6 +1,6 @@
 """What a failure is called by the REST API, in exit records and in task logs: one table, so that all agree. Pure.
 
-Source: spec/kubernetes.md 10.4; spec/scheduling.md 7 (types of failures).
+Source: docs/reference/kubernetes.md 10.4; docs/reference/scheduling.md 7 (types of failures).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What each user of the bus may publish and subscribe to, for its ``permissions`` in the server's configuration.
 
-The services of the control plane are trusted and need no entry here. A launcher is not (DESIGN.md 3, rule 6): it reads
-the orders of its own pool and speaks for its own pool. Whoever only listens reads events, in an account of its own
-(``libs/events/accounts.py``). Replies and streamed messages arrive on inboxes, which everybody who may subscribe to
-them can read, so each user has a prefix of its own.
-Source: https://docs.nats.io/running-a-nats-service/configuration/securing_nats/authorization; NATS ADR-13, ADR-17.
+The services of the control plane are trusted and need no entry here. A launcher is not (docs/architecture.md 3, rule
+6): it reads the orders of its own pool and speaks for its own pool. Whoever only listens reads events, in an account of
+its own (``libs/events/accounts.py``). Replies and streamed messages arrive on inboxes, which everybody who may
+subscribe to them can read, so each user has a prefix of its own. Source:
+https://docs.nats.io/running-a-nats-service/configuration/securing_nats/authorization; NATS ADR-13, ADR-17.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Final
 from libs.events.logs import LogBatch, LogLine
 
 MAX_BATCH_BYTES: Final = 512 * 1024
-"""Aimed at; a batch exceeds it by one line at most. A message of NATS may have 1 MiB (spec/logs.md 13.9)."""
+"""Aimed at; a batch exceeds it by one line at most. A message of NATS may have 1 MiB (docs/reference/logs.md 13.9)."""
 _LINE_OVERHEAD: Final = 64
 """Generous for the numbers, the short words and the framing of a line."""
 

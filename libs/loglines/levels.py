@@ -1,4 +1,5 @@
-"""Log levels: bare names are stored, ``LOG_LEVEL_<name>`` or a number goes over the wire (spec/logs.md 1.2)."""
+"""Log levels: bare names are stored, ``LOG_LEVEL_<name>`` or a number goes over the wire
+(docs/reference/logs.md 1.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one text of a line that the command line and the SDK print (spec/logs.md 1.4), and its timestamp."""
+"""The one text of a line that the command line and the SDK print (docs/reference/logs.md 1.4), and its timestamp."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def readable(log: bytes) -> str:
 
 
 def wire_time(timestamp: datetime) -> str:
-    """RFC 3339 with ``Z`` and 0, 3 or 6 fraction digits, as protobuf writes it (spec/logs.md 1.3)."""
+    """RFC 3339 with ``Z`` and 0, 3 or 6 fraction digits, as protobuf writes it (docs/reference/logs.md 1.3)."""
     moment = timestamp.astimezone(UTC)
     text = f"{moment:%Y-%m-%dT%H:%M:%S}"
     if moment.microsecond:

@@ -1,4 +1,5 @@
-"""Lines that clients post to the api, as records: the managed and the legacy form (spec/logs.md 4.2, 4.3, 2.7)."""
+"""Lines that clients post to the api, as records: the managed and the legacy form (docs/reference/logs.md 4.2, 4.3,
+2.7)."""
 
 from __future__ import annotations
 

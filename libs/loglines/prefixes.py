@@ -1,6 +1,6 @@
 """Rank and level prefixes, by which the launchers and the harness tell who said a line and how loud.
 
-Clients filter on what is found here, so the grammar is the reference's to the letter (spec/logs.md 2.4).
+Clients filter on what is found here, so the grammar is the reference's to the letter (docs/reference/logs.md 2.4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What services say about an allocation, in words its owner reads, as lines in the task's log (spec/logs.md 3)."""
+"""What services say about an allocation, in words its owner reads, as lines in the task's log
+(docs/reference/logs.md 3)."""
 
 from __future__ import annotations
 

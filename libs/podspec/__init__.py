@@ -1,6 +1,6 @@
 """Pod specs that users write: how layers of them are merged, and what they may not set.
 
-Source: spec/kubernetes.md 5 and 6.
+Source: docs/reference/kubernetes.md 5 and 6.
 """
 
 from libs.podspec.merge import InvalidPodPatch, merge_pod

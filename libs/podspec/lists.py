@@ -3,7 +3,7 @@
 Items of the patch keep the order of the patch, items only the base has keep the order of the base, and where the base
 knows two items from either side, its order decides which comes first. New items come before what remains of the base.
 
-Source: spec/kubernetes.md 6.2 (order of a merged list).
+Source: docs/reference/kubernetes.md 6.2 (order of a merged list).
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Differences from ``kubectl patch``, where that is surprising: ``$patch: merge`` 
 field the base lacks gives its content rather than nothing; nulls and directives inside a new element or an atomic list
 are carried out rather than copied.
 
-Source: https://github.com/kubernetes/community, sig-api-machinery/strategic-merge-patch.md; spec/kubernetes.md 6.
+Source: https://github.com/kubernetes/community, sig-api-machinery/strategic-merge-patch.md;
+docs/reference/kubernetes.md 6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Everything that is not in the table follows from its own kind: objects merge fie
 (the patch replaces them), which is right for tolerations, envFrom, command, args, capabilities, nodeSelectorTerms ...
 
 Source: the patch strategy and patch merge key of each field in the Kubernetes API reference (core/v1 Pod and
-meta/v1 ObjectMeta); spec/kubernetes.md 6.2 lists the ones that users meet.
+meta/v1 ObjectMeta); docs/reference/kubernetes.md 6.2 lists the ones that users meet.
 """
 
 from __future__ import annotations

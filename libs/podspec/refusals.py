@@ -3,7 +3,7 @@
 One table for every place a pod spec can come from: experiments, other tasks, and the defaults of the cluster. The
 snake_case spellings are no Kubernetes fields; they are refused by name, since the reference names them so.
 
-Source: spec/kubernetes.md 5.1 and 5.2; spec/experiments.md 1.3 (environment.pod_spec).
+Source: docs/reference/kubernetes.md 5.1 and 5.2; docs/reference/experiments.md 1.3 (environment.pod_spec).
 """
 
 from __future__ import annotations

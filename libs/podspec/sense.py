@@ -1,7 +1,7 @@
 """What a patch says with directives that make no sense is left out, where nobody is to fail because of it.
 
 Directives never did anything in the pod specs of experiments, so there are such that were written for nothing, and
-wrongly (spec/kubernetes.md 6.3). Which make no sense is what merging refuses, and shows in the patch alone.
+wrongly (docs/reference/kubernetes.md 6.3). Which make no sense is what merging refuses, and shows in the patch alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """adaptive_asha: ASHA brackets of different depth side by side, so that no single guess about stopping decides.
 
 The brackets share the random stream and nothing else: a slot freed in one never funds another.
-Source: spec/experiments.md 3.5.
+Source: docs/reference/experiments.md 3.5.
 """
 
 from collections.abc import Collection, Mapping, Sequence

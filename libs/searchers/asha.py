@@ -1,7 +1,7 @@
 """ASHA with early stopping: a trial runs on while it is among the best that reached its rung, else it is stopped.
 
 Decisions are made once, with what has been reported so far, and never revised. A whole async_halving search, or one
-bracket of adaptive_asha. Source: spec/experiments.md 3.4.
+bracket of adaptive_asha. Source: docs/reference/experiments.md 3.4.
 """
 
 import math

@@ -1,8 +1,8 @@
 """How ASHA divides its trials: brackets of different depth, the rungs of each, and who goes on from a rung.
 
 A bracket with many rungs looks early and drops most trials; one with few rungs gives slow starters their chance.
-Source: spec/experiments.md 3.4 and 3.5. Counts are cut off, not rounded, and in floating point: the tables there
-depend on it.
+Source: docs/reference/experiments.md 3.4 and 3.5. Counts are cut off, not rounded, and in floating point: the tables
+there depend on it.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The searcher section of a stored experiment configuration, decoded (spec/experiments.md 1.5).
+"""The searcher section of a stored experiment configuration, decoded (docs/reference/experiments.md 1.5).
 
 Fields that no search method looks at (source_trial_id, stop_once, ...) are ignored, unset ones may be null or absent.
 """

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class ExitedReason(StrEnum):
-    """Why a trial ended early (spec/experiments.md 3.1); a trial that simply completes has no reason."""
+    """Why a trial ended early (docs/reference/experiments.md 3.1); a trial that simply completes has no reason."""
 
     ERRORED = "ERRORED"
     USER_CANCELED = "USER_CANCELED"

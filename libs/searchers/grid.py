@@ -1,4 +1,4 @@
-"""grid: every point of a grid once, the last point first (spec/experiments.md 3.3)."""
+"""grid: every point of a grid once, the last point first (docs/reference/experiments.md 3.3)."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, Self

@@ -1,4 +1,4 @@
-"""The points of a grid: one axis per hyperparameter, and their product (spec/experiments.md 2.3)."""
+"""The points of a grid: one axis per hyperparameter, and their product (docs/reference/experiments.md 2.3)."""
 
 import itertools
 import math

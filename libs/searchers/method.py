@@ -41,7 +41,8 @@ class SearchMethod(Protocol):
 def finished_share(trial_progress: Mapping[str, float], closed: Collection[str], total: int) -> float:
     """Mean progress over all ``total`` trials of a search, created or not; a trial that is over counts as done.
 
-    Dividing by what was created so far would fall with every new trial. Source: spec/experiments.md 3.2 and 15 (5).
+    Dividing by what was created so far would fall with every new trial. Source: docs/reference/experiments.md 3.2 and
+    15 (5).
     """
     done = sum(1.0 if request_id in closed else progress for request_id, progress in trial_progress.items())
     return done / total

@@ -1,4 +1,5 @@
-"""What a search would do, told before it runs: how many trials train for how long (spec/experiments.md 3.6)."""
+"""What a search would do, told before it runs: how many trials train for how long
+(docs/reference/experiments.md 3.6)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """random: trials drawn from the space, each trained to completion; single is random with one trial.
 
-Source: spec/experiments.md 3.2.
+Source: docs/reference/experiments.md 3.2.
 """
 
 from collections.abc import Collection, Mapping

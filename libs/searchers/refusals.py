@@ -1,7 +1,7 @@
 """When a search has to give up: the code refuses whatever hyperparameters it is given.
 
 A refused trial says nothing about the search and is replaced, so a mistake in the code would otherwise be replaced for
-ever. Source: spec/experiments.md 3.1 to 3.4 and 5.2 (early exit).
+ever. Source: docs/reference/experiments.md 3.1 to 3.4 and 5.2 (early exit).
 """
 
 from typing import assert_never

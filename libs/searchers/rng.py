@@ -2,7 +2,7 @@
 
 All trials of a search draw from one stream; its state is part of the snapshot, so a restored search draws on where it
 was. The generator is that of the standard library, set up as the original authors do it and numpy's ``RandomState``,
-which is not how ``random.seed`` does. Source: spec/experiments.md 2.2.
+which is not how ``random.seed`` does. Source: docs/reference/experiments.md 2.2.
 """
 
 import random

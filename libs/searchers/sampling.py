@@ -1,4 +1,4 @@
-"""Drawing one point of a hyperparameter space (spec/experiments.md 2.2)."""
+"""Drawing one point of a hyperparameter space (docs/reference/experiments.md 2.2)."""
 
 from typing import Any, assert_never
 

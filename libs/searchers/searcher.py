@@ -1,7 +1,7 @@
 """A search as the experiment engine drives it: the bookkeeping that all methods share, around one of them.
 
 Everything a search knows is in its snapshot. Events may arrive twice: what was handled once does nothing again, and a
-trial that is over takes no further part. Source: spec/experiments.md 3.1 and 4.
+trial that is over takes no further part. Source: docs/reference/experiments.md 3.1 and 4.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The hyperparameter space of a search, decoded once from the stored configuration.
 
 Keys are sorted here and nowhere else, at every depth: the order of draws and of grid axes follows from it.
-Source: spec/experiments.md 2.1.
+Source: docs/reference/experiments.md 2.1.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,8 @@ _SEEDS = 1 << 31
 
 
 class TrialSource(Struct, frozen=True):
-    """Makes Create actions. Draws in a fixed order: hyperparameters, request id, seed (spec/experiments.md 2.2)."""
+    """Makes Create actions. Draws in a fixed order: hyperparameters, request id, seed
+    (docs/reference/experiments.md 2.2)."""
 
     space: Space
     stream: RandomStream

@@ -1,4 +1,5 @@
-"""States of an allocation (spec/scheduling.md 7): a ladder that is only climbed, so late news does no harm."""
+"""States of an allocation (docs/reference/scheduling.md 7): a ladder that is only climbed, so late news does no
+harm."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class AllocationState(StrEnum):
 
 
 CLUSTER_PREEMPTS: Final = "preempted by the scheduler"
-"""The reason for ending what somebody in the cluster wants to leave (spec/kubernetes.md 10.5)."""
+"""The reason for ending what somebody in the cluster wants to leave (docs/reference/kubernetes.md 10.5)."""
 
 LADDER: Final = tuple(AllocationState)
 _RUNG: Final = {state: rung for rung, state in enumerate(LADDER)}

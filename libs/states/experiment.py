@@ -1,4 +1,4 @@
-"""States of an experiment (spec/experiments.md 5.1): who may go where, and which trigger takes it there."""
+"""States of an experiment (docs/reference/experiments.md 5.1): who may go where, and which trigger takes it there."""
 
 from __future__ import annotations
 

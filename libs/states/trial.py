@@ -1,4 +1,4 @@
-"""States of a trial (spec/experiments.md 5.2)."""
+"""States of a trial (docs/reference/experiments.md 5.2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The task that deletes files of checkpoints, and of TensorBoard: which arguments and files it gets.
 
 The process inside is ``determined.exec.gc_checkpoints`` of the client package; it works on one storage configuration,
-so there is one task per storage. Source: spec/experiments.md 10.4; spec/harness-protocol.md 13.1 and 15.
+so there is one task per storage. Source: docs/reference/experiments.md 10.4; docs/reference/harness-protocol.md 13.1
+and 15.
 """
 
 from __future__ import annotations

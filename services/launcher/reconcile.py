@@ -15,7 +15,7 @@ from msgspec import Struct
 from libs.events.orders import Order
 
 WITHDRAWN_GRACE_S: Final = 15.0
-"""Grace for what runs without an order (spec/scheduling.md 8.2, deletion grace)."""
+"""Grace for what runs without an order (docs/reference/scheduling.md 8.2, deletion grace)."""
 
 
 class Existence(Enum):

@@ -1,7 +1,7 @@
 """Whether everything that a container printed is stored: what its pod waits for before it may end.
 
 A shipper stops reading the moment it is told to end, so nobody may tell it before its streams are complete here
-(spec/logs.md 13.11).
+(docs/reference/logs.md 13.11).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The answer to ``POST /ingest/v1/logs`` decides about the lines. 200 says that the bus has them on disk, and fluent-bit
 forgets them. 429 and 503 make it try again for ever. Any other 4xx makes it throw the lines away, so that is only said
-of what no later attempt could make good (spec/logs.md 13.8).
+of what no later attempt could make good (docs/reference/logs.md 13.8).
 
 ``GET /ingest/v1/complete?wait_s=<seconds>`` answers ``Completeness`` as JSON, as soon as both outputs of the container
 are complete or when the time is over; whoever still wants to know asks again.

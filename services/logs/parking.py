@@ -2,7 +2,7 @@
 
 A gap is given up when it has lasted for too long, counted in time in which the missing chunk could have come: the clock
 of a stream begins anew whenever something comes from before what had been seen, and whenever this service could not
-take what pods sent (``restart_clocks``). Source: spec/logs.md 13.9, 13.11.
+take what pods sent (``restart_clocks``). Source: docs/reference/logs.md 13.9, 13.11.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of a trial when a line of its log matches one of its policies. Source: spec/logs.md 7.3.
+"""What becomes of a trial when a line of its log matches one of its policies. Source: docs/reference/logs.md 7.3.
 
 It is written in the transaction that stores the line, so it happens once, and before the end of the stream is known:
 whoever waits for that decides with all of the log.

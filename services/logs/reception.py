@@ -1,6 +1,7 @@
 """Reading a request body without giving it more memory than there is, whatever it claims or hides.
 
-Source: spec/logs.md 13.6 (at least 32 MiB decompressed have to be taken) and 13.8 (which refusal loses lines).
+Source: docs/reference/logs.md 13.6 (at least 32 MiB decompressed have to be taken) and 13.8 (which refusal loses
+lines).
 """
 
 from __future__ import annotations

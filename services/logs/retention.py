@@ -1,7 +1,8 @@
 """Room for lines to come, and an end for those whose time is over.
 
 A day's partition is dropped as soon as no task that has lines in it is to be kept, which costs nothing; the lines of a
-task whose time is over while its neighbours' is not are deleted in small transactions. Source: spec/logs.md 6.
+task whose time is over while its neighbours' is not are deleted in small transactions. Source:
+docs/reference/logs.md 6.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One batch, one transaction: what is new of it goes into ``task_logs``, and how far its streams have come beside it.
 
 The lock of the shard is held from the first statement to the commit, so ids of a task grow in the order of commits
-whoever writes, and a reader's cursor never leaves a line behind (spec/logs.md 4.5, 13.9).
+whoever writes, and a reader's cursor never leaves a line behind (docs/reference/logs.md 4.5, 13.9).
 """
 
 from __future__ import annotations

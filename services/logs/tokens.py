@@ -1,6 +1,7 @@
 """Whose lines these are: the allocation behind the token that a task pod was given.
 
-A token brings lines for a while after its allocation has ended, because the last lines come last (spec/logs.md 13.8).
+A token brings lines for a while after its allocation has ended, because the last lines come last
+(docs/reference/logs.md 13.8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From the stream to the table: batches of one shard, stored, then acknowledged, then announced to followers.
 
-Whatever dies in between, the batch comes again and the store drops what it has. Source: spec/logs.md 13.9.
+Whatever dies in between, the batch comes again and the store drops what it has. Source: docs/reference/logs.md 13.9.
 """
 
 from __future__ import annotations

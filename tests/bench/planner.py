@@ -1,4 +1,7 @@
-"""Seconds for a plan of 100k queued requests on 10k nodes (DESIGN 8: under one), against sorting the same requests."""
+"""Seconds for a plan of 100k queued requests on 10k nodes against sorting the same requests.
+
+docs/architecture.md 8 asks for less than one.
+"""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_preview_search(det: Client, tmp_path: Path) -> None:
     }
     path.write_text(yaml_text(configuration("true", searcher=searcher)))
     trials = {one["Training Time"]: one["Trials"] for one in table(det("preview-search", str(path)))}
-    # spec/experiments.md 3.6: standard 1000/16
+    # docs/reference/experiments.md 3.6: standard 1000/16
     assert trials == {"train for 62 epochs": "9", "train for 250 epochs": "5", "train for 1000 epochs": "2"}
 
 

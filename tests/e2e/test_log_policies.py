@@ -1,4 +1,4 @@
-"""What the log of a trial says decides whether, and where, it is tried again (spec/logs.md 7 and 16)."""
+"""What the log of a trial says decides whether, and where, it is tried again (docs/reference/logs.md 7 and 16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write about pods, all the way to the API server of a cluster: item A5 of spec/kubernetes.md 20.
+"""What people write about pods, all the way to the API server of a cluster: item A5 of docs/reference/kubernetes.md 20.
 
 The nodes may be simulated: nothing here needs a container that runs.
 """
@@ -112,14 +112,12 @@ REFUSED = [example for example in EXAMPLES if example.refused]
 
 
 @pytest.mark.parametrize("example", ACCEPTED, ids=attrgetter("name"))
-def test_a5_the_cluster_gets_what_was_merged(
-    submitting: Submitting, submitted: dict[str, int], example: Example
-) -> None:
+def test_the_cluster_gets_what_was_merged(submitting: Submitting, submitted: dict[str, int], example: Example) -> None:
     assert_holds(submitting.pod_of(submitted[example.name]), example.result)
 
 
 @pytest.mark.parametrize("example", REFUSED, ids=attrgetter("name"))
-def test_a5_what_the_cluster_refuses_is_said_in_the_log(
+def test_what_the_cluster_refuses_is_said_in_the_log(
     look: Looking, submitted: dict[str, int], example: Example
 ) -> None:
     experiment = submitted[example.name]
@@ -128,12 +126,12 @@ def test_a5_what_the_cluster_refuses_is_said_in_the_log(
     assert example.refused in said
 
 
-def test_a5_defaults_keep_their_containers_when_a_task_has_none(submitting: Submitting) -> None:
+def test_defaults_keep_their_containers_when_a_task_has_none(submitting: Submitting) -> None:
     pod = submitting.pod_of(submitting.experiment(written(TWENTY.patch, pool="twenty")))
     assert_holds(pod, TWENTY.result)
 
 
-def test_a5_what_a_user_deletes_stays_deleted(submitting: Submitting) -> None:
+def test_what_a_user_deletes_stays_deleted(submitting: Submitting) -> None:
     delete = {
         "spec": {"containers": [{"name": "side", "$patch": "delete"}, {"name": MAIN_CONTAINER, "volumeMounts": None}]}
     }
@@ -143,7 +141,7 @@ def test_a5_what_a_user_deletes_stays_deleted(submitting: Submitting) -> None:
     assert "/v" not in [mount["mountPath"] for mount in main_of(pod)["volumeMounts"]]
 
 
-def test_a5_the_nvidia_example_is_taken_as_it_is(submitting: Submitting) -> None:
+def test_the_nvidia_example_is_taken_as_it_is(submitting: Submitting) -> None:
     config = NVIDIA + "entrypoint: 'true'\nsearcher: {name: single, metric: loss}\n"
     pod = submitting.pod_of(submitting.experiment(config))
     own = yaml.safe_load(NVIDIA)["environment"]
@@ -157,7 +155,7 @@ def test_a5_the_nvidia_example_is_taken_as_it_is(submitting: Submitting) -> None
     assert_holds(pod, {"spec": own["pod_spec"]["spec"]})
 
 
-def test_a5_what_is_ours_to_say_stays_ours(submitting: Submitting) -> None:
+def test_what_is_ours_to_say_stays_ours(submitting: Submitting) -> None:
     spec = {
         "restartPolicy": "Always",
         "hostNetwork": False,

@@ -1,7 +1,7 @@
 """Workspaces with namespaces of their own, nodes out of service and new priorities, on a cluster. Its pods need not run
 anything.
 
-Acceptance items A14, A15 and A19 of spec/kubernetes.md 20, as far as they take a whole system.
+Acceptance items A14, A15 and A19 of docs/reference/kubernetes.md 20, as far as they take a whole system.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def on_cluster(kubeconfig: Path) -> Iterator[OnCluster]:
             yield OnCluster(system, pool, admin, Looking(http))
 
 
-def test_a14_a_workspace_has_a_namespace_and_a_quota_until_it_is_deleted(on_cluster: OnCluster) -> None:
+def test_a_workspace_has_a_namespace_and_a_quota_until_it_is_deleted(on_cluster: OnCluster) -> None:
     det, look = on_cluster.admin, on_cluster.look
     out = det("workspace", "create", "lab", "--auto-create-namespace", "--resource-quota", "2")
     own = out.split("is bound to namespace ")[1].split()[0]
@@ -127,7 +127,7 @@ def test_a14_a_workspace_has_a_namespace_and_a_quota_until_it_is_deleted(on_clus
         on_cluster.cluster("delete", "namespace", own, "--ignore-not-found", "--wait=false")
 
 
-def test_a14_tasks_run_where_their_workspace_is_bound_to(on_cluster: OnCluster) -> None:
+def test_tasks_run_where_their_workspace_is_bound_to(on_cluster: OnCluster) -> None:
     det = on_cluster.admin
     words = det.fails("workspace", "create", "lost", "--namespace", "there-is-no-such-namespace")
     assert "error finding namespace there-is-no-such-namespace" in words
@@ -148,7 +148,7 @@ def test_a14_tasks_run_where_their_workspace_is_bound_to(on_cluster: OnCluster) 
         wait_until(lambda: not on_cluster.jobs(first, team.namespace), timeout_s=PATIENCE_S, what="its Job is gone")
 
 
-def test_a15_a_disabled_node_is_marked_and_cleared_once(on_cluster: OnCluster) -> None:
+def test_a_disabled_node_is_marked_and_cleared_once(on_cluster: OnCluster) -> None:
     det, look = on_cluster.admin, on_cluster.look
     experiment = submit(det, "sleep 1000", max_restarts=0)
     wait_until(lambda: on_cluster.node_of(experiment), timeout_s=PATIENCE_S, what="it runs")
@@ -189,7 +189,7 @@ def test_a15_a_disabled_node_is_marked_and_cleared_once(on_cluster: OnCluster) -
     on_cluster.end(experiment)
 
 
-def test_a19_a_new_priority_makes_new_pods(on_cluster: OnCluster) -> None:
+def test_a_new_priority_makes_new_pods(on_cluster: OnCluster) -> None:
     det, look = on_cluster.admin, on_cluster.look
     experiment = submit(det, "sleep 1000", resources={"slots_per_trial": 1, "priority": 60}, max_restarts=0)
 

@@ -1,7 +1,7 @@
 """Behaves as fluent-bit was measured to, where there is no fluent-bit: ``python fluent_bit_stand_in.py -c FILE``.
 
 Takes the launcher's own configuration and understands of it what that uses: a ``tail`` input with file storage, and an
-``http`` output. What was measured with 4.0 to 5.1 (spec/logs.md 13.11), and is unpleasant on purpose:
+``http`` output. What was measured with 4.0 to 5.1 (docs/reference/logs.md 13.11), and is unpleasant on purpose:
 
 * files are found by looking every ``refresh_interval``; a position is saved before anything is delivered;
 * at SIGTERM nothing more is read, at once; what was read is delivered for ``grace`` seconds at most;

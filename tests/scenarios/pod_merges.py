@@ -1,4 +1,4 @@
-"""The worked merge examples of spec/kubernetes.md 6.3: base is the default, patch the task's own."""
+"""The worked merge examples of docs/reference/kubernetes.md 6.3: base is the default, patch the task's own."""
 
 from __future__ import annotations
 
@@ -290,4 +290,5 @@ environment:
           emptyDir:
             medium: Memory
 """
-"""What users write (spec/kubernetes.md 18), to be taken as it is; to be an experiment it needs two lines more."""
+"""What users write (docs/reference/kubernetes.md 18), to be taken as it is; to be an experiment it needs two lines
+more."""

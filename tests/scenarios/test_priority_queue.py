@@ -1,4 +1,4 @@
-"""Who starts next: the tables of spec/scheduling.md 5.4 (without preemption), 5.6, 9.1 and 16 as data.
+"""Who starts next: the tables of docs/reference/scheduling.md 5.4 (without preemption), 5.6, 9.1 and 16 as data.
 
 A request is ``name slots[priority]`` with ``pods x slots`` for gangs; ``@node`` runs there already. Requests are in the
 order of their jobs, oldest first, unless a job is named: requests of one job share it as in ``a:job 1[50]``. What is
@@ -91,7 +91,7 @@ A4 = {"a1": 4}
 TWO = {"a1": 4, "a2": 4}
 
 CASES = [
-    # spec/scheduling.md 5.4, rows without preemption
+    # docs/reference/scheduling.md 5.4, rows without preemption
     Case(
         "older first within a priority, aux independent",
         TWO,

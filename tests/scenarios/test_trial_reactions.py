@@ -1,4 +1,4 @@
-"""What becomes of a trial whose allocation ended: the table of spec/experiments.md 5.2, one row per line."""
+"""What becomes of a trial whose allocation ended: the table of docs/reference/experiments.md 5.2, one row per line."""
 
 from __future__ import annotations
 

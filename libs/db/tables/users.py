@@ -12,7 +12,7 @@ users = Table(
     metadata,
     serial_id(),
     Column("username", Text, nullable=False, unique=True),
-    # NULL is a blank password, '' is no password that could ever match (spec/platform.md 2.1).
+    # NULL is a blank password, '' is no password that could ever match (docs/reference/platform.md 2.1).
     Column("password_hash", Text),
     Column("display_name", Text, nullable=False, server_default=""),
     Column("admin", Boolean, nullable=False, server_default=text("false")),

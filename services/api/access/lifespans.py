@@ -1,6 +1,6 @@
 """How long an access token lasts: what its owner asked for, within what the administrator allows. Pure.
 
-Source: spec/platform.md 2.4. Durations are written as in Go: ``720h``, ``1h30m``; -1 asks for the longest.
+Source: docs/reference/platform.md 2.4. Durations are written as in Go: ``720h``, ``1h30m``; -1 asks for the longest.
 """
 
 from __future__ import annotations

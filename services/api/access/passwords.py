@@ -1,4 +1,4 @@
-"""Passwords: what the client sends, and what is kept of it (spec/platform.md 2.1)."""
+"""Passwords: what the client sends, and what is kept of it (docs/reference/platform.md 2.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Making, describing and revoking access tokens: sessions that come from no password (spec/platform.md 2.4)."""
+"""Making, describing and revoking access tokens: sessions that come from no password
+(docs/reference/platform.md 2.4)."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ async def acknowledge_preemption(connection: AsyncConnection, allocation_id: str
 async def request_preemption(connection: AsyncConnection, allocation_id: str) -> None:
     """Something outside of our sight has told the task that it has to leave: note it for the scheduler.
 
-    The scheduler asks its training code to leave, or ends it where that cannot be asked (spec/scheduling.md 8.1).
+    The scheduler asks its training code to leave, or ends it where that cannot be asked
+    (docs/reference/scheduling.md 8.1).
     """
     allocation = await lock_allocation(connection, allocation_id)
     is_leaving = allocation.preempt_reason is not None or allocation.killed_at is not None

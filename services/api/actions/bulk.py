@@ -1,6 +1,6 @@
 """The same thing done to many experiments: each for itself, so that one that cannot be changed holds up no other.
 
-Source: spec/experiments.md 6.1.
+Source: docs/reference/experiments.md 6.1.
 """
 
 from __future__ import annotations

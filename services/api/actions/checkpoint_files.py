@@ -1,6 +1,6 @@
 """Asking for files of checkpoints to be deleted: a task of the scheduler does it, with the rights of the owner.
 
-Source: spec/experiments.md 10.4 and 10.5.
+Source: docs/reference/experiments.md 10.4 and 10.5.
 """
 
 from __future__ import annotations

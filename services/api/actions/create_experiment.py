@@ -2,7 +2,7 @@
 
 First everything that only reads and computes, in the order that decides which mistake a user hears of first; then one
 short transaction that stores it all, with the first trials of its search, or nothing: clients look for those as soon
-as they have the answer. Source: spec/experiments.md 1.7.
+as they have the answer. Source: docs/reference/experiments.md 1.7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changing what an experiment is called, how it is scheduled and what is kept of it.
 
-Source: spec/experiments.md 6 (edit, labels, retain logs); spec/scheduling.md 6.3.
+Source: docs/reference/experiments.md 6 (edit, labels, retain logs); docs/reference/scheduling.md 6.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which project a new experiment goes to, and what its workspace decides for it.
 
-Source: spec/experiments.md 1.7 (step 4); spec/platform.md 7.1.
+Source: docs/reference/experiments.md 1.7 (step 4); docs/reference/platform.md 7.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What users ask of the course of an experiment: its state and its trials' change here, all else in the scheduler.
 
-Source: spec/experiments.md 5.1 and 6.
+Source: docs/reference/experiments.md 5.1 and 6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The trials that an experiment begins with, and the state of its search, which the scheduler goes on from.
 
-Source: spec/experiments.md 1.7 (step 15) and 4.
+Source: docs/reference/experiments.md 1.7 (step 15) and 4.
 """
 
 from __future__ import annotations

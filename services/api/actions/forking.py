@@ -1,6 +1,6 @@
 """Experiments that begin as a copy of another one: they take over its model definition.
 
-Source: spec/experiments.md 1.7 (steps 1 and 12).
+Source: docs/reference/experiments.md 1.7 (steps 1 and 12).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SLOW_LINE: Final = (
     "happen because only some of the pods have been scheduled; it is possible that some pods will never be scheduled "
     "without adding compute resources or pausing / killing other experiments in the cluster"
 )
-"""Word for word what users know, and search for (spec/kubernetes.md 11)."""
+"""Word for word what users know, and search for (docs/reference/kubernetes.md 11)."""
 
 
 class Peer(Struct, frozen=True, kw_only=True):

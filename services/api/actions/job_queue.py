@@ -1,4 +1,4 @@
-"""Changing what decides a job's place in the queue: priority, weight, pool (spec/scheduling.md 6.1 and 6.3).
+"""Changing what decides a job's place in the queue: priority, weight, pool (docs/reference/scheduling.md 6.1 and 6.3).
 
 An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool,
 or pods of another priority in a cluster, are asked to leave, and come back as they should be.
@@ -125,7 +125,8 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
 
 
 async def _check_is_mutable(connection: AsyncConnection, job: Any, cluster: ClusterConfig) -> None:
-    """In a cluster a new priority takes new pods, which only tasks survive that resume (spec/kubernetes.md 3.10)."""
+    """In a cluster a new priority takes new pods, which only tasks survive that resume
+    (docs/reference/kubernetes.md 3.10)."""
     if cluster.resource_manager.type == "kubernetes":
         named = select(allocations.c.name).where(allocations.c.job_id == job.job_id).limit(1)
         name = await connection.scalar(named) or f"job {job.job_id}"

@@ -1,6 +1,6 @@
 """Taking an experiment, with all its trials, from one project to another.
 
-Source: spec/experiments.md 6 (move); spec/platform.md 8 (local ids).
+Source: docs/reference/experiments.md 6 (move); docs/reference/platform.md 8 (local ids).
 """
 
 from __future__ import annotations

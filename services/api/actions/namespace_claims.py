@@ -2,7 +2,7 @@
 
 A claim keeps two requests, and the scheduler, from working at the same namespace. Whatever dies in between, the
 scheduler finds the row of a workspace that does not exist, and deletes what was made; a request that fails deletes it
-itself. Source: spec/kubernetes.md 8.2 and 8.3.
+itself. Source: docs/reference/kubernetes.md 8.2 and 8.3.
 """
 
 from __future__ import annotations

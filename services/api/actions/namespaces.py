@@ -2,7 +2,7 @@
 have the launcher find or make it, write down the binding.
 
 A failure leaves the bindings and the cluster as they were: what was made on the way is deleted again.
-Source: spec/kubernetes.md 8.2 and 8.3, spec/platform.md 7.2.
+Source: docs/reference/kubernetes.md 8.2 and 8.3, docs/reference/platform.md 7.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Log lines that clients post: into the stream that the logs service stores from (spec/logs.md 4.2, 4.3).
+"""Log lines that clients post: into the stream that the logs service stores from (docs/reference/logs.md 4.2, 4.3).
 
 Each process writes one stream per task, numbered by its monotonic clock, so that lines posted later are numbered later
 and nothing has to be remembered. A request that is repeated after a lost answer stores its lines twice.

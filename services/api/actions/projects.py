@@ -1,4 +1,4 @@
-"""Creating, changing and deleting projects (spec/platform.md 8)."""
+"""Creating, changing and deleting projects (docs/reference/platform.md 8)."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ async def _free_key(connection: AsyncConnection, wanted: str, project_id: int | 
 
 
 async def _is_taken(connection: AsyncConnection, key: str, project_id: int | None = None) -> bool:
-    """Whether another project has the key, or had it: its old addresses still lead there (spec/platform.md 8)."""
+    """Whether another project has the key, or had it: its old addresses still lead there
+    (docs/reference/platform.md 8)."""
     known = (await connection.execute(select(project_keys.c.project_id).where(project_keys.c.key == key))).one_or_none()
     return known is not None and (known.project_id is None or known.project_id != project_id)
 

@@ -1,6 +1,6 @@
 """Whether what a task asks for can ever run in its pool, as far as anybody knows when it is submitted.
 
-Source: spec/experiments.md 1.7 (step 5); spec/scheduling.md 3. Pure.
+Source: docs/reference/experiments.md 1.7 (step 5); docs/reference/scheduling.md 3. Pure.
 """
 
 from __future__ import annotations

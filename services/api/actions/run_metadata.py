@@ -1,4 +1,4 @@
-"""Metadata that training code attaches to its run, and the limits it has (spec/experiments.md 13.7)."""
+"""Metadata that training code attaches to its run, and the limits it has (docs/reference/experiments.md 13.7)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SESSION_LIFETIME: Final = timedelta(days=7)
 async def log_in(db: Database, *, username: str, salted_password: str, now: datetime) -> tuple[str, Row]:
     """A new session: its token, and the row of its user.
 
-    Raises InvalidRequest, Unauthenticated, or PermissionDenied with the texts of spec/platform.md 2.1.
+    Raises InvalidRequest, Unauthenticated, or PermissionDenied with the texts of docs/reference/platform.md 2.1.
     """
     if not username:
         raise InvalidRequest("missing argument: username")

@@ -1,7 +1,7 @@
 """Storage configurations by number: checkpoints remember under which one they were stored.
 
 Every rank of a trial registers the configuration it was given, all at once, and all get the same number.
-Source: spec/experiments.md 10.1, spec/harness-protocol.md 13.1 and 13.3.
+Source: docs/reference/experiments.md 10.1, docs/reference/harness-protocol.md 13.1 and 13.3.
 """
 
 from __future__ import annotations

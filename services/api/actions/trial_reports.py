@@ -1,7 +1,7 @@
 """What training code says about its trial besides metrics: how far it is, what it is at, and that it gives up.
 
-Whoever writes for a search locks the experiment first, then the trial. Source: spec/experiments.md 8, 5.2 (early exit),
-13.1; spec/harness-protocol.md 12.4.
+Whoever writes for a search locks the experiment first, then the trial. Source: docs/reference/experiments.md 8, 5.2
+(early exit), 13.1; docs/reference/harness-protocol.md 12.4.
 """
 
 from __future__ import annotations

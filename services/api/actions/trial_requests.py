@@ -1,6 +1,6 @@
 """What users ask of a single trial.
 
-Source: spec/experiments.md 6 (kill trial, retain logs).
+Source: docs/reference/experiments.md 6 (kill trial, retain logs).
 """
 
 from __future__ import annotations

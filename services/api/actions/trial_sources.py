@@ -1,4 +1,4 @@
-"""Which checkpoint or model version a trial works with, as its code says (spec/harness-protocol.md 11)."""
+"""Which checkpoint or model version a trial works with, as its code says (docs/reference/harness-protocol.md 11)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Trials that follow their experiment, in the transaction that moves it: clients look at them as soon as it has moved.
 
-What runs for a trial, and so the end of it, is the scheduler's. Source: spec/experiments.md 5.1.
+What runs for a trial, and so the end of it, is the scheduler's. Source: docs/reference/experiments.md 5.1.
 """
 
 from __future__ import annotations

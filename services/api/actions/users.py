@@ -1,4 +1,4 @@
-"""Creating and changing users (spec/platform.md 3)."""
+"""Creating and changing users (docs/reference/platform.md 3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which checkpoint the trials of a new experiment start from.
 
 The choice is made once, when the experiment is created, and written into its configuration: trials that the search adds
-next week start from the same checkpoint as those of today. Source: spec/experiments.md 1.7 (warm start).
+next week start from the same checkpoint as those of today. Source: docs/reference/experiments.md 1.7 (warm start).
 """
 
 from __future__ import annotations

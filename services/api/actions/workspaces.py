@@ -1,4 +1,4 @@
-"""Creating, changing and deleting workspaces (spec/platform.md 7)."""
+"""Creating, changing and deleting workspaces (docs/reference/platform.md 7)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Uploaded files to the archive that tasks unpack: a tar.gz with modes, times, directories and symbolic links.
 
-The same files give the same bytes. Source: spec/experiments.md 11; POSIX pax for names of any length.
+The same files give the same bytes. Source: docs/reference/experiments.md 11; POSIX pax for names of any length.
 """
 
 from __future__ import annotations

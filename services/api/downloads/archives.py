@@ -1,6 +1,6 @@
 """A directory as one stream: tar, tar.gz or zip, made while it is sent and never held whole.
 
-Source: spec/experiments.md 10.3; POSIX pax; APPNOTE.TXT 4.4.4 (zip with data descriptors).
+Source: docs/reference/experiments.md 10.3; POSIX pax; APPNOTE.TXT 4.4.4 (zip with data descriptors).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the files of a checkpoint are, as this process sees them.
 
-Source: spec/experiments.md 1.4 and 10.3.
+Source: docs/reference/experiments.md 1.4 and 10.3.
 """
 
 from __future__ import annotations

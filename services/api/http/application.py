@@ -3,7 +3,7 @@
 The table comes first, as one plain ASGI function with everything that can be prepared prepared at start: it answers
 every report of every training process, and the layers of a framework cost as much as the rest of an answer. FastAPI
 carries the lifespan and whatever is mounted beside the table (websockets, static files).
-Source: spec/platform.md 1 and 15, spec/tasks-and-cli.md 1.
+Source: docs/reference/platform.md 1 and 15, docs/reference/tasks-and-cli.md 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Who a request says it comes from: finding the token among headers and cookies.
 
-Source: spec/platform.md 2.2 (precedence), spec/tasks-and-cli.md 1.6. What a token is worth is decided in ``access/``.
+Source: docs/reference/platform.md 2.2 (precedence), docs/reference/tasks-and-cli.md 1.6. What a token is worth is
+decided in ``access/``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the body has no escaped characters (NUL, names spelled with escapes), no snake_c
 digits long enough to be out of range, and is neither large nor deep. These tests are searches in C and cost a fraction
 of the decoding. Whatever the short way cannot decode gets a second chance on the long way, through ``tolerance``, whose
 complaint is the one the client sees.
-Source: spec/platform.md 1.2 and 1.3 (malformed JSON, bad enum, bad integer: 400).
+Source: docs/reference/platform.md 1.2 and 1.3 (malformed JSON, bad enum, bad integer: 400).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Exceptions to answers: the only place that knows HTTP status codes, gRPC codes and the shapes of error bodies.
 
 A 503 carries ``Retry-After``: without it the clients in training code do not try again, and the run dies.
-Source: spec/platform.md 1.3 and 1.4, spec/tasks-and-cli.md 1.3, spec/harness-protocol.md 2.
+Source: docs/reference/platform.md 1.3 and 1.4, docs/reference/tasks-and-cli.md 1.3,
+docs/reference/harness-protocol.md 2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""``GET /health``: may traffic come here? Public, because Kubernetes probes carry no token (spec/platform.md 14)."""
+"""``GET /health``: may traffic come here? Public, because Kubernetes probes carry no token
+(docs/reference/platform.md 14)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Clients repeat a request with ``offset = endIndex`` until ``endIndex >= total``, so a page in the middle that makes no
 progress would keep them busy for ever; neither flavour gives one.
-Source: spec/platform.md 1.5, spec/tasks-and-cli.md 1.5.
+Source: docs/reference/platform.md 1.5, docs/reference/tasks-and-cli.md 1.5.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Does again for a task what its client would not ask for again.
 
 While a task is being prepared, its client repeats no POST, neither after a broken connection nor after a 503
-(spec/harness-protocol.md 2): refused for the seconds that a database needs to come back, the task would fail. So what a
-task reports about itself is repeated here. A connection may break after its transaction has been committed, so only
-routes that say so are repeated: those where twice is as good as once (``Route.repeatable``).
+(docs/reference/harness-protocol.md 2): refused for the seconds that a database needs to come back, the task would fail.
+So what a task reports about itself is repeated here. A connection may break after its transaction has been committed,
+so only routes that say so are repeated: those where twice is as good as once (``Route.repeatable``).
 """
 
 from __future__ import annotations

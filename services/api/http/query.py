@@ -1,7 +1,7 @@
 """From the text of a query string, and of a path, to typed values.
 
 Repeated keys are lists, dotted keys are fields of nested structs, unknown keys are ignored, names come in camelCase or
-snake_case. Source: spec/platform.md 1.2, spec/tasks-and-cli.md 1.1.
+snake_case. Source: docs/reference/platform.md 1.2, docs/reference/tasks-and-cli.md 1.1.
 """
 
 from __future__ import annotations

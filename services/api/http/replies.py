@@ -2,7 +2,8 @@
 
 A ``Message`` is the usual reply, None stands for ``{}``, ``Reply`` adds headers to a message, ``RawResponse`` is bytes
 of any kind (downloads, pages) and ``StreamResult`` (``streams.py``) newline-delimited JSON. A Starlette ``Response``
-passes as it is, for proxies. Source: spec/platform.md 1.1, 15 (gzip, security headers), spec/tasks-and-cli.md 1.2.
+passes as it is, for proxies. Source: docs/reference/platform.md 1.1, 15 (gzip, security headers),
+docs/reference/tasks-and-cli.md 1.2.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from services.api.http.replies import RawResponse, Reply
 from services.api.http.streams import StreamResult
 
 MIB: Final = 1024 * 1024
-# 96 MiB of context grow to 128 MiB in base64, plus what goes around them (spec/tasks-and-cli.md 1.1).
+# 96 MiB of context grow to 128 MiB in base64, plus what goes around them (docs/reference/tasks-and-cli.md 1.1).
 MAX_BODY_BYTES: Final = 136 * MIB
 MAX_ANONYMOUS_BODY_BYTES: Final = 4 * MIB
 # Training code asks for the same few paths all the time; they are remembered, as long as they take little room.
@@ -36,17 +36,15 @@ Target = TypeVar("Target")
 class Route:
     """One row of the REST interface.
 
-    path            as in spec/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end takes the rest
-    access          who may call it; all of the interface is in access/calls.py
-    query           struct of the query parameters; None ignores them
-    body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
-    response        the message of the reply, for the API description; streams name the message of one line
-    stream          the handler returns a StreamResult, and errors have the shape streams use
-    raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count
-    allow_nul       whether text in the body may contain NUL characters
-    repeatable      done twice it has the effect of once: for a task it is done again while the database is away
-    max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
-    summary         one line for the API description
+    path            as in docs/reference/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end
+    takes the rest access          who may call it; all of the interface is in access/calls.py query           struct of
+    the query parameters; None ignores them body            type of the body: a Message, ``str``, ``list[...]``;
+    ``bytes`` takes it as it came, None not at all response        the message of the reply, for the API description;
+    streams name the message of one line stream          the handler returns a StreamResult, and errors have the shape
+    streams use raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not
+    count allow_nul       whether text in the body may contain NUL characters repeatable      done twice it has the
+    effect of once: for a task it is done again while the database is away max_body_bytes  None: 136 MiB for
+    authenticated callers, 4 MiB for others summary         one line for the API description
     """
 
     method: str

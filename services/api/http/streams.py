@@ -2,7 +2,7 @@
 
 The client hands every line to a JSON parser, so there is no room for heartbeats; an error after the first line is the
 last line. A stream may go on for days, so whoever reads it is asked for again who they are.
-Source: spec/platform.md 1.4, spec/tasks-and-cli.md 1.4, spec/logs.md 4.1.
+Source: docs/reference/platform.md 1.4, docs/reference/tasks-and-cli.md 1.4, docs/reference/logs.md 4.1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ For a type, ``normaliser(type)`` builds a function from what a plain JSON decode
 takes: field names in camelCase or snake_case, null for absent, enums by number, integers as strings, non-finite floats
 by name, base64 in either alphabet. What is still wrong afterwards is left for ``convert`` to complain about; raised
 here is only what ``convert`` would let through: integers out of range, text that PostgreSQL cannot store.
-Source: spec/platform.md 1.2, spec/tasks-and-cli.md 1.1.
+Source: docs/reference/platform.md 1.2, docs/reference/tasks-and-cli.md 1.1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A batch holds at most one report per trial (profiling apart), so no report depends on another of its batch, and each is
 accepted or refused by itself. Locks are taken in the order experiments, trials, each in the order of their ids.
-Source: spec/experiments.md 9.
+Source: docs/reference/experiments.md 9.
 """
 
 from __future__ import annotations

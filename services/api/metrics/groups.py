@@ -1,6 +1,6 @@
 """Metric groups: which kind of report a group holds, and which reports are refused whatever the state of the trial.
 
-Source: spec/experiments.md 9.1 and 9.2.
+Source: docs/reference/experiments.md 9.1 and 9.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One row per trial, group and step: what happens when a step is reported again.
 
 Training code may report a step in parts, and clients repeat requests whose answer was lost; both must succeed.
-Source: spec/experiments.md 9.1, spec/harness-protocol.md 11 (metric semantics).
+Source: docs/reference/experiments.md 9.1, docs/reference/harness-protocol.md 11 (metric semantics).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def make_report(
     avg: Mapping[str, Any],
     batches: list[Any] | None,
 ) -> Report:
-    """Check and prepare a report. Raises InvalidRequest (spec/experiments.md 9.1)."""
+    """Check and prepare a report. Raises InvalidRequest (docs/reference/experiments.md 9.1)."""
     check_group(group)
     kind = kind_of(group)
     if kind is Kind.PROFILING:

@@ -1,6 +1,6 @@
 """Roll-back: a trial that starts again from a checkpoint takes back what earlier runs reported beyond it.
 
-Source: spec/experiments.md 9.2.
+Source: docs/reference/experiments.md 9.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Summary metrics: what a trial's reports amount to, per group and metric, kept up to date report by report.
 
 A summary is built by folding reports in the order of their steps, so a recomputation after a roll-back arrives at what
-the reports that survived would have given one by one. Source: spec/experiments.md 9.3.
+the reports that survived would have given one by one. Source: docs/reference/experiments.md 9.3.
 """
 
 from __future__ import annotations

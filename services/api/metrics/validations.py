@@ -1,4 +1,4 @@
-"""Best and latest validation of a trial (spec/experiments.md 9.4)."""
+"""Best and latest validation of a trial (docs/reference/experiments.md 9.4)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def own_namespace_name(*, workspace: str, workspace_id: int, installation: str, 
     workspace     its name; letters and digits of it are kept, ``null`` stands for a name without any
     installation  namespace of the installation; left out when it has none
     cluster_id    of the installation, of which four characters tell it from others
-    At most 63 characters. Source: spec/kubernetes.md 8.3, spec/platform.md 7.2.
+    At most 63 characters. Source: docs/reference/kubernetes.md 8.3, docs/reference/platform.md 7.2.
     """
     parts = (
         _FORBIDDEN.sub("", workspace.lower())[:31] or "null",

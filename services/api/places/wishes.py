@@ -1,6 +1,7 @@
 """What a request says about namespaces and quotas, read and checked as far as the words alone allow. Pure.
 
-Clients name clusters, and there is one; "" means it too. Source: spec/kubernetes.md 8.2, spec/platform.md 7.2.
+Clients name clusters, and there is one; "" means it too. Source: docs/reference/kubernetes.md 8.2,
+docs/reference/platform.md 7.2.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ async def load_allocation(connection: AsyncConnection, allocation_id: str) -> Al
 
 
 def wire_allocation(row: Any) -> Allocation:
-    """A row of ``allocations`` as clients see it; one without pods is queued (spec/harness-protocol.md 8.1)."""
+    """A row of ``allocations`` as clients see it; one without pods is queued
+    (docs/reference/harness-protocol.md 8.1)."""
     state = TaskState.QUEUED if row.state in _QUEUED else TaskState[row.state]
     return Allocation(
         task_id=row.task_id,

@@ -1,6 +1,6 @@
 """The best checkpoint of a trial: the one whose step was validated best.
 
-Source: spec/experiments.md 9.4.
+Source: docs/reference/experiments.md 9.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The storage that holds a checkpoint: the one in force when it was reported (spec/experiments.md 10.1)."""
+"""The storage that holds a checkpoint: the one in force when it was reported (docs/reference/experiments.md 10.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checkpoints as the REST interface shows them, with the training they come from.
 
-Source: spec/experiments.md 10.2.
+Source: docs/reference/experiments.md 10.2.
 """
 
 from __future__ import annotations

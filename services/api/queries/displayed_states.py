@@ -1,6 +1,6 @@
 """What state users see: that of the row, with ACTIVE refined to what the allocations are doing.
 
-Source: spec/experiments.md 5.1 (displayed state).
+Source: docs/reference/experiments.md 5.1 (displayed state).
 """
 
 from __future__ import annotations

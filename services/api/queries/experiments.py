@@ -1,6 +1,6 @@
 """Experiments as the REST interface shows them: one by one, and in lists that are filtered and sorted by the database.
 
-Source: spec/experiments.md 13.2 and 13.4.
+Source: docs/reference/experiments.md 13.2 and 13.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a retention policy would delete, before anybody decides on it.
 
-Source: spec/experiments.md 6 (set gc-policy).
+Source: docs/reference/experiments.md 6 (set gc-policy).
 """
 
 from __future__ import annotations

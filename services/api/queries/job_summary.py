@@ -1,6 +1,6 @@
 """Where the job of an experiment stands in the queue of its pool.
 
-Source: spec/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only jobs that users see count.
+Source: docs/reference/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only jobs that users see count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def scheduled_at(cluster: ClusterConfig) -> ColumnElement[datetime]:
     """When the pods of an allocation had their places; NULL before, and never NULL again.
 
     In a cluster the plan only lets pods in, and its scheduler may take its time: they count from the moment from which
-    all of them are seen on nodes, which is when the allocation starts (spec/kubernetes.md 7).
+    all of them are seen on nodes, which is when the allocation starts (docs/reference/kubernetes.md 7).
     """
     return allocations.c.start_time if cluster.resource_manager.type == "kubernetes" else allocations.c.assigned_at
 

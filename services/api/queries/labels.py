@@ -1,4 +1,4 @@
-"""Labels in use (spec/experiments.md 6)."""
+"""Labels in use (docs/reference/experiments.md 6)."""
 
 from __future__ import annotations
 

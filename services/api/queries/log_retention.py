@@ -1,4 +1,4 @@
-"""How much longer the logs of a trial are kept (spec/logs.md 4.9, 6)."""
+"""How much longer the logs of a trial are kept (docs/reference/logs.md 4.9, 6)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether the resource manager is there: some launcher has reported its pool lately. Pure.
 
 A launcher reports at least every 30 s, and one that loses its API server ends within seconds rather than report what
-it remembers, so reports that stay away stand for both. Source: spec/kubernetes.md 13.4.
+it remembers, so reports that stay away stand for both. Source: docs/reference/kubernetes.md 13.4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The configuration as administrators may see it: complete, with its secrets masked (spec/platform.md 12). Pure."""
+"""The configuration as administrators may see it: complete, with its secrets masked (docs/reference/platform.md 12).
+Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw metrics, report by report (spec/experiments.md 9.5)."""
+"""Raw metrics, report by report (docs/reference/experiments.md 9.5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Numbers inside stored metric reports, as expressions for the database.
 
 Reports are whatever training code sends: a metric may be a number, one of the words that stand for what is not finite,
-or anything else, which is no number. Source: spec/experiments.md 9.1.
+or anything else, which is no number. Source: docs/reference/experiments.md 9.1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nodes as clients know them, "agents": what the launchers publish, joined with what runs there.
 
-Source: spec/scheduling.md 11.1 and spec/kubernetes.md 13.1; ``container.id`` is the id of the allocation, here and in
-the summaries of tasks alike, as that is how clients tell who holds a slot.
+Source: docs/reference/scheduling.md 11.1 and docs/reference/kubernetes.md 13.1; ``container.id`` is the id of the
+allocation, here and in the summaries of tasks alike, as that is how clients tell who holds a slot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The text a user submitted, with the values under ``data.secrets`` hidden and, from others, its credentials.
 
-Source: spec/experiments.md 1.9.
+Source: docs/reference/experiments.md 1.9.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Resource pools: what the configuration says of them, joined with what their launchers publish. Pure.
 
-Source: spec/scheduling.md 11.4, the column "correct".
+Source: docs/reference/scheduling.md 11.4, the column "correct".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The queue of a pool as users see it: jobs that hold or want slots, in the order in which they get them.
 
-Source: spec/scheduling.md 5.2 (order), 6.2 and 6.3. Checkpoint GC is invisible.
+Source: docs/reference/scheduling.md 5.2 (order), 6.2 and 6.3. Checkpoint GC is invisible.
 """
 
 from __future__ import annotations

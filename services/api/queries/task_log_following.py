@@ -1,7 +1,7 @@
 """Whole logs, page by page: of a task, of a trial with several tasks, or of a task that still runs.
 
 What a follower has seen when it ends is what a later reader sees: it ends only when the task has ended and everything
-that its pods wrote is stored, or some seconds later when that cannot be known (spec/logs.md 4.5, 4.6, 13.10).
+that its pods wrote is stored, or some seconds later when that cannot be known (docs/reference/logs.md 4.5, 4.6, 13.10).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading the logs of a task: pages by id, what to filter by, and whether anything can still come.
 
-The reference's behaviour without its faults (spec/logs.md 4.4, 4.5): descending pages go down, a rank filter never
-leaks other tasks, a search is for text and not for wildcards, a broken line does not break the stream.
+The reference's behaviour without its faults (docs/reference/logs.md 4.4, 4.5): descending pages go down, a rank filter
+never leaks other tasks, a search is for text and not for wildcards, a broken line does not break the stream.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ async def count_logs(connection: AsyncConnection, task: str, wanted: LogFilter) 
 
 
 async def log_fields(connection: AsyncConnection, tasks: Sequence[str]) -> LogFields:
-    """The values that occur in the lines of all ``tasks``: what a user may filter by (spec/logs.md 4.8)."""
+    """The values that occur in the lines of all ``tasks``: what a user may filter by (docs/reference/logs.md 4.8)."""
     lines = task_logs.c
     columns = (
         lines.allocation_id,

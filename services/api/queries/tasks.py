@@ -1,4 +1,4 @@
-"""Tasks and what is alive of them (spec/tasks-and-cli.md 5)."""
+"""Tasks and what is alive of them (docs/reference/tasks-and-cli.md 5)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def _is_job(cluster: ClusterConfig) -> bool:
 
 
 def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
-    """In a cluster an allocation has one entry, its Job, whatever the number of its pods (spec/kubernetes.md 1)."""
+    """In a cluster an allocation has one entry, its Job, whatever the number of its pods
+    (docs/reference/kubernetes.md 1)."""
     if row.assigned_at is None:
         return []
     pods = msgspec.convert(row.pods, tuple[PodSeen, ...])

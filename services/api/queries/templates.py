@@ -1,4 +1,4 @@
-"""Reading templates (spec/tasks-and-cli.md 7)."""
+"""Reading templates (docs/reference/tasks-and-cli.md 7)."""
 
 from __future__ import annotations
 

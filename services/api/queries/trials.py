@@ -1,6 +1,7 @@
 """Trials as the REST interface shows them.
 
-A page of trials costs the same few statements, however many trials it holds. Source: spec/experiments.md 9.4 and 13.4.
+A page of trials costs the same few statements, however many trials it holds. Source: docs/reference/experiments.md 9.4
+and 13.4.
 """
 
 from __future__ import annotations

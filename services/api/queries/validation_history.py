@@ -1,4 +1,4 @@
-"""How the best validation of an experiment got better over time (spec/experiments.md 9.4)."""
+"""How the best validation of an experiment got better over time (docs/reference/experiments.md 9.4)."""
 
 from __future__ import annotations
 

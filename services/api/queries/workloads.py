@@ -1,4 +1,4 @@
-"""What a trial has done, step by step: reports and checkpoints in one list (spec/experiments.md 9.5)."""
+"""What a trial has done, step by step: reports and checkpoints in one list (docs/reference/experiments.md 9.5)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _is_named(wanted: str) -> ColumnElement[bool]:
     """The workspace of that name, whatever its case; if there is none, those that ``%`` in it makes a pattern for.
 
     Clients take the first hit for the workspace they named, so a name goes before the pattern that it could be, and
-    ``_``, which many names have, stands for itself (spec/platform.md 7).
+    ``_``, which many names have, stands for itself (docs/reference/platform.md 7).
     """
     exactly = func.lower(workspaces.c.name) == wanted.lower()
     if "%" not in wanted:
@@ -231,7 +231,7 @@ def _is_called(wanted: str) -> ColumnElement[bool]:
     """The project of that very name; in a workspace without it, those whose names differ from it by case alone.
 
     Names of projects may differ by case alone, and clients take the first hit for the project they named, even to
-    delete it (spec/tasks-and-cli.md 9.3).
+    delete it (docs/reference/tasks-and-cli.md 9).
     """
     others = projects.alias()
     is_a_name = select(others.c.id).where(others.c.workspace_id == projects.c.workspace_id, others.c.name == wanted)

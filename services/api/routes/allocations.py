@@ -1,4 +1,4 @@
-"""What tasks tell about their allocations and wait for (spec/harness-protocol.md 8, 9, 12)."""
+"""What tasks tell about their allocations and wait for (docs/reference/harness-protocol.md 8, 9, 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints as training code and checkpoint GC report them (spec/experiments.md 10.1, 10.2)."""
+"""Checkpoints as training code and checkpoint GC report them (docs/reference/experiments.md 10.1, 10.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: list, look at, download and delete (spec/experiments.md 10)."""
+"""Checkpoints: list, look at, download and delete (docs/reference/experiments.md 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments: create, list, look at, edit (spec/experiments.md 6 and 13)."""
+"""Experiments: create, list, look at, edit (docs/reference/experiments.md 6 and 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: reports from training code, and reading them back (spec/experiments.md 9)."""
+"""Metrics: reports from training code, and reading them back (docs/reference/experiments.md 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files an experiment was created with (spec/experiments.md 11)."""
+"""The files an experiment was created with (docs/reference/experiments.md 11)."""
 
 from __future__ import annotations
 

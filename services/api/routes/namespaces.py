@@ -27,7 +27,8 @@ from services.api.wire.namespaces import (
 )
 
 BIND: Final = "bind workspaces to namespaces"
-"""Tasks reach whatever their namespace holds, so this is not for owners of workspaces (spec/platform.md 6)."""
+"""Tasks reach whatever their namespace holds, so this is not for owners of workspaces
+(docs/reference/platform.md 6)."""
 
 
 async def set_bindings(call: Call[App, None, SetBindingsRequest]) -> BindingsResponse:

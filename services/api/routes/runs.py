@@ -1,4 +1,5 @@
-"""What training code says and asks about its run besides metrics and checkpoints (spec/harness-protocol.md 11)."""
+"""What training code says and asks about its run besides metrics and checkpoints
+(docs/reference/harness-protocol.md 11)."""
 
 from __future__ import annotations
 

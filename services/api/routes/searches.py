@@ -1,4 +1,4 @@
-"""Searches before they run: ``det preview-search`` (spec/experiments.md 3.6)."""
+"""Searches before they run: ``det preview-search`` (docs/reference/experiments.md 3.6)."""
 
 from __future__ import annotations
 

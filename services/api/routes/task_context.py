@@ -1,4 +1,4 @@
-"""The files a task starts with (spec/harness-protocol.md 9.2)."""
+"""The files a task starts with (docs/reference/harness-protocol.md 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of tasks and trials: posting lines, reading and following them (spec/logs.md 4)."""
+"""Logs of tasks and trials: posting lines, reading and following them (docs/reference/logs.md 4)."""
 
 from __future__ import annotations
 

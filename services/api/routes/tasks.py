@@ -19,7 +19,7 @@ async def get_tasks(call: Call[App, None, None]) -> GetTasksResponse:
 
 
 async def get_raw_tasks(call: Call[App, None, None]) -> RawResponse:
-    """The same as one map, where clients without the message look for it (spec/platform.md 15)."""
+    """The same as one map, where clients without the message look for it (docs/reference/platform.md 15)."""
     reply = await get_tasks(call)
     return RawResponse(encode_message(reply.allocation_id_to_summary), media_type="application/json")
 

@@ -1,7 +1,7 @@
 """Templates: named configurations that experiments and other tasks start from.
 
 With basic authorization everybody may use and change every template; a template belongs to a workspace, and goes with
-it. Source: spec/tasks-and-cli.md 7; spec/platform.md 5 (rights).
+it. Source: docs/reference/tasks-and-cli.md 7; docs/reference/platform.md 5 (rights).
 """
 
 from __future__ import annotations

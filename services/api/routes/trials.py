@@ -1,4 +1,4 @@
-"""Trials: look at one, end one (spec/experiments.md 6 and 13.4)."""
+"""Trials: look at one, end one (docs/reference/experiments.md 6 and 13.4)."""
 
 from __future__ import annotations
 

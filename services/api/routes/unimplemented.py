@@ -1,7 +1,8 @@
 """An honest answer for the parts of the reference interface that this release does not have.
 
 ``endpoints.csv`` lists every endpoint of the reference (method, path, rpc). What no route covers answers 501 with the
-name of the call, which clients show as it stands. Source: spec/rest-endpoints.csv, spec/platform.md 1.3.
+name of the call, which clients show as it stands. Source: docs/reference/rest-endpoints.csv,
+docs/reference/platform.md 1.3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Training code asks whether it should leave, and is answered the moment it should (spec/harness-protocol.md 12.2)."""
+"""Training code asks whether it should leave, and is answered the moment it should
+(docs/reference/harness-protocol.md 12.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST shapes of nodes ("agents") and their slots (spec/scheduling.md 11.1)."""
+"""REST shapes of nodes ("agents") and their slots (docs/reference/scheduling.md 11.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""REST shapes of what tasks and the api say to each other about an allocation (spec/harness-protocol.md 8, 9, 12)."""
+"""REST shapes of what tasks and the api say to each other about an allocation (docs/reference/harness-protocol.md 8, 9,
+12)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What every REST shape is made of: the message base class and the scalar types of the wire.
 
-The clients were generated from protobuf definitions, so the JSON follows the protobuf mapping (spec/platform.md 1.1):
-every field is present also when it holds its zero value, 64-bit integers are strings, enums go by their full name,
-and only what was declared optional may be missing. In a message of this project:
+The clients were generated from protobuf definitions, so the JSON follows the protobuf mapping
+(docs/reference/platform.md 1.1): every field is present also when it holds its zero value, 64-bit integers are strings,
+enums go by their full name, and only what was declared optional may be missing. In a message of this project:
 
     text: str = ""                      always emitted
     parent: Workspace | None = None     a sub-message: ``null`` when unset

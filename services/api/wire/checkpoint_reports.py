@@ -1,4 +1,4 @@
-"""REST shapes in which checkpoints are reported (spec/experiments.md 10.1, 10.2)."""
+"""REST shapes in which checkpoints are reported (docs/reference/experiments.md 10.1, 10.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments on the wire: the object itself, creating, listing and editing (spec/experiments.md 13)."""
+"""Experiments on the wire: the object itself, creating, listing and editing (docs/reference/experiments.md 13)."""
 
 from __future__ import annotations
 

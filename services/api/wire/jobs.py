@@ -1,4 +1,4 @@
-"""REST shapes of the job queue (spec/scheduling.md 6.3)."""
+"""REST shapes of the job queue (docs/reference/scheduling.md 6.3)."""
 
 from __future__ import annotations
 

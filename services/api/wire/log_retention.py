@@ -1,4 +1,4 @@
-"""REST shapes around how long logs are kept (spec/logs.md 4.9)."""
+"""REST shapes around how long logs are kept (docs/reference/logs.md 4.9)."""
 
 from __future__ import annotations
 

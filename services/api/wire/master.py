@@ -1,4 +1,5 @@
-"""REST shapes of the installation as a whole: what it is, how it is configured, what it logs (spec/platform.md 12)."""
+"""REST shapes of the installation as a whole: what it is, how it is configured, what it logs
+(docs/reference/platform.md 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST shapes of metrics: reports going in, reports and workloads coming out (spec/experiments.md 9)."""
+"""REST shapes of metrics: reports going in, reports and workloads coming out (docs/reference/experiments.md 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that users upload, and looking into them (spec/experiments.md 11)."""
+"""Files that users upload, and looking into them (docs/reference/experiments.md 11)."""
 
 from __future__ import annotations
 

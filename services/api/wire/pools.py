@@ -1,4 +1,5 @@
-"""REST shapes of resource pools (spec/scheduling.md 11.4). Clients require every key, so most are there and empty."""
+"""REST shapes of resource pools (docs/reference/scheduling.md 11.4). Clients require every key, so most are there and
+empty."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class RunnerMetadata(Message):
 
 
 class RunnerMetadataRequest(Message):
-    """The harness sends the metadata as the whole body; spec/experiments.md 13.1 has them wrapped as well."""
+    """The harness sends the metadata as the whole body; docs/reference/experiments.md 13.1 has them wrapped as well."""
 
     state: str = ""
     metadata: RunnerMetadata | None = None

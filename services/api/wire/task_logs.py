@@ -1,4 +1,4 @@
-"""REST shapes of task and trial logs (spec/logs.md 1.3, 4)."""
+"""REST shapes of task and trial logs (docs/reference/logs.md 1.3, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST shapes of tasks and of what they hold (spec/tasks-and-cli.md 5)."""
+"""REST shapes of tasks and of what they hold (docs/reference/tasks-and-cli.md 5)."""
 
 from __future__ import annotations
 

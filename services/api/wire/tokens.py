@@ -1,4 +1,4 @@
-"""REST shapes of access tokens (spec/platform.md 2.4)."""
+"""REST shapes of access tokens (docs/reference/platform.md 2.4)."""
 
 from __future__ import annotations
 

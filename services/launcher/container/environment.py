@@ -1,8 +1,8 @@
 """Every environment variable of a task container, in the order in which later ones override earlier ones.
 
-Order (spec/harness-protocol.md 4): image, all task types, task type, order's extras, the user's, cluster block. Better
-than the reference: the user's order is kept, so that one variable can refer to another, and what identifies the task
-to the master cannot be overridden by accident.
+Order (docs/reference/harness-protocol.md 4): image, all task types, task type, order's extras, the user's, cluster
+block. Better than the reference: the user's order is kept, so that one variable can refer to another, and what
+identifies the task to the master cannot be overridden by accident.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every file and directory placed into a task container, with mode and owner, for each task type.
 
-The table of spec/harness-protocol.md 5, as data. Backends differ only in how the files get there.
+The table of docs/reference/harness-protocol.md 5, as data. Backends differ only in how the files get there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes ``authorized_keys`` of a shell: every key of the user, with the environment of the container as options.
 
-Source: spec/harness-protocol.md 6.4. Standard library of Python 3.8 only.
+Source: docs/reference/harness-protocol.md 6.4. Standard library of Python 3.8 only.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Put into every task container and run with whatever Python is there, so it uses the standard library of Python 3.8 only
 and little of that: it stays in memory for as long as the task runs. The grammar of the files is in
-``libs/capture/lines.py``; the rules are those of spec/logs.md 2.3, 2.5 and 13.2:
+``libs/capture/lines.py``; the rules are those of docs/reference/logs.md 2.3, 2.5 and 13.2:
 
 * the task gets pipes, never files: ``wrap_rank`` reopens its standard output by name;
 * a line ends at a line feed or a carriage return, or is cut after 8191 bytes, not inside a UTF-8 character;

@@ -1,8 +1,8 @@
 """Runs a task as ``capture.py`` does, and ends only when the log intake has stored everything that was printed.
 
 For pods with fluent-bit beside the task: it is asked to end when this container has ended, and stops reading at once
-(spec/logs.md 13.11), so nothing may be left to read by then. Standard library of Python 3.8 only. First argument:
-``--intake <url>``; the others are those of ``capture.py``, whose exit code is returned.
+(docs/reference/logs.md 13.11), so nothing may be left to read by then. Standard library of Python 3.8 only. First
+argument: ``--intake <url>``; the others are those of ``capture.py``, whose exit code is returned.
 
 * After the task the last lines get ``DET_LOG_WAIT_TIME`` seconds (30 when it is not set).
 * With ``--sidecar-ends-with-task`` a SIGTERM goes to fluent-bit as well: what it does not read any more is delivered

@@ -1,6 +1,6 @@
 """Tells the master every 30 s whether somebody uses the notebook.
 
-Source: spec/harness-protocol.md 8.2. Needs ``determined`` in the Python it runs with.
+Source: docs/reference/harness-protocol.md 8.2. Needs ``determined`` in the Python it runs with.
 """
 
 from __future__ import annotations

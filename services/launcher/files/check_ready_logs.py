@@ -1,6 +1,6 @@
 """Reads what a service prints, and tells the master when a line says that it is ready, or that it waits for data.
 
-Source: spec/harness-protocol.md 8.1. Needs ``determined`` in the Python it runs with.
+Source: docs/reference/harness-protocol.md 8.1. Needs ``determined`` in the Python it runs with.
 """
 
 from __future__ import annotations

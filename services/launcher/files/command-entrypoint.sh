@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of commands and generic tasks: spec/harness-protocol.md 6.3.
+# Entrypoint of commands and generic tasks: docs/reference/harness-protocol.md 6.3.
 
 source /run/determined/task-setup.sh
 set -e

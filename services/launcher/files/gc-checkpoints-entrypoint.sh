@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of checkpoint garbage collection, with the arguments of the client's module: spec/harness-protocol.md 6.7.
+# Entrypoint of checkpoint garbage collection, with the arguments of the client's module: docs/reference/harness-protocol.md 6.7.
 
 source /run/determined/task-setup.sh
 set -e

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of notebooks: spec/harness-protocol.md 6.5.
+# Entrypoint of notebooks: docs/reference/harness-protocol.md 6.5.
 
 source /run/determined/task-setup.sh
 set -e

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of shells, with the arguments of sshd: spec/harness-protocol.md 6.4.
+# Entrypoint of shells, with the arguments of sshd: docs/reference/harness-protocol.md 6.4.
 
 source /run/determined/task-setup.sh
 set -e

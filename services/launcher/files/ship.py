@@ -1,7 +1,7 @@
 """Sends what ``capture.py`` writes to the log intake, in the wire format of fluent-bit's ``http`` output.
 
 For places without fluent-bit. Standard library of Python 3.8 only, and little of that, for one runs beside every task.
-Wire format: spec/logs.md 13.7 (gzip of concatenated msgpack ``[[time, {}], {"path", "offset", "log"}]``).
+Wire format: docs/reference/logs.md 13.7 (gzip of concatenated msgpack ``[[time, {}], {"path", "offset", "log"}]``).
 
 * A line counts as sent when the intake answered 2xx; only then the position moves, so a killed shipper repeats the last
   batch at most, and the numbers in the lines make the repetition harmless.

@@ -1,5 +1,5 @@
 # Sourced first by every entrypoint, before `set -e`: output by name, a Python that works, and a home.
-# Contract: spec/harness-protocol.md 6.1.
+# Contract: docs/reference/harness-protocol.md 6.1.
 
 TCD_STARTUP_HOOK="${DET_RUN_DIR:-/run/determined}/dynamic-tcd-startup-hook.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Entrypoint of TensorBoards; arguments: storage_config.json, log directories, arguments of the user.
-# Contract: spec/harness-protocol.md 6.6.
+# Contract: docs/reference/harness-protocol.md 6.6.
 
 source /run/determined/task-setup.sh
 set -e

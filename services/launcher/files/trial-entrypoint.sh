@@ -1,5 +1,5 @@
 #!/bin/bash
-# Entrypoint of trials: spec/harness-protocol.md 6.2. With --hooks it goes on after its first part, in `start.py`.
+# Entrypoint of trials: docs/reference/harness-protocol.md 6.2. With --hooks it goes on after its first part, in `start.py`.
 
 if [ "$1" = --hooks ]; then
     TASK_IS_SET_UP=yes

@@ -12,7 +12,7 @@ The client gives up when the connection to the master breaks in the middle of a 
 master must not end a trial like that. All these requests may be repeated, so the preparation is, for a minute or so.
 Only the rendezvous of a gang is not: its pods may have met already, without the one whose answer was lost.
 
-Source: spec/harness-protocol.md 2, 6.1, 6.2 and 12.1. Standard library of Python 3.8, and ``determined``.
+Source: docs/reference/harness-protocol.md 2, 6.1, 6.2 and 12.1. Standard library of Python 3.8, and ``determined``.
 """
 
 from __future__ import annotations

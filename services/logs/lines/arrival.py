@@ -1,8 +1,8 @@
 """What of an arriving batch is new: nothing twice, nothing lost, and in order as long as that can be waited for.
 
-fluent-bit delivers at least once, and in any order after any failure (spec/logs.md 13.8, 13.9, 13.11). A stream
-therefore remembers how far it has come and which parts before that are missing. A batch that is ahead waits for its
-predecessors; when they are given up, it is stored nevertheless, and they are taken whenever they come.
+fluent-bit delivers at least once, and in any order after any failure (docs/reference/logs.md 13.8, 13.9, 13.11). A
+stream therefore remembers how far it has come and which parts before that are missing. A batch that is ahead waits for
+its predecessors; when they are given up, it is stored nevertheless, and they are taken whenever they come.
 """
 
 from __future__ import annotations

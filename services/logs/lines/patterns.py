@@ -1,4 +1,4 @@
-"""Which lines of a trial's log its policies ask for. Pure. Source: spec/logs.md 7.2.
+"""Which lines of a trial's log its policies ask for. Pure. Source: docs/reference/logs.md 7.2.
 
 The regular expressions are users' and the lines anybody's, so RE2 matches them, in time linear in the line.
 """

@@ -2,7 +2,7 @@
 
 A stream is what one container wrote to one of its outputs: ``<allocation>/<pod>/<restart>/<stdout or stderr>``. The
 allocation comes from the token and leads the key, so that no task can write into the streams of another.
-Source: spec/logs.md 13.9.
+Source: docs/reference/logs.md 13.9.
 """
 
 from __future__ import annotations

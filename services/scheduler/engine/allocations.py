@@ -136,7 +136,7 @@ class AllocationEngine:
     async def settle_task(self, allocation: str) -> int | None:
         """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to.
 
-        Such tasks run once: whatever ends their allocation ends them. Source: spec/harness-protocol.md 17.3.
+        Such tasks run once: whatever ends their allocation ends them. Source: docs/reference/harness-protocol.md 17.3.
         """
         return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
 

@@ -1,7 +1,8 @@
 """Deleting projects and workspaces: what is in them first, each part in its own time, then the row.
 
 Like all else here it is done by looking again: each look asks for what is still missing. Where an experiment cannot be
-deleted, ``deletion.py`` marks what contains it, and looking ends. Source: spec/platform.md 7 and 8 (delete sequence).
+deleted, ``deletion.py`` marks what contains it, and looking ends. Source: docs/reference/platform.md 7 and 8 (delete
+sequence).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Deleting an experiment: its files first, then its logs, then its rows; each step may be repeated after a crash.
 
-Source: spec/experiments.md 6 (delete procedure). A deletion that fails says why, and may be asked for again.
+Source: docs/reference/experiments.md 6 (delete procedure). A deletion that fails says why, and may be asked for again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a stored configuration means for one task: the software it runs in, and who it runs as. Pure.
 
-Source: spec/experiments.md 1.3; spec/harness-protocol.md 5.1; spec/platform.md 5 (effective POSIX identity).
+Source: docs/reference/experiments.md 1.3; docs/reference/harness-protocol.md 5.1; docs/reference/platform.md 5
+(effective POSIX identity).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def bind_mounts_of(config: Mapping[str, Any]) -> tuple[BindMount, ...]:
 
 
 def proxy_ports_of(section: Mapping[str, Any], task: str) -> tuple[ProxyPort, ...]:
-    """Ports of a trial that the proxy reaches, each under ``<task>:<port>`` (spec/harness-protocol.md 8.3)."""
+    """Ports of a trial that the proxy reaches, each under ``<task>:<port>``
+    (docs/reference/harness-protocol.md 8.3)."""
     return tuple(
         ProxyPort(
             service_id=task if port.get("default_service_id") else f"{task}:{port['proxy_port']}",
@@ -53,7 +55,7 @@ def shared_fs_path(storage: Mapping[str, Any] | None) -> str | None:
 
 
 def network_variables(defaults: TaskContainerDefaults) -> tuple[tuple[str, str], ...]:
-    """Variables by which distributed training finds its network (spec/harness-protocol.md 4.1)."""
+    """Variables by which distributed training finds its network (docs/reference/harness-protocol.md 4.1)."""
     named = {
         "GLOO_PORT_RANGE": defaults.gloo_port_range,
         "NCCL_PORT_RANGE": defaults.nccl_port_range,

@@ -1,6 +1,7 @@
 """How an allocation ended: one record from what was seen of its pods and what was asked of it. Pure.
 
-The first rule that matches decides. Source: spec/scheduling.md 7 (exit record), spec/harness-protocol.md 17.1.
+The first rule that matches decides. Source: docs/reference/scheduling.md 7 (exit record),
+docs/reference/harness-protocol.md 17.1.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ExitRecord(Struct, frozen=True, kw_only=True):
 CRASHED: Final = "job crashed"
 """The message of whatever could not be made."""
 KILLED: Final = Failure(FailureType.RESOURCES_FAILED, "killed")
-"""What a kill is called in the log, though it is no error (spec/kubernetes.md 10.4)."""
+"""What a kill is called in the log, though it is no error (docs/reference/kubernetes.md 10.4)."""
 
 _BLAMED: Final[dict[FailureType, tuple[str, ExitKind]]] = {
     FailureType.AGENT_FAILED: ("allocation failed due to agent failure", ExitKind.TRANSIENT),

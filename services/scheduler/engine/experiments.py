@@ -2,7 +2,7 @@
 
 ``reconcile`` may be called for any experiment at any time, any number of times, by any number of schedulers: it takes
 the lock of the experiment's row, looks at what there is, and does in one transaction what is missing. Events merely say
-when looking is worthwhile. Source: spec/experiments.md 3 to 6.
+when looking is worthwhile. Source: docs/reference/experiments.md 3 to 6.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checkpoint GC: the tasks that delete files of checkpoints, of our own accord or because somebody asked.
 
-Source: spec/experiments.md 10.4; spec/harness-protocol.md 15.
+Source: docs/reference/experiments.md 10.4; docs/reference/harness-protocol.md 15.
 """
 
 from __future__ import annotations

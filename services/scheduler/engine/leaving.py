@@ -2,7 +2,7 @@
 
 Preemption asks: the task checkpoints, acknowledges and exits, and is killed at the deadline. It takes a task that can
 be asked: preemptible, and ready, which means that its code runs and listens. Everything else is killed at once.
-All of it may be done again and changes nothing then. Source: spec/scheduling.md 7 (flows) and 8.1.
+All of it may be done again and changes nothing then. Source: docs/reference/scheduling.md 7 (flows) and 8.1.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from services.scheduler.engine.outgoing import Outgoing
 from services.scheduler.engine.rows import AllocationRow
 
 KILL_GRACE_S: Final = 15.0
-"""Seconds between SIGTERM and SIGKILL (spec/scheduling.md 8.2)."""
+"""Seconds between SIGTERM and SIGKILL (docs/reference/scheduling.md 8.2)."""
 
 
 NODE_DISABLED: Final = "node disabled without drain"
-"""The reason for killing what an administrator wants gone from a node (spec/scheduling.md 11.2)."""
+"""The reason for killing what an administrator wants gone from a node (docs/reference/scheduling.md 11.2)."""
 
 
 def is_over(row: AllocationRow) -> bool:

@@ -1,7 +1,8 @@
 """Namespaces that were made for workspaces go when their workspace is gone, whoever deleted it.
 
 The row of a namespace is there before the namespace and goes after it, so that none is forgotten: not one whose
-workspace was never finished because the api died, nor one whose cluster was away. Source: spec/kubernetes.md 8.3.
+workspace was never finished because the api died, nor one whose cluster was away. Source:
+docs/reference/kubernetes.md 8.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an observation does to its allocation. Pure: the row, and what goes out.
 
 Observations come twice, late and out of order; the revision tells, and the ladder of states is only climbed.
-Source: spec/scheduling.md 7; spec/harness-protocol.md 3.4.
+Source: docs/reference/scheduling.md 7; docs/reference/harness-protocol.md 3.4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sessions that nobody can use any more are forgotten after a while, or their tables would grow with every task.
 
 Not at once: the log intake takes the last lines of a task by a session that is revoked. Access tokens stay, as they are
-listed when they have expired or were revoked, too (spec/platform.md 3).
+listed when they have expired or were revoked, too (docs/reference/platform.md 3).
 """
 
 from __future__ import annotations

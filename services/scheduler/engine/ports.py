@@ -1,6 +1,6 @@
 """Ports of trials, different for all allocations that live at the same time: with host networking pods share a node.
 
-Source: spec/harness-protocol.md 4.3.
+Source: docs/reference/harness-protocol.md 4.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What becomes of a trial when its allocation has ended. Pure; one table, the first row that matches decides.
 
-Source: spec/experiments.md 5.2, with the rows of section 15 (16) improved.
+Source: docs/reference/experiments.md 5.2, with the rows of section 15 (16) improved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """By which tokens tasks are known: made when a task gets its slots, revoked when they are given back.
 
 Only digests are stored, so a token exists in its order alone; whoever writes the order anew makes new ones beside them.
-Source: spec/harness-protocol.md 1.1.
+Source: docs/reference/harness-protocol.md 1.1.
 """
 
 from __future__ import annotations

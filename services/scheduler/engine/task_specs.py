@@ -1,7 +1,8 @@
 """What launchers are told about an allocation: everything that runs it, from the rows that describe its task.
 
 Read at the last moment, when it gets its slots or its order has to be written again: then the latest checkpoint is the
-latest, and the owner's POSIX identity is the present one. Source: spec/harness-protocol.md 4; spec/experiments.md 0.
+latest, and the owner's POSIX identity is the present one. Source: docs/reference/harness-protocol.md 4;
+docs/reference/experiments.md 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Trials that a search asks for: inserted once, however often it asks, and run again when a search begins again.
 
 A search that starts from scratch with the same seed asks for the same request ids. Then a trial that completed is
-closed at once, and any other one continues where it was, in a new task. Source: spec/experiments.md 0, 4 and 7.
+closed at once, and any other one continues where it was, in a new task. Source: docs/reference/experiments.md 0, 4 and
+7.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ async def _warm_start(run: Run) -> str | None:
     """The checkpoint that every trial of the experiment starts from, if any. Raises SearchFailedError when it is gone.
 
     Whoever stored the configuration has chosen the checkpoint of a source trial, once, so that later trials start from
-    the same as the first; only where that was left out it is chosen here. Source: spec/experiments.md 1.7.
+    the same as the first; only where that was left out it is chosen here. Source: docs/reference/experiments.md 1.7.
     """
     searcher = run.experiment.config["searcher"]
     source: int | None = searcher.get("source_trial_id")

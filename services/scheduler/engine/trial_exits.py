@@ -20,7 +20,7 @@ from services.scheduler.engine.run import Run
 from services.scheduler.engine.trial_moves import apply_reaction
 
 LOG_WAIT: Final = timedelta(seconds=30)
-"""Longest wait for the log of an attempt (spec/logs.md 13.10)."""
+"""Longest wait for the log of an attempt (docs/reference/logs.md 13.10)."""
 _LOOK_AGAIN_S: Final = (0.05, 0.5)
 
 

@@ -1,6 +1,6 @@
 """Trials follow their experiment, get allocations, and let go of them. Pure, but for the rows in memory.
 
-Source: spec/experiments.md 5.1 and 5.2 (effects of entered states).
+Source: docs/reference/experiments.md 5.1 and 5.2 (effects of entered states).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
         terminate(row, reason="allocation resource pool changed", now=run.now, out=run.out)
     elif row.priority is not None and row.priority != (priority := run.experiment.config["resources"].get("priority")):
         if run.cluster.resource_manager.type == "kubernetes":
-            # Its pods keep theirs for life (spec/kubernetes.md 3.10).
+            # Its pods keep theirs for life (docs/reference/kubernetes.md 3.10).
             terminate(row, reason="priority changed", now=run.now, out=run.out)
         else:
             row.priority = priority
@@ -153,7 +153,7 @@ def _fits_elsewhere(run: Run, trial: TrialRow, pool: str, split: PodSplit) -> bo
     """Whether the nodes that log policies leave the trial are enough for it; None when nobody has said what there is.
 
     What may grow, as in a cluster, is waited for, and so is everything where launching more than there is is no error.
-    Source: spec/scheduling.md 3 and 4.6; spec/logs.md 7.3.
+    Source: docs/reference/scheduling.md 3 and 4.6; docs/reference/logs.md 7.3.
     """
     if not trial.blocked_nodes or run.cluster.resource_manager.type == "kubernetes" or not run.cluster.launch_error:
         return True

@@ -1,4 +1,5 @@
-"""Whole gangs or nothing: a gang that is half started holds slots that nobody can use (spec/scheduling.md 16, B1)."""
+"""Whole gangs or nothing: a gang that is half started holds slots that nobody can use (docs/reference/scheduling.md 16,
+B1)."""
 
 from __future__ import annotations
 

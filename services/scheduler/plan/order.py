@@ -1,6 +1,7 @@
 """Who is next: priority first, then the age of the job, then the age of the request.
 
-A strict total order, so that a standby that takes over arrives at the same queue. Source: spec/scheduling.md 5.2.
+A strict total order, so that a standby that takes over arrives at the same queue. Source:
+docs/reference/scheduling.md 5.2.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The most important requests start first, in the order of their jobs. A request t
 lower priority, or else small unimportant work would keep it waiting for ever; requests of its own priority may pass.
 One that waits for the quota of its namespace blocks only those that would use up the same quota.
 Work without slots has a queue of its own: a stuck training job does not keep a TensorBoard from starting.
-Source: spec/scheduling.md 5.4, with max_slots enforced (15).
+Source: docs/reference/scheduling.md 5.4, with max_slots enforced (15).
 """
 
 from __future__ import annotations

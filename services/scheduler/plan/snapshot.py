@@ -75,5 +75,6 @@ class PoolSnapshot(Struct, frozen=True, kw_only=True):
     quota_by_namespace: Mapping[str, int] = {}
     """The same for namespaces of workspaces that have a quota."""
     larger_priority_first: bool = False
-    """Kubernetes pools: larger is more important. All others: smaller is. Source: spec/scheduling.md 0 (3)."""
+    """Kubernetes pools: larger is more important. All others: smaller is. Source: docs/reference/scheduling.md 0
+    (3)."""
     fitting: FittingPolicy = "best"

@@ -1,6 +1,6 @@
 """The whole system with its tasks as pods of nodes that run containers, in a namespace of its own.
 
-Acceptance items B21 to B26 of spec/kubernetes.md 20, as far as they concern trials and checkpoint GC.
+Acceptance items B21 to B26 of docs/reference/kubernetes.md 20, as far as they concern trials and checkpoint GC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user's pod spec adds to a task: volumes, init containers, sidecars, sizes. Acceptance item B23.
+"""What a user's pod spec adds to a task: volumes, init containers, sidecars, sizes..
 
 All tasks are submitted at once and run side by side; each test looks at its own.
 """
@@ -115,7 +115,7 @@ def submitted(det: Client, task_image: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
-def test_b23_pod_specs_of_users(case: Case, look: Looking, kubectl: Kubectl, submitted: dict[str, int]) -> None:
+def test_pod_specs_of_users(case: Case, look: Looking, kubectl: Kubectl, submitted: dict[str, int]) -> None:
     experiment = submitted[case.name]
     look.wait(experiment, case.state)
     log = [line["log"] for line in look.logs(look.trial(experiment)["id"])]

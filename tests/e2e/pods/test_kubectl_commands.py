@@ -1,4 +1,4 @@
-"""Commands that users and administrators have in their notes work as they are. Sections 18 and 20 B26 of the spec."""
+"""Commands that users and administrators have in their notes work as they are. See docs/reference/kubernetes.md 18."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_tainted_node_takes_only_tasks_that_tolerate_it(
     look.wait(without)
 
 
-def test_b26_deleting_all_pods_or_jobs_leaves_none(
+def test_deleting_all_pods_or_jobs_leaves_none(
     kubectl: Kubectl, det: Client, look: Looking, on_cluster: OnCluster
 ) -> None:
     ns = kubectl.namespace

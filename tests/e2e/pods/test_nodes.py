@@ -1,4 +1,4 @@
-"""Nodes as agents: what the client lists, and what happens to tasks when one is disabled. Acceptance item B22."""
+"""Nodes as agents: what the client lists, and what happens to tasks when one is disabled.."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def trains(look: Looking, experiment: int) -> bool:
     return any(line.startswith("step ") for trial in look.trials(experiment) for line in look.printed(trial["id"]))
 
 
-def test_b22_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl, node: str) -> None:
+def test_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl, node: str) -> None:
     experiment = submit(det, "sleep 1000", resources={"slots_per_trial": 2})
     wait_until(
         lambda: look.state(experiment) == "STATE_RUNNING" and look.trials(experiment), timeout_s=180, what="it runs"
@@ -85,7 +85,7 @@ def test_b22_what_the_client_lists(det: Client, look: Looking, kubectl: Kubectl,
     wait_until(lambda: slots() == [], timeout_s=60, what="the slots are free")
 
 
-def test_b22_a_trial_without_restarts_survives_that_its_node_is_disabled(
+def test_a_trial_without_restarts_survives_that_its_node_is_disabled(
     on_cluster: OnCluster, det: Client, admin: Client, look: Looking, kubectl: Kubectl, node: str
 ) -> None:
     experiment = submit(det, "steps.py", hyperparameters=ENDLESS, max_restarts=0)
@@ -104,7 +104,7 @@ def test_b22_a_trial_without_restarts_survives_that_its_node_is_disabled(
     assert look.trial(experiment)["restarts"] == 0
 
 
-def test_b22_what_runs_on_a_draining_node_goes_on(
+def test_what_runs_on_a_draining_node_goes_on(
     on_cluster: OnCluster, det: Client, admin: Client, look: Looking, node: str
 ) -> None:
     running = submit(det, "steps.py", hyperparameters=ENDLESS)

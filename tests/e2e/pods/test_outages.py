@@ -1,4 +1,4 @@
-"""Tasks outlive the control plane: it is killed for a while, and pods of one and of several go on. Item B25."""
+"""Tasks outlive the control plane: it is killed for a while, and pods of one and of several go on.."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def wait_for_progress(look: Looking, experiments: tuple[int, ...], *, after: str
         wait_until(moved, timeout_s=180, every_s=0.5, what=f"experiment {experiment} goes on after {after}")
 
 
-def test_b25_trials_go_on_while_the_control_plane_is_away(
+def test_trials_go_on_while_the_control_plane_is_away(
     on_cluster: OnCluster, system: WholeSystem, det: Client, look: Looking
 ) -> None:
     alone = submit(det, "steps.py", hyperparameters=ENDLESS)
@@ -111,9 +111,7 @@ def test_b25_trials_go_on_while_the_control_plane_is_away(
         assert printed == [f"step {number}" for number in range(1, steps + 1)]
 
 
-def test_b25_a_trial_that_ends_while_nobody_looks_has_ended_well(
-    system: WholeSystem, det: Client, look: Looking
-) -> None:
+def test_a_trial_that_ends_while_nobody_looks_has_ended_well(system: WholeSystem, det: Client, look: Looking) -> None:
     experiment = submit(det, "echo begun; sleep 4; echo over; exit 0", max_restarts=0)
     failing = submit(det, "echo begun; sleep 4; exit 9", max_restarts=0)
     for each in (experiment, failing):

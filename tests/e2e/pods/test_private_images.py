@@ -1,4 +1,4 @@
-"""Images that not everybody may pull. Acceptance item B24, and what owners read when they may not."""
+"""Images that not everybody may pull, and what owners read when they may not."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def wait_until_nothing_is_left(kubectl: Kubectl, experiment: int) -> None:
     wait_until(has_nothing, what="neither Job nor Secret is left")
 
 
-def test_b24_with_a_secret_that_the_pod_spec_names(
+def test_with_a_secret_that_the_pod_spec_names(
     det: Client, look: Looking, kubectl: Kubectl, registry: Registry
 ) -> None:
     kubectl.shell(
@@ -63,7 +63,7 @@ def test_b24_with_a_secret_that_the_pod_spec_names(
     assert "running on " in log_of(look, experiment)
 
 
-def test_b24_with_registry_auth(det: Client, look: Looking, kubectl: Kubectl, registry: Registry) -> None:
+def test_with_registry_auth(det: Client, look: Looking, kubectl: Kubectl, registry: Registry) -> None:
     experiment = says_where(det, registry.image("auth:1"), registry_auth=AUTH)
     look.wait(experiment)
     log = log_of(look, experiment)
@@ -73,7 +73,7 @@ def test_b24_with_registry_auth(det: Client, look: Looking, kubectl: Kubectl, re
     wait_until_nothing_is_left(kubectl, experiment)
 
 
-def test_b24_without_credentials_it_ends_and_says_why(
+def test_without_credentials_it_ends_and_says_why(
     det: Client, look: Looking, kubectl: Kubectl, registry: Registry
 ) -> None:
     image = registry.image("refused:1")

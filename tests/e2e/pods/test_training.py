@@ -40,7 +40,7 @@ def accuracies(look: Looking, experiment: int) -> list[float]:
     return [trial["summaryMetrics"]["validation_metrics"]["accuracy"]["max"] for trial in trials]
 
 
-def test_b21_the_search_of_the_demo_runs_as_pods(det: Client, look: Looking, context: Path) -> None:
+def test_the_search_of_the_demo_runs_as_pods(det: Client, look: Looking, context: Path) -> None:
     experiment = created(det("experiment", "create", str(DIGITS / "search.yaml"), str(context)))
     look.wait(experiment, timeout_s=240)
     trials = look.trials(experiment)
@@ -49,7 +49,7 @@ def test_b21_the_search_of_the_demo_runs_as_pods(det: Client, look: Looking, con
     assert all(trial["restarts"] == 0 for trial in trials)
 
 
-def test_b21_a_trial_of_two_pods_trains_as_one(det: Client, look: Looking, context: Path) -> None:
+def test_a_trial_of_two_pods_trains_as_one(det: Client, look: Looking, context: Path) -> None:
     two_pods = ("--config", "resources.slots_per_trial=2")
     experiment = created(det("experiment", "create", str(DIGITS / "one.yaml"), str(context), *two_pods))
     look.wait(experiment)
@@ -60,7 +60,7 @@ def test_b21_a_trial_of_two_pods_trains_as_one(det: Client, look: Looking, conte
     assert len(launched) == 2, "each pod starts the user's code"
 
 
-def test_b21_a_context_that_no_config_map_could_hold(det: Client, look: Looking, tmp_path: Path) -> None:
+def test_a_context_that_no_config_map_could_hold(det: Client, look: Looking, tmp_path: Path) -> None:
     content = os.urandom(3 * MIB)
     (tmp_path / "large.bin").write_bytes(content)
     include = ("--include", str(tmp_path / "large.bin"))
@@ -69,7 +69,7 @@ def test_b21_a_context_that_no_config_map_could_hold(det: Client, look: Looking,
     assert f"{hashlib.sha256(content).hexdigest()}  large.bin" in look.printed(look.trial(experiment)["id"])
 
 
-def test_b21_a_followed_log_has_every_line_once(det: Client, look: Looking) -> None:
+def test_a_followed_log_has_every_line_once(det: Client, look: Looking) -> None:
     output = det(*create_arguments(det, "lines.py", "--follow-first-trial"))
     experiment = created(output)
     look.wait(experiment)
@@ -88,9 +88,7 @@ def test_b21_a_followed_log_has_every_line_once(det: Client, look: Looking) -> N
         assert [line for line in output.split("\n") if line.startswith("[20")] == later
 
 
-def test_b21_checkpoints_are_deleted_by_a_pod(
-    on_cluster: OnCluster, det: Client, look: Looking, kubectl: Kubectl
-) -> None:
+def test_checkpoints_are_deleted_by_a_pod(on_cluster: OnCluster, det: Client, look: Looking, kubectl: Kubectl) -> None:
     experiment = submit(det, "steps.py")
     look.wait(experiment)
     [checkpoint] = look.get(f"/experiments/{experiment}/checkpoints")["checkpoints"]

@@ -1,6 +1,7 @@
 """Pod specs from where they are written to the stored configuration: cluster, pool, template and task.
 
-Acceptance item A5 of spec/kubernetes.md 20: every example of section 6.3 on every layer, and the texts of section 5.
+Acceptance item A5 of docs/reference/kubernetes.md 20: every example of section 6.3 on every layer, and the texts of
+section 5.
 """
 
 from __future__ import annotations
@@ -123,31 +124,31 @@ def pool_of(example: Example) -> Object:
 
 
 @EVERY
-async def test_a5_task_over_cluster(api: Api, example: Example) -> None:
+async def test_task_over_cluster(api: Api, example: Example) -> None:
     async with front(api, {"gpu_pod_spec": example.base, "cpu_pod_spec": ELSEWHERE}) as opened:
         assert await opened.pod(example.patch) == example.result
         assert await opened.pod(None) == (example.base or None), "nobody wanted anything else"
 
 
 @EVERY
-async def test_a5_task_over_pool_that_replaces_the_clusters(layered: Front, example: Example) -> None:
+async def test_task_over_pool_that_replaces_the_clusters(layered: Front, example: Example) -> None:
     assert await layered.pod(example.patch, resources=pool_of(example)) == example.result
 
 
 @EVERY
-async def test_a5_template_over_pool(layered: Front, example: Example) -> None:
+async def test_template_over_pool(layered: Front, example: Example) -> None:
     template = await layered.template(example.patch)
     assert await layered.pod(None, template=template, resources=pool_of(example)) == example.result
 
 
 @EVERY
-async def test_a5_task_over_template(layered: Front, example: Example) -> None:
+async def test_task_over_template(layered: Front, example: Example) -> None:
     template = await layered.template(example.base, resources=slots(1, "bare"))
     assert await layered.pod(example.patch, template=template) == example.result
 
 
 @EVERY
-async def test_a5_task_over_template_over_pool(layered: Front, example: Example) -> None:
+async def test_task_over_template_over_pool(layered: Front, example: Example) -> None:
     template = await layered.template(example.patch, resources=pool_of(example))
     assert await layered.pod(example.patch, template=template) == example.result
     assert await layered.pod({}, template=template) == example.result

@@ -1,4 +1,4 @@
-"""Templates: what is kept, who may have it, and what experiments make of it (spec/tasks-and-cli.md 7)."""
+"""Templates: what is kept, who may have it, and what experiments make of it (docs/reference/tasks-and-cli.md 7)."""
 
 from __future__ import annotations
 

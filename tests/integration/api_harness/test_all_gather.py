@@ -1,4 +1,5 @@
-"""Peers find each other, over several replicas and through the death of one (spec/harness-protocol.md 12.1)."""
+"""Peers find each other, over several replicas and through the death of one
+(docs/reference/harness-protocol.md 12.1)."""
 
 from __future__ import annotations
 

@@ -494,7 +494,7 @@ def test_a_job_is_scheduled_when_all_its_pods_are(det: Det, admin: httpx.Client,
     assert seen() == ["STATE_SCHEDULED", "STATE_SCHEDULED", 8, waiting[3] - 1]
 
 
-def test_a19_only_what_resumes_can_get_a_new_priority(det: Det, rows: Rows) -> None:
+def test_only_what_resumes_can_get_a_new_priority(det: Det, rows: Rows) -> None:
     task, notebook = rows.task(priority=10)
     rows.allocation(job_id=notebook, task_id=task, name="Notebook (calm-cat)")
     refusal = "priority is immutable for Notebook (calm-cat) in k8s because it may be destructive"

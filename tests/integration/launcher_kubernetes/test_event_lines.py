@@ -35,7 +35,7 @@ async def happens(place: Place, kind: str, name: str, message: str) -> None:
     await place.namespace.create(place.namespace.paths.events, event)
 
 
-async def test_a12_events_of_pods_and_jobs_are_told_in_words_for_users(place: Place) -> None:
+async def test_events_of_pods_and_jobs_are_told_in_words_for_users(place: Place) -> None:
     allocation = await place.run(task(slots=4))
     seen = await place.until_running(allocation)
     (job,) = await place.namespace.jobs()
@@ -60,7 +60,7 @@ async def test_a12_events_of_pods_and_jobs_are_told_in_words_for_users(place: Pl
     await eventually(was_assigned)
 
 
-async def test_a12_events_of_others_are_not_told(place: Place) -> None:
+async def test_events_of_others_are_not_told(place: Place) -> None:
     allocation = await place.run(task())
     seen = await place.until_running(allocation)
     pod = seen.pods[0].name

@@ -28,7 +28,7 @@ async def proxy(idle: Place, tmp_path: Path) -> AsyncIterator[FaultyProxy]:
         await idle.kill()
 
 
-async def test_a17_connections_that_break_lose_no_exit_and_tell_none_twice(idle: Place, proxy: FaultyProxy) -> None:
+async def test_connections_that_break_lose_no_exit_and_tell_none_twice(idle: Place, proxy: FaultyProxy) -> None:
     allocations = [await idle.run(task(notes={"run-seconds": "1", "exit-code": str(code)})) for code in range(4)]
     for _ in range(15):
         await asyncio.sleep(0.15)
@@ -40,7 +40,7 @@ async def test_a17_connections_that_break_lose_no_exit_and_tell_none_twice(idle:
         assert len({msgspec.json.encode(msgspec.structs.replace(seen, revision=0)) for seen in ends}) == 1
 
 
-async def test_a17_versions_that_are_too_old(idle: Place, proxy: FaultyProxy) -> None:
+async def test_versions_that_are_too_old(idle: Place, proxy: FaultyProxy) -> None:
     allocation = await idle.run(task(notes={"run-seconds": "3"}))
     await idle.until_begun(allocation)
     gone = 0
@@ -59,7 +59,7 @@ async def test_a17_versions_that_are_too_old(idle: Place, proxy: FaultyProxy) ->
     assert [pod.exit_code for pod in ended.pods] == [0]
 
 
-async def test_a17_everything_at_once_and_again_and_again(idle: Place, proxy: FaultyProxy) -> None:
+async def test_everything_at_once_and_again_and_again(idle: Place, proxy: FaultyProxy) -> None:
     rng = chance()
     answered: set[int] = set()
 
@@ -93,7 +93,7 @@ async def test_a17_everything_at_once_and_again_and_again(idle: Place, proxy: Fa
     await idle.namespace.until_empty(timeout_s=120)
 
 
-async def test_a17_a_server_that_fails_or_is_busy(idle: Place, proxy: FaultyProxy) -> None:
+async def test_a_server_that_fails_or_is_busy(idle: Place, proxy: FaultyProxy) -> None:
     left = {500: 2, 503: 2, 429: 2}
 
     async def fail(request: web.Request) -> web.StreamResponse | None:
@@ -110,7 +110,7 @@ async def test_a17_a_server_that_fails_or_is_busy(idle: Place, proxy: FaultyProx
     assert not any(left.values())
 
 
-async def test_a17_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: FaultyProxy) -> None:
+async def test_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: FaultyProxy) -> None:
     proxy.loses_answers = True
     allocations = [await idle.run(task()) for _ in range(3)]
 
@@ -135,7 +135,7 @@ async def test_a17_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: 
     await idle.namespace.until_empty()
 
 
-async def test_a17_the_end_of_a_gang_is_written_down_when_the_server_is_back(idle: Place, proxy: FaultyProxy) -> None:
+async def test_the_end_of_a_gang_is_written_down_when_the_server_is_back(idle: Place, proxy: FaultyProxy) -> None:
     allocation = await idle.run(task(slots=8, num_pods=2))
     seen = await idle.until_running(allocation, 2)
     refused = 0

@@ -1,4 +1,4 @@
-"""Lists and watches of a server that says what the test wants; needs no cluster. Acceptance item A17."""
+"""Lists and watches of a server that says what the test wants; needs no cluster.."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_a_watch_that_may_no_longer_be_made_is_tried_again() -> None:
     assert server.lists == 2
 
 
-async def test_a17_too_many_requests_waits_as_long_as_the_server_says_with_everything() -> None:
+async def test_too_many_requests_waits_as_long_as_the_server_says_with_everything() -> None:
     server = Server()
     server.answers = [web.Response(status=429, headers={"Retry-After": "1"})]
     loop = asyncio.get_running_loop()
@@ -216,7 +216,7 @@ async def test_a17_too_many_requests_waits_as_long_as_the_server_says_with_every
         assert server.lists == 2
 
 
-async def test_a17_a_server_that_never_has_time_is_given_up_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_never_has_time_is_given_up_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
     from services.launcher.backends.kubernetes import api as module
 
     monkeypatch.setattr(module, "_LONGEST_PAUSE_S", 0.01)

@@ -77,7 +77,7 @@ async def until_complete(place: Place, allocation: str) -> None:
     await eventually(is_complete)
 
 
-async def test_a16_a_task_has_listeners_services_and_routes_until_it_ends(idle: Place, gateway: TestGateway) -> None:
+async def test_a_task_has_listeners_services_and_routes_until_it_ends(idle: Place, gateway: TestGateway) -> None:
     await idle.start()
     allocation = await idle.run(proxied(8888, 6006))
     seen = await until_proxied(idle, allocation)
@@ -121,7 +121,7 @@ async def test_a16_a_task_has_listeners_services_and_routes_until_it_ends(idle: 
     await idle.namespace.until_empty()
 
 
-async def test_a16_ports_run_out_with_words_and_come_back(idle: Place, gateway: TestGateway) -> None:
+async def test_ports_run_out_with_words_and_come_back(idle: Place, gateway: TestGateway) -> None:
     gateway.use(idle, gateway_port_range_start=FIRST, gateway_port_range_end=FIRST + 2)
     await idle.start()
     first = await idle.run(proxied(8888))
@@ -142,7 +142,7 @@ async def test_a16_ports_run_out_with_words_and_come_back(idle: Place, gateway: 
     assert host_ports(await until_proxied(idle, third)) == [FIRST, FIRST + 2]
 
 
-async def test_a16_more_listeners_than_a_gateway_has_room_for(idle: Place, gateway: TestGateway) -> None:
+async def test_more_listeners_than_a_gateway_has_room_for(idle: Place, gateway: TestGateway) -> None:
     others = [{"name": f"other-{port}", "port": port, "protocol": "UDP"} for port in range(1, MAX_LISTENERS - 1)]
     await gateway.change(listeners=[WEB, *others])
     await idle.start()
@@ -156,7 +156,7 @@ async def test_a16_more_listeners_than_a_gateway_has_room_for(idle: Place, gatew
     assert await gateway.listeners() == [WEB, *others]
 
 
-async def test_a16_without_the_gateway_only_tasks_with_ports_fail(idle: Place, gateway: TestGateway) -> None:
+async def test_without_the_gateway_only_tasks_with_ports_fail(idle: Place, gateway: TestGateway) -> None:
     gateway.use(idle, gateway_name="nowhere")
     await idle.start()
     allocation = await idle.run(proxied(8888))
@@ -167,7 +167,7 @@ async def test_a16_without_the_gateway_only_tasks_with_ports_fail(idle: Place, g
     await idle.until_running(await idle.run(task()))
 
 
-async def test_a16_a_task_of_several_pods_is_not_proxied_and_told_so(idle: Place, gateway: TestGateway) -> None:
+async def test_a_task_of_several_pods_is_not_proxied_and_told_so(idle: Place, gateway: TestGateway) -> None:
     await idle.start()
     allocation = await idle.run(proxied(8888, slots=8, num_pods=2))
     seen = await idle.until_running(allocation, 2)
@@ -179,7 +179,7 @@ async def test_a16_a_task_of_several_pods_is_not_proxied_and_told_so(idle: Place
     assert await idle.namespace.items(idle.namespace.paths.services) == []
 
 
-async def test_a16_two_launchers_never_share_a_port(
+async def test_two_launchers_never_share_a_port(
     idle: Place, bus: Bus, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
 ) -> None:
     """Two processes, many tasks at once, and somebody who edits the Gateway just before every second edit of theirs."""
@@ -231,7 +231,7 @@ async def test_a16_two_launchers_never_share_a_port(
                 launcher.stop()
 
 
-async def test_a16_after_kill_9_the_addresses_are_told_again(
+async def test_after_kill_9_the_addresses_are_told_again(
     idle: Place, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
 ) -> None:
     launcher = service(idle, bus_settings.url, tmp_path)
@@ -257,7 +257,7 @@ async def test_a16_after_kill_9_the_addresses_are_told_again(
         launcher.stop()
 
 
-async def test_a16_a_gateway_that_cannot_be_read_at_the_start_is_read_later(
+async def test_a_gateway_that_cannot_be_read_at_the_start_is_read_later(
     idle: Place, gateway: TestGateway, tmp_path: Path
 ) -> None:
     await idle.start()
@@ -284,7 +284,7 @@ async def test_a16_a_gateway_that_cannot_be_read_at_the_start_is_read_later(
         await idle.kill()
 
 
-async def test_a16_ports_of_what_ended_while_nobody_looked_are_freed_and_no_others(
+async def test_ports_of_what_ended_while_nobody_looked_are_freed_and_no_others(
     idle: Place, gateway: TestGateway
 ) -> None:
     await idle.start()
@@ -316,7 +316,7 @@ async def test_a16_ports_of_what_ended_while_nobody_looked_are_freed_and_no_othe
 
 @pytest.mark.parametrize("is_withdrawn", [True, False], ids=["withdrawn", "wanted"])
 @pytest.mark.parametrize("held", ["/services", "/tcproutes", "/configmaps"])
-async def test_a16_killed_between_the_listeners_and_what_leads_to_them(
+async def test_killed_between_the_listeners_and_what_leads_to_them(
     idle: Place, gateway: TestGateway, tmp_path: Path, held: str, is_withdrawn: bool
 ) -> None:
     direct = idle.settings

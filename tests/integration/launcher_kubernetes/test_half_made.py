@@ -52,7 +52,7 @@ async def until_whole(place: Place) -> None:
     await eventually(is_whole)
 
 
-async def test_a13_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_made: str) -> None:
+async def test_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_made: str) -> None:
     begun = await only_job(idle)
     await idle.start()
     await until_whole(idle)
@@ -64,7 +64,7 @@ async def test_a13_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_
     await idle.namespace.until_empty()
 
 
-async def test_a13_what_other_settings_began_is_made_anew(idle: Place, half_made: str) -> None:
+async def test_what_other_settings_began_is_made_anew(idle: Place, half_made: str) -> None:
     begun = await only_job(idle)
     idle.tasks = msgspec.structs.replace(idle.tasks, master_url="http://another-master:8080")
     await idle.start()
@@ -77,13 +77,13 @@ async def test_a13_what_other_settings_began_is_made_anew(idle: Place, half_made
     await idle.namespace.until_empty()
 
 
-async def test_a13_it_is_removed_when_its_order_is_withdrawn(idle: Place, half_made: str) -> None:
+async def test_it_is_removed_when_its_order_is_withdrawn(idle: Place, half_made: str) -> None:
     await idle.withdraw(half_made)
     await idle.start()
     await idle.namespace.until_empty()
 
 
-async def test_a13_it_is_stopped_when_its_order_says_so(idle: Place, half_made: str) -> None:
+async def test_it_is_stopped_when_its_order_says_so(idle: Place, half_made: str) -> None:
     await idle.stop(half_made)
     await idle.start()
     ended = await idle.until_ended(half_made)
@@ -91,7 +91,7 @@ async def test_a13_it_is_stopped_when_its_order_says_so(idle: Place, half_made: 
     await idle.namespace.until_empty()
 
 
-async def test_a13_a_task_that_runs_does_not_need_its_config_map_any_more(place: Place) -> None:
+async def test_a_task_that_runs_does_not_need_its_config_map_any_more(place: Place) -> None:
     allocation = await place.run(task(notes={"start-seconds": "1", "run-seconds": "3", "exit-code": "4"}))
     await place.until_running(allocation)
     await place.kill()

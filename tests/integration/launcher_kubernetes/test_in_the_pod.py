@@ -50,7 +50,7 @@ def unpack(found: Manifests, directory: Path) -> Path:
     return target / "determined"
 
 
-def test_a4_the_init_container_unpacks_what_the_task_finds(tmp_path: Path) -> None:
+def test_the_init_container_unpacks_what_the_task_finds(tmp_path: Path) -> None:
     files = (TaskFile(path="checkpoint_gc/storage_config.json", content=b"{}"),)
     run = unpack(made(task_type="CHECKPOINT_GC", files=files), tmp_path)
     secret = run / "checkpoint_gc" / "storage_config.json"

@@ -35,7 +35,7 @@ async def limit(place: Place, quota: Json) -> None:
     await eventually(is_in_force, every_s=0.1)
 
 
-async def test_a1_a2_objects_of_an_order_are_there_and_go_with_their_job(place: Place) -> None:
+async def test_objects_of_an_order_are_there_and_go_with_their_job(place: Place) -> None:
     spec = task(slots=8, num_pods=2, workspace="My Team: 1")
     allocation = await place.run(spec)
     seen = await place.until_running(allocation, 2)
@@ -61,7 +61,7 @@ async def test_a1_a2_objects_of_an_order_are_there_and_go_with_their_job(place: 
 @pytest.mark.parametrize(
     "task_type", ["TRIAL", "NOTEBOOK", "SHELL", "COMMAND", "TENSORBOARD", "CHECKPOINT_GC", "GENERIC"]
 )
-async def test_a3_pods_of_every_task_type_are_accepted(place: Place, task_type: str) -> None:
+async def test_pods_of_every_task_type_are_accepted(place: Place, task_type: str) -> None:
     base = task(task_type=task_type)
     spec = (
         trial(**{name: getattr(base, name) for name in ("task", "description", "environment", "cluster_id")})
@@ -73,7 +73,7 @@ async def test_a3_pods_of_every_task_type_are_accepted(place: Place, task_type: 
     assert not [text for text in place.text(allocation) if "Error creating" in text]
 
 
-async def test_a10_states_of_a_gang_in_their_order(place: Place) -> None:
+async def test_states_of_a_gang_in_their_order(place: Place) -> None:
     spec = task(slots=8, num_pods=2, notes={"run-seconds": "8"})  # long enough to be seen to run
     allocation = await place.run(spec)
     ended = await place.until_ended(allocation)
@@ -98,7 +98,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("notes", "code", "failure", "words"), ENDINGS, ids=lambda value: str(value)[:40])
-async def test_a11_failures_and_their_words(
+async def test_failures_and_their_words(
     place: Place, notes: dict[str, str], code: int | None, failure: str, words: str
 ) -> None:
     allocation = await place.run(task(notes=notes))
@@ -110,7 +110,7 @@ async def test_a11_failures_and_their_words(
     await place.namespace.until_empty()
 
 
-async def test_a11_an_image_that_cannot_be_pulled_now_may_come(place: Place) -> None:
+async def test_an_image_that_cannot_be_pulled_now_may_come(place: Place) -> None:
     allocation = await place.run(task(notes={"fail": "ErrImagePull"}))
     await place.until(allocation, lambda seen: any("ErrImagePull" in pod.message for pod in seen.pods))
     await asyncio.sleep(1.5)  # longer than stuck pods get
@@ -118,7 +118,7 @@ async def test_a11_an_image_that_cannot_be_pulled_now_may_come(place: Place) -> 
 
 
 @pytest.mark.parametrize("moment", ["pending", "running"])
-async def test_a11_a_pod_that_somebody_deletes_is_not_replaced(place: Place, moment: str) -> None:
+async def test_a_pod_that_somebody_deletes_is_not_replaced(place: Place, moment: str) -> None:
     notes = {} if moment == "running" else {"start-seconds": "60"}
     allocation = await place.run(task(notes=notes))
     wanted = "RUNNING" if moment == "running" else "PULLING"
@@ -130,7 +130,7 @@ async def test_a11_a_pod_that_somebody_deletes_is_not_replaced(place: Place, mom
     await until_nothing_runs(place)
 
 
-async def test_a26_the_documented_way_to_delete_all_pods(place: Place) -> None:
+async def test_the_documented_way_to_delete_all_pods(place: Place) -> None:
     allocations = [await place.run(task()) for _ in range(5)]
     for allocation in allocations:
         await place.until_running(allocation)
@@ -141,7 +141,7 @@ async def test_a26_the_documented_way_to_delete_all_pods(place: Place) -> None:
     await until_nothing_runs(place)
 
 
-async def test_a11_a_job_that_somebody_deletes(place: Place) -> None:
+async def test_a_job_that_somebody_deletes(place: Place) -> None:
     allocation = await place.run(task())
     await place.until_running(allocation)
     (job,) = await place.namespace.jobs()
@@ -241,7 +241,7 @@ async def test_withdrawn_orders_leave_nothing(place: Place) -> None:
     await place.namespace.until_empty()
 
 
-async def test_a9_what_is_killed_before_its_turn_is_never_made(idle: Place) -> None:
+async def test_what_is_killed_before_its_turn_is_never_made(idle: Place) -> None:
     place = idle
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"count/jobs.batch": "1000"}}}
     await place.namespace.create(place.namespace.paths.quotas, quota)
@@ -259,7 +259,7 @@ async def test_a9_what_is_killed_before_its_turn_is_never_made(idle: Place) -> N
     assert await place.namespace.remains() == []
 
 
-async def test_a9_kill_while_being_made(place: Place) -> None:
+async def test_kill_while_being_made(place: Place) -> None:
     allocations = [await place.run(task()) for _ in range(20)]
     for allocation in allocations:
         await place.stop(allocation, grace_s=1)
@@ -269,7 +269,7 @@ async def test_a9_kill_while_being_made(place: Place) -> None:
     await place.namespace.until_empty()
 
 
-async def test_a9_a_refused_config_map_leaves_nothing_and_says_why(place: Place) -> None:
+async def test_a_refused_config_map_leaves_nothing_and_says_why(place: Place) -> None:
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": "0"}}}
     await limit(place, quota)
     allocation = await place.run(task())
@@ -279,7 +279,7 @@ async def test_a9_a_refused_config_map_leaves_nothing_and_says_why(place: Place)
     await place.namespace.until_empty()
 
 
-async def test_a9_a_pod_that_is_none_for_kubernetes(place: Place) -> None:
+async def test_a_pod_that_is_none_for_kubernetes(place: Place) -> None:
     pod_spec = {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/a"}, "emptyDir": {}}]}}
     allocation = await place.run(task(environment=Environment(image="i", pod_spec=pod_spec)))
     ended = await place.until_ended(allocation)
@@ -322,7 +322,7 @@ async def test_a_pod_that_the_cluster_refuses_to_make(place: Place) -> None:
     await place.namespace.until_empty()
 
 
-async def test_a12_events_are_in_the_tasks_log(place: Place) -> None:
+async def test_events_are_in_the_tasks_log(place: Place) -> None:
     spec = task(slots=4)
     allocation = await place.run(spec)
     seen = await place.until_running(allocation)

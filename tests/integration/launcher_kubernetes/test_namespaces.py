@@ -100,7 +100,7 @@ async def until_written(place: Place, *allocations: str) -> None:
     await eventually(is_written)
 
 
-async def test_a14_an_order_runs_in_the_namespace_that_it_names(home: Place, bound: Namespace) -> None:
+async def test_an_order_runs_in_the_namespace_that_it_names(home: Place, bound: Namespace) -> None:
     await grant(bound, account_of(home))
     allocation = await home.run(task(slots=2), namespace=bound.name)
     seen = await home.until_running(allocation)
@@ -117,7 +117,7 @@ async def test_a14_an_order_runs_in_the_namespace_that_it_names(home: Place, bou
     await bound.until_empty()
 
 
-async def test_a14_a_namespace_is_bound_while_jobs_run(home: Place, kubeconfig: Path) -> None:
+async def test_a_namespace_is_bound_while_jobs_run(home: Place, kubeconfig: Path) -> None:
     ending = await home.run(task(notes={"run-seconds": "3", "exit-code": "5"}))
     running = await home.run(task())
     await home.until_running(running)
@@ -139,7 +139,7 @@ async def test_a14_a_namespace_is_bound_while_jobs_run(home: Place, kubeconfig: 
 
 
 @pytest.mark.parametrize("modest", [False, True], indirect=True)
-async def test_a14_a_restart_finds_runs_in_all_namespaces(modest: Place, bound: Namespace) -> None:
+async def test_a_restart_finds_runs_in_all_namespaces(modest: Place, bound: Namespace) -> None:
     place = modest
     await grant(bound, account_of(place))
     mine = await place.run(task())
@@ -169,7 +169,7 @@ async def test_a14_a_restart_finds_runs_in_all_namespaces(modest: Place, bound: 
     await bound.until_empty()
 
 
-async def test_a14_what_was_withdrawn_while_nobody_looked_is_removed(modest: Place, bound: Namespace) -> None:
+async def test_what_was_withdrawn_while_nobody_looked_is_removed(modest: Place, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     allocation = await modest.run(task(), namespace=bound.name)
     await modest.until_running(allocation)
@@ -179,7 +179,7 @@ async def test_a14_what_was_withdrawn_while_nobody_looked_is_removed(modest: Pla
     await bound.until_empty()
 
 
-async def test_a14_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place, bound: Namespace) -> None:
+async def test_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place, bound: Namespace) -> None:
     await grant(bound, account_of(home))
     allocation = await home.run(task(), namespace=bound.name)
     await home.until_running(allocation)
@@ -192,7 +192,7 @@ async def test_a14_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place,
     await bound.until_empty()
 
 
-async def test_a14_without_any_memory_orders_tell_where_to_look(modest: Place, bound: Namespace) -> None:
+async def test_without_any_memory_orders_tell_where_to_look(modest: Place, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     kept, stopped = [await modest.run(task(), namespace=bound.name) for _ in range(2)]
     for allocation in (kept, stopped):
@@ -213,7 +213,7 @@ async def test_a14_without_any_memory_orders_tell_where_to_look(modest: Place, b
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_a14_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: Place, bound: Namespace) -> None:
+async def test_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: Place, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     allocation = await modest.run(task(), namespace=bound.name)
     await modest.until_running(allocation)
@@ -229,7 +229,7 @@ async def test_a14_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: P
     assert await bound.jobs() == []
 
 
-async def test_a14_a_namespace_that_is_deleted_ends_its_runs_and_no_others(mighty: Place, bound: Namespace) -> None:
+async def test_a_namespace_that_is_deleted_ends_its_runs_and_no_others(mighty: Place, bound: Namespace) -> None:
     mine = await mighty.run(task())
     theirs = await mighty.run(task(), namespace=bound.name)
     await mighty.until_running(mine)
@@ -252,7 +252,7 @@ async def test_a14_a_namespace_that_is_deleted_ends_its_runs_and_no_others(might
     assert mighty.told(mine)[-1].pods[0].state == "RUNNING"
 
 
-async def test_a14_a_namespace_that_was_deleted_while_nobody_looked(mighty: Place, bound: Namespace) -> None:
+async def test_a_namespace_that_was_deleted_while_nobody_looked(mighty: Place, bound: Namespace) -> None:
     allocation = await mighty.run(task(), namespace=bound.name)
     await mighty.until_running(allocation)
     await until_written(mighty, allocation)
@@ -270,7 +270,7 @@ async def test_a14_a_namespace_that_was_deleted_while_nobody_looked(mighty: Plac
     assert (ended.failure, ended.message) == ("DELETED", f"namespace {bound.name} was deleted")
 
 
-async def test_a14_forbidden_and_missing_namespaces_refuse_their_orders_only(home: Place, bound: Namespace) -> None:
+async def test_forbidden_and_missing_namespaces_refuse_their_orders_only(home: Place, bound: Namespace) -> None:
     running = await home.run(task())
     await home.until_running(running)
     refused = await home.run(task(), namespace=bound.name)
@@ -290,14 +290,14 @@ async def test_a14_forbidden_and_missing_namespaces_refuse_their_orders_only(hom
     await home.until_running(allowed)
 
 
-async def test_a14_a_missing_namespace_for_somebody_who_may_know(mighty: Place) -> None:
+async def test_a_missing_namespace_for_somebody_who_may_know(mighty: Place) -> None:
     allocation = await mighty.run(task(), namespace="not-there")
     ended = await mighty.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
     assert ended.message == 'error finding namespace not-there: namespaces "not-there" not found'
 
 
-async def test_a14_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namespace, tmp_path: Path) -> None:
+async def test_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namespace, tmp_path: Path) -> None:
     account = account_of(idle)
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(alone(idle).settings, kubeconfig=str(kubeconfig))
@@ -331,7 +331,7 @@ async def test_a14_rights_that_are_taken_away_end_nothing(idle: Place, bound: Na
         await idle.kill()
 
 
-async def test_a14_a_launcher_that_starts_without_rights_waits_for_them(modest: Place, bound: Namespace) -> None:
+async def test_a_launcher_that_starts_without_rights_waits_for_them(modest: Place, bound: Namespace) -> None:
     account = account_of(modest)
     await grant(bound, account)
     allocation = await modest.run(task(), namespace=bound.name)
@@ -385,7 +385,7 @@ async def test_wheels_are_where_the_pods_are(idle: Place, bound: Namespace, tmp_
     await eventually(is_tidy)
 
 
-async def test_a14_trouble_in_one_namespace_does_not_hold_up_others(home: Place, kubeconfig: Path) -> None:
+async def test_trouble_in_one_namespace_does_not_hold_up_others(home: Place, kubeconfig: Path) -> None:
     """More orders than there are creators cannot be made for now, and wait."""
     hook = {
         "metadata": {"name": f"broken-{uuid4().hex[:8]}", "labels": {"test": home.namespace.name}},

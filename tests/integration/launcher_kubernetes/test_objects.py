@@ -78,7 +78,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize("slot_type", ["cuda", "rocm", "cpu"])
-async def test_a1_every_size_on_every_kind_of_slot(idle: Place, slot_type: str) -> None:
+async def test_every_size_on_every_kind_of_slot(idle: Place, slot_type: str) -> None:
     idle.cluster = cluster(
         resource_manager={
             "type": "kubernetes",
@@ -119,7 +119,7 @@ ODD_NAMES = {
 }
 
 
-async def test_a2_labels_with_odd_names_are_found_by_selectors(place: Place) -> None:
+async def test_labels_with_odd_names_are_found_by_selectors(place: Place) -> None:
     for name, label in ODD_NAMES.items():
         base = task(workspace=name, owner=Owner(username=name))
         spec = trial(
@@ -152,7 +152,7 @@ async def test_a2_labels_with_odd_names_are_found_by_selectors(place: Place) -> 
 @pytest.mark.parametrize(
     "task_type", ["TRIAL", "NOTEBOOK", "SHELL", "COMMAND", "TENSORBOARD", "CHECKPOINT_GC", "GENERIC"]
 )
-async def test_a3_the_most_that_a_task_of_each_type_may_have_is_accepted(place: Place, task_type: str) -> None:
+async def test_the_most_that_a_task_of_each_type_may_have_is_accepted(place: Place, task_type: str) -> None:
     own = {"name": "determined-container", "volumeMounts": [{"name": "mine", "mountPath": "/dev/shm"}]}
     pod_spec = {"spec": {"volumes": [{"name": "mine", "emptyDir": {"medium": "Memory"}}], "containers": [own]}}
     base = task(task_type=task_type)
@@ -182,7 +182,7 @@ async def test_a3_the_most_that_a_task_of_each_type_may_have_is_accepted(place: 
     await place.until_running(allocation)
 
 
-async def test_a4_two_files_of_root_with_one_name_fail_the_launch_and_leave_nothing(
+async def test_two_files_of_root_with_one_name_fail_the_launch_and_leave_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twice = (Placed(f"{RUN_DIR}/a/hosts", 0o644, b"1", "root"), Placed(f"{RUN_DIR}/b/hosts", 0o644, b"2", "root"))
@@ -194,7 +194,7 @@ async def test_a4_two_files_of_root_with_one_name_fail_the_launch_and_leave_noth
     assert await place.namespace.remains() == []
 
 
-async def test_a6_both_containers_run_as_the_agent_user(place: Place) -> None:
+async def test_both_containers_run_as_the_agent_user(place: Place) -> None:
     wanted = {"runAsUser": 0, "runAsGroup": 0, "readOnlyRootFilesystem": True, "capabilities": {"add": ["SYS_PTRACE"]}}
     pod_spec = {
         "spec": {
@@ -215,7 +215,7 @@ async def test_a6_both_containers_run_as_the_agent_user(place: Place) -> None:
     assert spec_of(job)["securityContext"] == {"fsGroup": 7}
 
 
-async def test_a7_bind_mounts_of_every_kind(place: Place) -> None:
+async def test_bind_mounts_of_every_kind(place: Place) -> None:
     privileged = {"containers": [{"name": "determined-container", "securityContext": {"privileged": True}}]}
     kinds = ["rprivate", "private", "rslave", "rshared", "", "nonsense"]
     spec = task(
@@ -242,7 +242,7 @@ async def test_a7_bind_mounts_of_every_kind(place: Place) -> None:
     assert volumes[shared["name"]]["hostPath"]["path"] == "/checkpoints"
 
 
-async def test_a7_a_bidirectional_mount_needs_privileges_and_the_user_is_told(place: Place) -> None:
+async def test_a_bidirectional_mount_needs_privileges_and_the_user_is_told(place: Place) -> None:
     mount = BindMount(host_path="/a", container_path="/b", propagation="rshared")
     ended = await place.until_ended(await place.run(task(bind_mounts=(mount,))))
     assert ended.failure == "LAUNCH_ERROR"
@@ -250,7 +250,7 @@ async def test_a7_a_bidirectional_mount_needs_privileges_and_the_user_is_told(pl
     assert await place.namespace.remains() == []
 
 
-async def test_a7_directory_storage_is_mounted_only_by_its_user(place: Place) -> None:
+async def test_directory_storage_is_mounted_only_by_its_user(place: Place) -> None:
     base = task()
     job = await made(
         place,
@@ -266,7 +266,7 @@ async def test_a7_directory_storage_is_mounted_only_by_its_user(place: Place) ->
     assert not [volume for volume in spec_of(job)["volumes"] if "hostPath" in volume]
 
 
-async def test_a8_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Place) -> None:
+async def test_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Place) -> None:
     def hostname(*names: str) -> Json:
         return {
             "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(names)}],
@@ -290,7 +290,7 @@ async def test_a8_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Pla
         assert {"key": f"determined.ai/cluster-id-{CLUSTER_ID}", "operator": "DoesNotExist"} in term["matchExpressions"]
 
 
-async def test_a19_the_users_priority_class_wins(place: Place) -> None:
+async def test_the_users_priority_class_wins(place: Place) -> None:
     name, classes = f"test-{uuid4().hex[:8]}", "/apis/scheduling.k8s.io/v1/priorityclasses"
     body = {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"}
     await place.namespace.create(classes, body)
@@ -303,7 +303,7 @@ async def test_a19_the_users_priority_class_wins(place: Place) -> None:
         await place.namespace.api.delete(f"{classes}/{name}")
 
 
-async def test_a20_labels_for_the_coscheduler(idle: Place) -> None:
+async def test_labels_for_the_coscheduler(idle: Place) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, default_scheduler="coscheduler")
     await idle.start()
     group = "pod-group.scheduling.sigs.k8s.io"

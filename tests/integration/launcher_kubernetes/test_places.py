@@ -112,7 +112,7 @@ async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) ->
     return found
 
 
-async def test_a14_a_namespace_is_made_used_limited_and_deleted(mighty: Place, asking: Asking, new: Namespace) -> None:
+async def test_a_namespace_is_made_used_limited_and_deleted(mighty: Place, asking: Asking, new: Namespace) -> None:
     await asking.create(new.name)
     await asking.create(new.name)
     made = await new.read(new.paths.namespace)
@@ -157,7 +157,7 @@ async def test_a14_a_namespace_is_made_used_limited_and_deleted(mighty: Place, a
     assert said <= {f"error finding namespace {new.name}: it is being deleted"}
 
 
-async def test_a14_quotas_of_others(mighty: Place, asking: Asking, new: Namespace) -> None:
+async def test_quotas_of_others(mighty: Place, asking: Asking, new: Namespace) -> None:
     await asking.create(new.name)
     theirs = {"metadata": {"name": "theirs"}, "spec": {"hard": {GPU: "4", "pods": "10"}}}
     await new.create(new.paths.quotas, theirs)
@@ -171,7 +171,7 @@ async def test_a14_quotas_of_others(mighty: Place, asking: Asking, new: Namespac
         await asking.limit(new.name, -1)
 
 
-async def test_a14_namespaces_that_were_not_made_for_a_workspace_are_left_alone(
+async def test_namespaces_that_were_not_made_for_a_workspace_are_left_alone(
     mighty: Place, asking: Asking, kubeconfig: Path
 ) -> None:
     async with new_namespace(kubeconfig) as plain:
@@ -194,7 +194,7 @@ async def test_a14_namespaces_that_were_not_made_for_a_workspace_are_left_alone(
             await asking.delete(own.name)
 
 
-async def test_a14_what_is_not_there(mighty: Place, asking: Asking) -> None:
+async def test_what_is_not_there(mighty: Place, asking: Asking) -> None:
     with pytest.raises(NotFound, match=r'^error finding namespace not-there: namespaces "not-there" not found$'):
         await asking.find("not-there")
     with pytest.raises(NotFound, match=r"^error finding namespace not-there: "):
@@ -207,7 +207,7 @@ async def test_a14_what_is_not_there(mighty: Place, asking: Asking) -> None:
                 await question(name)
 
 
-async def test_a14_slots_that_are_cores_are_not_limited(
+async def test_slots_that_are_cores_are_not_limited(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, asking: Asking, new: Namespace
 ) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, makes_namespaces=True)
@@ -226,9 +226,7 @@ async def test_a14_slots_that_are_cores_are_not_limited(
         assert await asking.quota(new.name) == 2.5
 
 
-async def test_a18_with_a_role_alone_refusals_say_what_is_missing(
-    modest: Place, asking: Asking, kubeconfig: Path
-) -> None:
+async def test_with_a_role_alone_refusals_say_what_is_missing(modest: Place, asking: Asking, kubeconfig: Path) -> None:
     await asking.find(modest.namespace.name)
     with pytest.raises(PermissionDenied, match=r"cannot create resource .namespaces.*cluster-role-workspaces\.yaml"):
         await asking.create("not-there")
@@ -266,9 +264,7 @@ async def a_node(namespace: Namespace) -> AsyncIterator[str]:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
 
 
-async def test_a15_nodes_are_marked_and_their_marks_are_seen(
-    place: Place, asking: Asking, namespace: Namespace
-) -> None:
+async def test_nodes_are_marked_and_their_marks_are_seen(place: Place, asking: Asking, namespace: Namespace) -> None:
     label = f"determined.ai/cluster-id-{place.settings.cluster_id}"
 
     def has(node: str, *, enabled: bool, draining: bool) -> Callable[[PoolCapacity], bool]:
@@ -296,7 +292,7 @@ async def test_a15_nodes_are_marked_and_their_marks_are_seen(
             await asking.mark(missing, "no-execute")
 
 
-async def test_a15_without_the_right_to_it_marking_says_so(modest: Place, asking: Asking) -> None:
+async def test_without_the_right_to_it_marking_says_so(modest: Place, asking: Asking) -> None:
     with pytest.raises(PermissionDenied) as refusal:
         await asking.mark("sim-0", "no-execute")
     assert (

@@ -1,4 +1,4 @@
-"""Pods that somebody in the cluster wants to leave (spec/kubernetes.md 10.5)."""
+"""Pods that somebody in the cluster wants to leave (docs/reference/kubernetes.md 10.5)."""
 
 from __future__ import annotations
 

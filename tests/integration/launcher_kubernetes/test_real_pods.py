@@ -1,4 +1,4 @@
-"""Pods whose containers really run: what the manifests promise, seen from inside. Acceptance items B23 and B24 in part.
+"""Pods whose containers really run: what the manifests promise, seen from inside.
 
 Needs a cluster with a kubelet, and an image that its nodes have, with Python and the ``determined`` package.
 """
@@ -109,14 +109,14 @@ async def real(idle: Place, image: str) -> AsyncIterator[RealPlace]:
             await idle.kill()
 
 
-async def test_b23_a_command_runs_and_its_lines_are_delivered_before_it_ends(real: RealPlace) -> None:
+async def test_a_command_runs_and_its_lines_are_delivered_before_it_ends(real: RealPlace) -> None:
     code, lines = await real.result("seq 1 500; echo dollars '$$' $(echo done); exit 7")
     assert code == 7
     assert lines[:2] == ["1", "2"]
     assert lines[-1] == "dollars $$ done"
 
 
-async def test_b23_files_users_and_mounts_are_as_promised(real: RealPlace) -> None:
+async def test_files_users_and_mounts_are_as_promised(real: RealPlace) -> None:
     script = "; ".join(
         (
             "id -u; id -g; pwd",
@@ -148,7 +148,7 @@ async def test_b23_files_users_and_mounts_are_as_promised(real: RealPlace) -> No
     assert (node.startswith("node"), address.count("."), key, slots) == (True, 3, "key", "[0]")
 
 
-async def test_b23_empty_directories_sidecars_and_init_containers_of_the_user(real: RealPlace) -> None:
+async def test_empty_directories_sidecars_and_init_containers_of_the_user(real: RealPlace) -> None:
     pod_spec = {
         "spec": {
             "volumes": [{"name": "mine", "emptyDir": {}}],
@@ -176,7 +176,7 @@ async def test_b23_empty_directories_sidecars_and_init_containers_of_the_user(re
     await real.place.namespace.until_empty(timeout_s=90)
 
 
-async def test_b23_an_init_container_that_fails(real: RealPlace) -> None:
+async def test_an_init_container_that_fails(real: RealPlace) -> None:
     bad = {"name": "bad", "image": real.image, "command": ["sh", "-c", "echo went wrong; exit 4"]}
     allocation = await real.run("true", environment={"pod_spec": {"spec": {"initContainers": [bad]}}})
     ended = await real.place.until_ended(allocation, timeout_s=60)

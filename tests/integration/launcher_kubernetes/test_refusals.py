@@ -20,12 +20,12 @@ async def refused(place: Place, allocation: str) -> str:
     return ended.message
 
 
-async def test_a9_a_user_id_that_there_cannot_be(place: Place) -> None:
+async def test_a_user_id_that_there_cannot_be(place: Place) -> None:
     words = await refused(place, await place.run(task(owner=Owner(username="alice", uid=-1))))
     assert "runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive" in words
 
 
-async def test_a9_a_namespace_in_which_nothing_may_be_made_any_more(place: Place) -> None:
+async def test_a_namespace_in_which_nothing_may_be_made_any_more(place: Place) -> None:
     account = account_of(place)["name"]
     await place.namespace.api.delete(f"{RBAC}/namespaces/{place.namespace.name}/rolebindings/{account}")
 
@@ -51,12 +51,12 @@ async def test_a9_a_namespace_in_which_nothing_may_be_made_any_more(place: Place
     assert 'cannot create resource "jobs" in API group "batch"' in words
 
 
-async def test_a9_a_job_that_is_not_one(place: Place) -> None:
+async def test_a_job_that_is_not_one(place: Place) -> None:
     pod_spec = {"spec": {"containers": [{"name": "No Name", "image": "i"}]}}
     words = await refused(place, await place.run(task(environment=Environment(image="i", pod_spec=pod_spec))))
     assert 'Invalid value: "No Name"' in words
 
 
-async def test_a9_a_quota_that_refuses_secrets_takes_the_job_back(place: Place) -> None:
+async def test_a_quota_that_refuses_secrets_takes_the_job_back(place: Place) -> None:
     await limit(place, {"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "0"}}})
     assert "exceeded quota: q" in await refused(place, await place.run(task()))

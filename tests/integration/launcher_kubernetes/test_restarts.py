@@ -26,7 +26,7 @@ from tests.integration.launcher_kubernetes.statuses import RUNNING, exited, own_
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
-async def test_a13_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:
+async def test_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:
     running = await place.run(task())
     pending = await place.run(task(notes={"start-seconds": "6"}))
     ending = await place.run(task(notes={"run-seconds": "5", "exit-code": "7"}))
@@ -49,7 +49,7 @@ async def test_a13_running_pending_and_ended_allocations_are_found_again(place: 
     assert {job["metadata"]["uid"] for job in await place.namespace.jobs()} == jobs
 
 
-async def test_a13_how_a_gang_ended_is_known_after_its_pods_are_gone(place: Place) -> None:
+async def test_how_a_gang_ended_is_known_after_its_pods_are_gone(place: Place) -> None:
     allocation = await place.run(task(slots=8, num_pods=2))
     seen = await place.until_running(allocation, 2)
     await place.namespace.delete_pod(seen.pods[0].name)
@@ -63,7 +63,7 @@ async def test_a13_how_a_gang_ended_is_known_after_its_pods_are_gone(place: Plac
     await place.namespace.until_empty()
 
 
-async def test_a13_who_failed_first_is_known_from_what_is_left(place: Place) -> None:
+async def test_who_failed_first_is_known_from_what_is_left(place: Place) -> None:
     """Pods are listed by their names; the one that failed is the last here, and the one that ended of it the first."""
     async with own_node(place.namespace, gpus="8") as node:
         environment = Environment(image="local/python:3.11", pod_spec={"spec": node.pod_spec})
@@ -89,7 +89,7 @@ async def test_a13_who_failed_first_is_known_from_what_is_left(place: Place) -> 
         assert told == {first: (None, "DELETED", True), last: (7, "FAILED", False)}
 
 
-async def test_a13_jobs_without_an_order_are_removed(place: Place) -> None:
+async def test_jobs_without_an_order_are_removed(place: Place) -> None:
     allocation = await place.run(task())
     await place.until_running(allocation)
     await place.kill()
@@ -136,7 +136,7 @@ async def test_a_stop_is_carried_on(place: Place) -> None:
     assert ended.stopped is True
 
 
-async def test_a13_installations_and_pools_do_not_notice_each_other(
+async def test_installations_and_pools_do_not_notice_each_other(
     place: Place, bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
 ) -> None:
     foreign = {

@@ -50,7 +50,7 @@ def held(capacity: PoolCapacity) -> list[tuple[str | None, str | None]]:
     ]
 
 
-async def test_a15_nodes_and_who_holds_their_slots(place: Place) -> None:
+async def test_nodes_and_who_holds_their_slots(place: Place) -> None:
     allocation = await place.run(task(slots=4))
     seen = await place.until_running(allocation)
     found = await until_capacity(place, lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
@@ -62,7 +62,7 @@ async def test_a15_nodes_and_who_holds_their_slots(place: Place) -> None:
     await until_capacity(place, lambda capacity: allocation not in {each[0] for each in held(capacity)})
 
 
-async def test_a15_slots_that_others_hold(place: Place, namespace: Namespace) -> None:
+async def test_slots_that_others_hold(place: Place, namespace: Namespace) -> None:
     foreign = {
         "metadata": {"name": f"foreign-{uuid4().hex[:6]}"},
         "spec": {
@@ -77,7 +77,7 @@ async def test_a15_slots_that_others_hold(place: Place, namespace: Namespace) ->
     await until_capacity(place, lambda capacity: (None, name) not in held(capacity))
 
 
-async def test_a15_a_node_that_comes_is_labelled_and_goes(place: Place, namespace: Namespace) -> None:
+async def test_a_node_that_comes_is_labelled_and_goes(place: Place, namespace: Namespace) -> None:
     name = f"node-{uuid4().hex[:8]}"
     status = {
         "allocatable": {"nvidia.com/gpu": "3", "cpu": "4"},
@@ -115,7 +115,7 @@ async def test_the_quota_of_the_namespace_is_shown(place: Place, namespace: Name
     await until_capacity(place, lambda capacity: capacity.quota_slots is None)
 
 
-async def test_a18_with_rights_in_the_namespace_alone_everything_else_works(
+async def test_with_rights_in_the_namespace_alone_everything_else_works(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
 ) -> None:
     body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
@@ -136,7 +136,7 @@ async def test_a18_with_rights_in_the_namespace_alone_everything_else_works(
         await namespace.until_empty()
 
 
-async def test_a18_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> None:
+async def test_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
     async with open_place(bus, namespace, config) as place:
         place.settings = msgspec.structs.replace(place.settings, assumed_slots=8)
@@ -145,7 +145,7 @@ async def test_a18_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kub
         assert found.quota_slots is None
 
 
-async def test_a19_one_priority_class_for_all_tasks_of_a_priority(place: Place, namespace: Namespace) -> None:
+async def test_one_priority_class_for_all_tasks_of_a_priority(place: Place, namespace: Namespace) -> None:
     allocations = [await place.run(task(slots=1, priority=61)) for _ in range(2)]
     for allocation in allocations:
         await place.until_running(allocation)
@@ -154,7 +154,7 @@ async def test_a19_one_priority_class_for_all_tasks_of_a_priority(place: Place, 
         assert pod["spec"]["preemptionPolicy"] == "Never"
 
 
-async def test_a19_a_class_that_somebody_deletes_is_made_again_for_the_pods_that_need_it(
+async def test_a_class_that_somebody_deletes_is_made_again_for_the_pods_that_need_it(
     idle: Place, kubeconfig: Path
 ) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, stuck_grace_s=60.0)
@@ -165,7 +165,7 @@ async def test_a19_a_class_that_somebody_deletes_is_made_again_for_the_pods_that
     await idle.until_running(await idle.run(task(slots=1, priority=67)))
 
 
-async def test_a19_classes_are_listed_again(kubeconfig: Path) -> None:
+async def test_classes_are_listed_again(kubeconfig: Path) -> None:
     path = f"{PRIORITY_CLASSES}/determined-priority-68"
     async with connect(KubernetesSettings(kubeconfig=str(kubeconfig))) as admin:
         classes = PriorityClasses(admin, mode="auto")
@@ -183,19 +183,19 @@ async def test_a19_classes_are_listed_again(kubeconfig: Path) -> None:
         assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"  # somebody's pod needs it
 
 
-async def test_a14_a_namespace_that_does_not_exist(idle: Place) -> None:
+async def test_a_namespace_that_does_not_exist(idle: Place) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there")
     with pytest.raises((FailedPrecondition, PermissionDenied), match="not-there"):
         await idle.start()
 
 
-async def test_a14_a_namespace_that_does_not_exist_for_somebody_who_may_know(idle: Place, kubeconfig: Path) -> None:
+async def test_a_namespace_that_does_not_exist_for_somebody_who_may_know(idle: Place, kubeconfig: Path) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there", kubeconfig=str(kubeconfig))
     with pytest.raises(FailedPrecondition, match='error finding namespace not-there: namespaces "not-there" not found'):
         await idle.start()
 
 
-async def test_a14_the_pools_namespace_is_that_of_the_cluster_configuration(idle: Place, namespace: Namespace) -> None:
+async def test_the_pools_namespace_is_that_of_the_cluster_configuration(idle: Place, namespace: Namespace) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="")
     idle.cluster = cluster(resource_pools=[{"pool_name": idle.pool, "kubernetes_namespace": namespace.name}])
     await idle.start()
@@ -216,7 +216,7 @@ async def test_a_namespace_that_is_being_deleted_refuses_with_words(place: Place
         await namespace.api.patch(f"{namespace.paths.config_maps}/hold", {"metadata": {"finalizers": None}})
 
 
-async def test_a18_without_the_role_the_launcher_says_what_is_missing(
+async def test_without_the_role_the_launcher_says_what_is_missing(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
 ) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)

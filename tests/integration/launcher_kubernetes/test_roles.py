@@ -68,7 +68,7 @@ def used(proxy: FaultyProxy) -> set[Right]:
     return found
 
 
-async def test_a18_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Path) -> None:
+async def test_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Path) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig), services=True)
         # Made once in the life of a cluster; no other test has such a priority.
@@ -131,7 +131,7 @@ async def with_rights_in_cluster(
 
 
 @pytest.mark.parametrize("resource", ["nodes", "pods", "priorityclasses"])
-async def test_a18_each_right_in_the_cluster_may_be_missing_by_itself(
+async def test_each_right_in_the_cluster_may_be_missing_by_itself(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, resource: str
 ) -> None:
     left = {"nodes", "pods", "priorityclasses"} - {resource}

@@ -51,7 +51,7 @@ def only(ended: AllocationObserved) -> tuple[int | None, str, str]:
     return pod.exit_code, pod.failure, pod.message
 
 
-async def test_a10_two_pods_climb_together(place: Place, node: OwnNode) -> None:
+async def test_two_pods_climb_together(place: Place, node: OwnNode) -> None:
     allocation = await run_on(place, node, num_pods=2)
     await place.until(allocation, lambda seen: sorted(pod.state for pod in seen.pods) == ["ASSIGNED", "PULLING"])
     assert climbed(place, allocation, 2) == ["ASSIGNED"]  # which users read as QUEUED
@@ -73,20 +73,20 @@ async def test_a10_two_pods_climb_together(place: Place, node: OwnNode) -> None:
     assert sum(seen.gone for seen in place.told(allocation)) == 1
 
 
-async def test_a11_an_init_container_that_fails(place: Place, node: OwnNode) -> None:
+async def test_an_init_container_that_fails(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     init = exited(5, message="no such archive")
     await set_status(place.namespace, pod, "Failed", init=init, main=waiting("PodInitializing"))
     assert only(await place.until_ended(allocation)) == (5, "FAILED", f"container {INIT}: no such archive")
 
 
-async def test_a11_the_words_of_a_container_are_told(place: Place, node: OwnNode) -> None:
+async def test_the_words_of_a_container_are_told(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Failed", main=exited(3, message="disk full"))
     assert only(await place.until_ended(allocation)) == (3, "FAILED", "disk full")
 
 
-async def test_a11_an_image_that_comes_after_all(place: Place, node: OwnNode) -> None:
+async def test_an_image_that_comes_after_all(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Pending", main=waiting("ErrImagePull", "try again"))
     await place.until(allocation, lambda seen: "ErrImagePull" in seen.pods[0].message)
@@ -96,7 +96,7 @@ async def test_a11_an_image_that_comes_after_all(place: Place, node: OwnNode) ->
     assert only(await place.until_ended(allocation)) == (0, "", "")
 
 
-async def test_a11_a_pod_that_never_ran_is_never_said_to_run(place: Place, node: OwnNode) -> None:
+async def test_a_pod_that_never_ran_is_never_said_to_run(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Pending", main=waiting("ImagePullBackOff", "no such image"))
 
@@ -111,7 +111,7 @@ async def test_a11_a_pod_that_never_ran_is_never_said_to_run(place: Place, node:
     assert [each.failure for each in ended.pods if each.name == pod] == ["IMAGE_PULL"]
 
 
-async def test_a11_a_sidecar_that_crashes_beside_success(place: Place, node: OwnNode) -> None:
+async def test_a_sidecar_that_crashes_beside_success(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await set_status(place.namespace, pod, "Running", main=RUNNING, others={"side": exited(1)})
     await place.until_running(allocation)
@@ -121,14 +121,14 @@ async def test_a11_a_sidecar_that_crashes_beside_success(place: Place, node: Own
     await place.namespace.until_empty()
 
 
-async def test_a11_evicted_without_a_word_about_its_containers(place: Place, node: OwnNode) -> None:
+async def test_evicted_without_a_word_about_its_containers(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     words = "The node was low on resource: memory."
     await set_status(place.namespace, pod, "Failed", reason="Evicted", message=words)
     assert only(await place.until_ended(allocation)) == (None, "DELETED", f"Evicted: {words}")
 
 
-async def test_a11_a_job_that_failed_and_nobody_knows_why(place: Place, node: OwnNode) -> None:
+async def test_a_job_that_failed_and_nobody_knows_why(place: Place, node: OwnNode) -> None:
     allocation, pod = await only_pod(place, node)
     await place.kill()
     (job,) = await place.namespace.jobs()

@@ -1,4 +1,5 @@
-"""Lines that match the policies of their trial: what is written, once, together with the line (spec/logs.md 7.3)."""
+"""Lines that match the policies of their trial: what is written, once, together with the line
+(docs/reference/logs.md 7.3)."""
 
 from __future__ import annotations
 

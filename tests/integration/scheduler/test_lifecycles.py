@@ -1,4 +1,4 @@
-"""The worked lifecycles of spec/experiments.md 5.3, with a launcher that does as it is told."""
+"""The worked lifecycles of docs/reference/experiments.md 5.3, with a launcher that does as it is told."""
 
 from __future__ import annotations
 

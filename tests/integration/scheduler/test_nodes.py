@@ -1,4 +1,4 @@
-"""Nodes that an administrator takes out of service and puts back (spec/scheduling.md 11.2)."""
+"""Nodes that an administrator takes out of service and puts back (docs/reference/scheduling.md 11.2)."""
 
 from __future__ import annotations
 

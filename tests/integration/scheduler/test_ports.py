@@ -1,4 +1,5 @@
-"""Ports of trials: enough for each that runs, none that the administrator keeps for others (spec/platform.md 18)."""
+"""Ports of trials: enough for each that runs, none that the administrator keeps for others
+(docs/reference/platform.md 18)."""
 
 from __future__ import annotations
 

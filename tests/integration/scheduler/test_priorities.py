@@ -1,4 +1,4 @@
-"""New priorities for what runs (spec/kubernetes.md 3.10; spec/scheduling.md 5.8). Acceptance item A19."""
+"""New priorities for what runs (docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 6.1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.harness import eventually
 from tests.integration.scheduler.world import KUBERNETES, QUICK, World
 
 
-async def test_a19_trials_in_a_cluster_come_back_with_their_new_priority(world: World) -> None:
+async def test_trials_in_a_cluster_come_back_with_their_new_priority(world: World) -> None:
     world.cluster = KUBERNETES
     async with world.scheduling() as w:
         experiment = await w.api.create(max_restarts=0, resources=at_priority(60))
@@ -29,7 +29,7 @@ async def test_a19_trials_in_a_cluster_come_back_with_their_new_priority(world: 
         assert len(w.launcher.specs) == 2
 
 
-async def test_a19_a_trial_that_cannot_be_asked_yet_is_killed_and_loses_no_restart(world: World) -> None:
+async def test_a_trial_that_cannot_be_asked_yet_is_killed_and_loses_no_restart(world: World) -> None:
     world.cluster = KUBERNETES
     async with world.scheduling() as w:
         experiment = await w.api.create(max_restarts=0, resources=at_priority(60))
@@ -42,7 +42,7 @@ async def test_a19_a_trial_that_cannot_be_asked_yet_is_killed_and_loses_no_resta
         await w.api.ended(experiment, "COMPLETED")
 
 
-async def test_a19_a_new_priority_is_found_without_a_hint(world: World) -> None:
+async def test_a_new_priority_is_found_without_a_hint(world: World) -> None:
     world.cluster = KUBERNETES
     async with world.scheduling(QUICK) as w:
         experiment = await w.api.create(resources=at_priority(60))
@@ -52,7 +52,7 @@ async def test_a19_a_new_priority_is_found_without_a_hint(world: World) -> None:
         await eventually(lambda: _is_asked_to_leave(w, first))
 
 
-async def test_a19_the_same_priority_changes_nothing(world: World) -> None:
+async def test_the_same_priority_changes_nothing(world: World) -> None:
     world.cluster = KUBERNETES
     async with world.scheduling() as w:
         experiment = await w.api.create(resources=at_priority(60))

@@ -1,5 +1,5 @@
 """Tasks that were told from elsewhere that they have to leave: the api notes the wish, the scheduler brings it about
-(spec/scheduling.md 8.1)."""
+(docs/reference/scheduling.md 8.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who counts in an all-gather, and when it is complete (spec/harness-protocol.md 12.1)."""
+"""Who counts in an all-gather, and when it is complete (docs/reference/harness-protocol.md 12.1)."""
 
 from __future__ import annotations
 

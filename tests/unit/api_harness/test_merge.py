@@ -1,4 +1,4 @@
-"""The same step reported again (spec/experiments.md 9.1)."""
+"""The same step reported again (docs/reference/experiments.md 9.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that are refused whatever the state of their trial (spec/experiments.md 9.1)."""
+"""Reports that are refused whatever the state of their trial (docs/reference/experiments.md 9.1)."""
 
 from __future__ import annotations
 

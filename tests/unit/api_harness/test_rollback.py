@@ -1,4 +1,4 @@
-"""Roll-back: the sequence of spec/experiments.md 9.2, read column-wise, and what holds for any sequence."""
+"""Roll-back: the sequence of docs/reference/experiments.md 9.2, read column-wise, and what holds for any sequence."""
 
 from __future__ import annotations
 

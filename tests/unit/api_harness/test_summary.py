@@ -1,4 +1,4 @@
-"""Summary metrics: the table of spec/experiments.md 9.3."""
+"""Summary metrics: the table of docs/reference/experiments.md 9.3."""
 
 from __future__ import annotations
 

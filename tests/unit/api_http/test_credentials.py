@@ -1,4 +1,4 @@
-"""Where the token of a request is looked for, and in which order (spec/platform.md 2.2)."""
+"""Where the token of a request is looked for, and in which order (docs/reference/platform.md 2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of spec/platform.md 1.5."""
+"""The rows of docs/reference/platform.md 1.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retention policy against the tables of spec/experiments.md 10.4."""
+"""The retention policy against the tables of docs/reference/experiments.md 10.4."""
 
 from __future__ import annotations
 

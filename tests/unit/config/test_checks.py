@@ -1,4 +1,5 @@
-"""Pod specs of notebooks, shells, commands, TensorBoards and generic tasks: the texts of spec/kubernetes.md 5.1."""
+"""Pod specs of notebooks, shells, commands, TensorBoards and generic tasks: the texts of
+docs/reference/kubernetes.md 5.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables of spec/harness-protocol.md section 4."""
+"""The variables of docs/reference/harness-protocol.md section 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of spec/harness-protocol.md section 5, and the command that uses them."""
+"""The files of docs/reference/harness-protocol.md section 5, and the command that uses them."""
 
 from __future__ import annotations
 

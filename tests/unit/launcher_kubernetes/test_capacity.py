@@ -168,7 +168,7 @@ MAPPINGS = [
 
 
 @pytest.mark.parametrize(("config", "nodes", "expected"), [case[1:] for case in MAPPINGS], ids=[c[0] for c in MAPPINGS])
-def test_a15_which_nodes_belong_to_which_pool(
+def test_which_nodes_belong_to_which_pool(
     config: ClusterConfig, nodes: list[Node], expected: dict[str, list[str]]
 ) -> None:
     assert mapping(config, nodes) == expected
@@ -188,7 +188,7 @@ def capacities(nodes: list[Node], ours: list[OurPod], others: list[Any], kind: S
     )
 
 
-def test_a15_slots_are_filled_with_ours_then_with_those_of_others() -> None:
+def test_slots_are_filled_with_ours_then_with_those_of_others() -> None:
     ours = [
         OurPod(allocation="t.1", name="p1", node="n1", slots=2),
         OurPod(allocation="a.1", name="p2", node="n1", slots=0),
@@ -210,7 +210,7 @@ def test_a15_slots_are_filled_with_ours_then_with_those_of_others() -> None:
     assert found.addresses == ("10.0.0.1",)
 
 
-def test_a15_more_than_there_is_is_cut() -> None:
+def test_more_than_there_is_is_cut() -> None:
     (found,) = capacities([node("n1", allocatable={GPU: "1"})], [], [slim_pod("t", "n1", {GPU: "3"})])
     assert [device.container for device in found.devices] == ["t"]
 
@@ -236,7 +236,7 @@ STATES = [
 
 
 @pytest.mark.parametrize(("fields", "enabled", "draining"), STATES)
-def test_a15_nodes_that_take_nothing_new(fields: dict[str, Any], enabled: bool, draining: bool) -> None:
+def test_nodes_that_take_nothing_new(fields: dict[str, Any], enabled: bool, draining: bool) -> None:
     (found,) = capacities([node("n1", **fields)], [], [])
     assert (found.enabled, found.draining) == (enabled, draining)
 
@@ -247,7 +247,7 @@ def test_a_node_that_left_the_pool_stays_while_ours_run_there() -> None:
     assert len(capacities([tainted], [OurPod(allocation="t.1", name="p", node="n1", slots=1)], [])) == 1
 
 
-def test_a18_without_sight_of_nodes_capacity_is_what_is_allowed() -> None:
+def test_without_sight_of_nodes_capacity_is_what_is_allowed() -> None:
     ours = [OurPod(allocation="t.1", name="p1", node="somewhere", slots=3)]
     found = assumed_nodes(6, per_node=4, ours=ours, kind=CUDA, name="ns1")
     assert [(each.name, each.slots) for each in found] == [("ns1-0", 4), ("ns1-1", 2)]

@@ -24,11 +24,11 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("message", "text"), TEXTS)
-def test_a12_events_in_words_their_owner_understands(message: str, text: str) -> None:
+def test_events_in_words_their_owner_understands(message: str, text: str) -> None:
     assert text_of(event(message), slots_per_pod=4, slot_type="cuda", free_slots=3) == text
 
 
-def test_a12_cores_are_cpu_slots_and_what_is_not_known_is_not_said() -> None:
+def test_cores_are_cpu_slots_and_what_is_not_known_is_not_said() -> None:
     found = text_of(event("0/1 nodes are available"), slots_per_pod=2, slot_type="cpu", free_slots=None)
     assert found == "Pod job-abcde: Waiting for resources. 2 CPU slots required. 0/1 nodes are available"
 
@@ -40,7 +40,7 @@ SILENT = [
 
 
 @pytest.mark.parametrize("silent", SILENT)
-def test_a12_events_that_nobody_needs(silent: object) -> None:
+def test_events_that_nobody_needs(silent: object) -> None:
     assert text_of(silent, slots_per_pod=1, slot_type="cuda", free_slots=0) is None  # type: ignore[arg-type]
 
 

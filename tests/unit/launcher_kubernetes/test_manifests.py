@@ -49,7 +49,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
-def test_a1_slots_become_pods_resources_and_variables(case: Case) -> None:
+def test_slots_become_pods_resources_and_variables(case: Case) -> None:
     made = build(trial(slots=case.slots, num_pods=case.num_pods), slot_type=case.slot_type, slot_cpu=2.5)
     spec = made.job["spec"]
     assert (spec["parallelism"], spec["completions"], spec["backoffLimit"]) == (case.num_pods, case.num_pods, 0)
@@ -139,7 +139,7 @@ def test_tokens_keys_and_configuration_are_in_the_secret_alone() -> None:
 @pytest.mark.parametrize(
     "task_type", ["TRIAL", "NOTEBOOK", "SHELL", "COMMAND", "TENSORBOARD", "CHECKPOINT_GC", "GENERIC"]
 )
-def test_a4_archives_unpack_to_what_is_mounted(task_type: str) -> None:
+def test_archives_unpack_to_what_is_mounted(task_type: str) -> None:
     owner = Owner(username="alice", uid=1000, user="al", gid=1001, group="als")
     spec = trial(owner=owner) if task_type == "TRIAL" else task(task_type, owner=owner)
     made = build(spec)
@@ -183,7 +183,7 @@ def test_what_the_job_owns_names_it_as_owner() -> None:
         assert named["metadata"]["labels"]["determined"] == "1.x.1"
 
 
-def test_a6_the_agent_user_runs_both_containers_whatever_the_pod_spec_says() -> None:
+def test_the_agent_user_runs_both_containers_whatever_the_pod_spec_says() -> None:
     wanted = {"runAsUser": 0, "privileged": True, "capabilities": {"add": ["SYS_PTRACE"]}}
     own = {"name": MAIN, "securityContext": wanted}
     spec = task(environment=Environment(pod_spec=with_pod(containers=[own], securityContext={"fsGroup": 7})))
@@ -209,7 +209,7 @@ MOUNTS = [
 
 
 @pytest.mark.parametrize(("propagation", "expected"), MOUNTS)
-def test_a7_bind_mounts_with_each_propagation(propagation: str, expected: dict[str, str]) -> None:
+def test_bind_mounts_with_each_propagation(propagation: str, expected: dict[str, str]) -> None:
     mount = BindMount(host_path="/data", container_path="d", read_only=True, propagation=propagation)
     made = build(task(bind_mounts=(mount,)))
     assert {"name": "det-host-volume-0", "hostPath": {"path": "/data"}} in pod_of(made)["volumes"]
@@ -221,7 +221,7 @@ def test_a7_bind_mounts_with_each_propagation(propagation: str, expected: dict[s
     } in container(made)["volumeMounts"]
 
 
-def test_a7_shared_fs_comes_after_the_users_mounts() -> None:
+def test_shared_fs_comes_after_the_users_mounts() -> None:
     made = build(task(bind_mounts=(BindMount(host_path="/a", container_path="/b"),), shared_fs_host_path="/ckpt"))
     assert {"name": "det-host-volume-1", "hostPath": {"path": "/ckpt"}} in pod_of(made)["volumes"]
     assert {"name": "det-host-volume-1", "mountPath": "/determined_shared_fs"} in container(made)["volumeMounts"]
@@ -345,20 +345,20 @@ LAYERS: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "defaults", "expected"), LAYERS)
-def test_a5_defaults_of_the_pool_lie_below_the_tasks_pod(
+def test_defaults_of_the_pool_lie_below_the_tasks_pod(
     fields: dict[str, Any], defaults: dict[str, Any], expected: str
 ) -> None:
     own = Environment(pod_spec=with_pod(nodeSelector={"b": "task"}))
     assert pod_of(build(task(**fields, environment=own), **defaults))["nodeSelector"] == {"a": expected, "b": "task"}
 
 
-def test_a5_the_stored_pod_of_a_trial_has_its_defaults_already() -> None:
+def test_the_stored_pod_of_a_trial_has_its_defaults_already() -> None:
     stored = Environment(pod_spec=with_pod(nodeSelector={"b": "stored"}))
     made = build(trial(environment=stored), gpu_pod_spec=with_pod(nodeSelector={"a": "changed since"}))
     assert pod_of(made)["nodeSelector"] == {"b": "stored"}
 
 
-def test_a5_a_pod_without_containers_leaves_those_of_the_defaults() -> None:
+def test_a_pod_without_containers_leaves_those_of_the_defaults() -> None:
     main = {"name": MAIN, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     defaults = with_pod(containers=[main, {"name": "side"}])
     spec = task(environment=Environment(pod_spec=with_pod(imagePullSecrets=[{"name": "q"}])))
@@ -401,7 +401,7 @@ def test_host_network_comes_from_the_administrator_and_keeps_the_clusters_names(
     assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
 
 
-def test_a19_the_users_priority_class_wins() -> None:
+def test_the_users_priority_class_wins() -> None:
     spec = task(environment=Environment(pod_spec=with_pod(priorityClassName="mine")))
     assert pod_of(build(spec, priority_class="determined-priority-50"))["priorityClassName"] == "mine"
 
@@ -438,7 +438,7 @@ def test_registry_auth_without_credentials_is_refused() -> None:
         build(task(environment=Environment(image="a", registry_auth={"email": "a@b"})))
 
 
-def test_a20_coscheduler_counts_the_pods_of_a_gang() -> None:
+def test_coscheduler_counts_the_pods_of_a_gang() -> None:
     key = "pod-group.scheduling.sigs.k8s.io"
     made = build(trial(slots=8, num_pods=2), default_scheduler="coscheduler")
     labels = made.job["metadata"]["labels"]

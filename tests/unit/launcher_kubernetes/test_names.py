@@ -84,7 +84,7 @@ def test_pools_and_installations_never_share_a_label_or_a_name() -> None:
     assert len({system_name(cluster, pool, "ledger") for cluster, pool in places[:2]}) == 2
 
 
-def test_a2_every_label_with_odd_names() -> None:
+def test_every_label_with_odd_names() -> None:
     submitted_at = datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)
     spec = trial(task="1.x", workspace="My Team: 1", description="exp-1-trial-2-attempt-1", submitted_at=submitted_at)
     found = labels(spec, "1.x.1", pool="-gpu pool-", cluster_id=CLUSTER_ID)

@@ -21,7 +21,7 @@ def affinity(*nodes: dict[str, Any], **others: Any) -> dict[str, Any]:
     return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(nodes)}}, **others}}
 
 
-def test_a8_two_blocked_nodes_are_two_requirements_of_one_value() -> None:
+def test_two_blocked_nodes_are_two_requirements_of_one_value() -> None:
     assert terms({}, "a", "b", "a") == [
         {
             "matchExpressions": [DISABLED],
@@ -33,7 +33,7 @@ def test_a8_two_blocked_nodes_are_two_requirements_of_one_value() -> None:
     ]
 
 
-def test_a8_every_alternative_of_the_user_is_restricted() -> None:
+def test_every_alternative_of_the_user_is_restricted() -> None:
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     found = terms(affinity({"matchExpressions": [zone]}, {"matchFields": [{"key": "metadata.name"}]}), "x")
     assert [term["matchExpressions"][-1] for term in found] == [DISABLED, DISABLED]

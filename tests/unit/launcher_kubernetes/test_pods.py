@@ -117,7 +117,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize("case", ENDS, ids=attrgetter("name"))
-def test_a11_why_a_pod_has_ended(case: End) -> None:
+def test_why_a_pod_has_ended(case: End) -> None:
     cause = end_of(case.pod)
     assert cause is not None
     assert (cause.exit_code, cause.failure, cause.message) == (case.code, case.failure, case.message)

@@ -87,7 +87,7 @@ def test_what_follows_from_pods(case: Case) -> None:
     assert observation(found, view()).gone == (case.existence is ENDED)
 
 
-def test_a9_the_death_of_one_pod_ends_the_gang_and_is_told_as_the_cause() -> None:
+def test_the_death_of_one_pod_ends_the_gang_and_is_told_as_the_cause() -> None:
     found = run(exited(3, "a"), running("b"), num_pods=2)
     found.outcome = outcome_of(found, view())
     found.ask_to_end()
@@ -111,7 +111,7 @@ def test_a_pod_that_was_asked_to_end_and_never_says_that_it_has_explains_nothing
     assert cause == Cause(failure="DELETED", message="ended because pod a failed", is_consequence=True)
 
 
-def test_a13_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
+def test_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
     before = run(exited(3, "a"), running("b"), num_pods=2)
     outcome = outcome_of(before, view())
     after = Run(allocation="1.x.1", task="1.x", pool="default", job_name="job", num_pods=2)
@@ -132,7 +132,7 @@ def test_a13_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
     assert told(again)[1] == ("TERMINATED", None, "DELETED", "ended because pod a failed")
 
 
-def test_a11_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
+def test_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
     found = run(running())
     found.saw_pod(running(deleted_at=NOW), now=T0, lost=NOBODY)
     assert told(found)[0][0] == "RUNNING"  # it still does
@@ -142,7 +142,7 @@ def test_a11_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
     assert [failure_of(pod) for pod in observation(found, view()).pods] == [FailureType.RESOURCES_FAILED]
 
 
-def test_a11_a_pod_deleted_while_it_waited() -> None:
+def test_a_pod_deleted_while_it_waited() -> None:
     found = run(pod())
     found.lost_pod(pod(), now=T0, lost=NOBODY)
     assert told(found) == [("TERMINATED", None, "DELETED", "pod job-abcde deleted")]
@@ -211,7 +211,7 @@ def test_without_sight_of_nodes_a_pod_that_overstays_its_deletion_is_lost() -> N
     assert T0 + 30 < looked < T0 + 32
 
 
-def test_a11_a_job_that_somebody_deletes() -> None:
+def test_a_job_that_somebody_deletes() -> None:
     found = run(running())
     found.lost_job()
     assert existence(found, view()) is LIVE
@@ -233,7 +233,7 @@ def test_a_job_that_the_cluster_cleans_up_after_its_end_has_not_failed() -> None
     assert (seen.gone, seen.failure, told(found)) == (True, "", [("TERMINATED", 0, "", "")])
 
 
-def test_a13_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
+def test_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
     found = run(num_pods=2)
     found.saw_job(job(pods=2, condition="Complete"))
     assert reaction(found, view()) is Reaction.SETTLE
@@ -242,7 +242,7 @@ def test_a13_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> Non
     assert existence(found, view()) is ENDED
 
 
-def test_a11_a_job_that_failed_without_any_detail() -> None:
+def test_a_job_that_failed_without_any_detail() -> None:
     found = run()
     found.saw_job(job(condition="Failed", message="Job has reached the specified backoff limit"))
     assert reaction(found, view()) is Reaction.SETTLE
@@ -315,7 +315,7 @@ def test_what_was_refused_is_over_and_says_why() -> None:
     )
 
 
-def test_a9_what_was_withdrawn_before_its_turn_has_not_failed() -> None:
+def test_what_was_withdrawn_before_its_turn_has_not_failed() -> None:
     found = run(with_job=False)
     found.stage = "queued"
     assert existence(found, view()) is LIVE

@@ -1,4 +1,4 @@
-"""Which lines policies ask for (spec/logs.md 7.2)."""
+"""Which lines policies ask for (docs/reference/logs.md 7.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worked merge examples of spec/kubernetes.md 6.3, as pods over pods."""
+"""The worked merge examples of docs/reference/kubernetes.md 6.3, as pods over pods."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: Poo
 
 
 def test_large_pools_plan_in_seconds() -> None:
-    """A coarse guard against quadratic work; the figures of DESIGN 8 are measured in tests/bench."""
+    """A coarse guard against quadratic work; the figures of docs/architecture.md 8 are measured in tests/bench."""
     nodes = tuple(Node(name=f"n{i:05}", slots=8, max_aux=100) for i in range(10_000))
     pending = tuple(
         Request(

@@ -52,7 +52,7 @@ class Row(Struct):
     actions: list[str]
 
 
-TRACE = [  # spec/experiments.md 3.4, the worked trace
+TRACE = [  # docs/reference/experiments.md 3.4, the worked trace
     Row(1, (1, 0.50), ["1", "", ""], []),
     Row(2, (1, 0.60), ["1 2", "", ""], ["stop T2", "create T4"]),
     Row(3, (1, 0.40), ["3 1 2", "", ""], []),

@@ -23,7 +23,7 @@ def adaptive(mode: str, max_time: int, max_trials: int, divisor: float, concurre
     }
 
 
-UNITS = [  # spec/experiments.md 3.4
+UNITS = [  # docs/reference/experiments.md 3.4
     ((3, 9, 3), (1, 3, 9)),
     ((4, 10, 2), (1, 2, 5, 10)),
     ((1, 9, 3), (9,)),

@@ -23,7 +23,7 @@ def logs(minval: float, maxval: float, count: int) -> dict[str, Any]:
     return {"type": "log", "base": 10, "minval": minval, "maxval": maxval, "count": count}
 
 
-AXES = [  # spec/experiments.md 2.3
+AXES = [  # docs/reference/experiments.md 2.3
     ("a constant is one point", {"type": "const", "val": [1, 2]}, [[1, 2]]),
     ("ints include both ends", integers(0, 4, 5), [0, 1, 2, 3, 4]),
     ("negative ints", integers(-4, -2, 3), [-4, -3, -2]),

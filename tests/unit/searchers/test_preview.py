@@ -11,7 +11,7 @@ from tests.unit.searchers.test_brackets import adaptive
 GRID = {"x": {"type": "int", "minval": 0, "maxval": 3, "count": 4}}
 HALVING = {"name": "async_halving", "metric": "loss", "time_metric": "batches", "max_time": 900}
 
-LENGTHS = [  # spec/experiments.md 3.6; units -> trials
+LENGTHS = [  # docs/reference/experiments.md 3.6; units -> trials
     (adaptive("standard", 900, 10, 3, 5, max_rungs=10), {100: 5, 300: 3, 900: 2}),
     (adaptive("standard", 100, 100, 4, 16), {1: 53, 6: 30, 25: 13, 100: 4}),
     (adaptive("aggressive", 100, 100, 4, 16), {1: 75, 6: 19, 25: 5, 100: 1}),

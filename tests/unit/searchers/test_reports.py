@@ -20,7 +20,7 @@ class Case(Struct):
     missing: tuple[str, ...] = ()
 
 
-CASES = [  # spec/experiments.md 3.4
+CASES = [  # docs/reference/experiments.md 3.4
     Case("smaller is better", {"loss": 0.25, "batches": 2}, Report(2, 0.25)),
     Case("larger is better turns the sign", {"acc": 0.2, "batches": 2}, Report(2, -0.2), ACCURACY),
     Case("any name measures time", {"loss": 1, "my_time": 7, "x": "y"}, Report(7, 1.0), Goal("loss", "my_time")),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from libs.searchers.rng import RandomStream
 
-DRAWS = [  # spec/experiments.md 2.2
+DRAWS = [  # docs/reference/experiments.md 2.2
     (42, 10, [6, 3, 7, 4, 6, 9, 2, 6, 7, 4]),
     (999, 2**31, [1303213504, 648491356, 118207333]),
     (999, 2**60 - 10, [985573361606668636, 507696633659605473, 1044297212768526561]),

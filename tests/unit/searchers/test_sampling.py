@@ -21,7 +21,7 @@ ALL_KINDS = {
     "cat": {"type": "categorical", "vals": [0, 1, 2, 3, 4, 5, 6]},
 }
 
-CREATED = [  # spec/experiments.md 2.2
+CREATED = [  # docs/reference/experiments.md 2.2
     (
         0,
         X,

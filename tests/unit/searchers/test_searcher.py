@@ -22,7 +22,7 @@ def random_run(trials: int = 2) -> Run:
     return run
 
 
-ENDINGS = [  # spec/experiments.md 3.1: a search fails only if every trial failed
+ENDINGS = [  # docs/reference/experiments.md 3.1: a search fails only if every trial failed
     ("all completed", [None, None], Shutdown()),
     ("all errored", [ERRORED, ERRORED], Shutdown(failure=True)),
     ("all canceled", [CANCELED, CANCELED], Shutdown(cancel=True)),

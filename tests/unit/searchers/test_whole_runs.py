@@ -21,7 +21,7 @@ class Case(Struct):
     completed: int = 0
 
 
-CASES = [  # spec/experiments.md 3.2 - 3.5
+CASES = [  # docs/reference/experiments.md 3.2 - 3.5
     Case({"name": "single"}, 300, {}, completed=1),
     Case({"name": "random", "max_trials": 4, "max_concurrent_trials": 2}, 300, {}, completed=4),
     Case({"name": "grid", "max_concurrent_trials": 2}, 300, {}, completed=4),

@@ -2,7 +2,7 @@
 
 The server is treated as it asks to be: a bounded number of requests at once, and after 429 (or 503 with Retry-After)
 nobody asks anything until the time it named has passed. Source:
-https://kubernetes.io/docs/reference/using-api/api-concepts/; spec/kubernetes.md 9.
+https://kubernetes.io/docs/reference/using-api/api-concepts/; docs/reference/kubernetes.md 9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the objects of orders: a few at a time, in the order in which they came, and not at all when withdrawn before.
 
 An allocation that is killed while it waits for its turn costs nothing. One that cannot be made leaves nothing behind,
-and the words of the API server tell why. Source: spec/kubernetes.md 9.
+and the words of the API server tell why. Source: docs/reference/kubernetes.md 9.
 """
 
 from __future__ import annotations

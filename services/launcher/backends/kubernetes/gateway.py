@@ -3,7 +3,7 @@
 The Gateway is one object that several launchers, their installations and people edit: it is read, changed and put back
 with the version that was read, and read again when somebody was faster. Listeners come before everything that leads to
 them, and go after it. What a launcher claimed is written down in the Gateway, where the next one finds it.
-Source: spec/kubernetes.md 4 and 12.
+Source: docs/reference/kubernetes.md 4 and 12.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the api asks for: namespaces of workspaces, limits on their slots, and marks on nodes.
 
 Only namespaces that were made for a workspace, which their label ``determined`` says, are deleted or limited. All of
-this needs rights in the cluster that a launcher may also do without; then it says which. Source: spec/kubernetes.md
-8.2 to 8.4 and 13.3; spec/platform.md 7.2.
+this needs rights in the cluster that a launcher may also do without; then it says which. Source:
+docs/reference/kubernetes.md 8.2 to 8.4 and 13.3; docs/reference/platform.md 7.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They belong to the cluster rather than to a namespace. A launcher that may not even look uses none, because a pod with
 a class that does not exist is never made. One that somebody deletes while a launcher knows it is made again as soon as
-the cluster misses it: pods that were refused meanwhile are tried again. Source: spec/kubernetes.md 3.10.
+the cluster misses it: pods that were refused meanwhile are tried again. Source: docs/reference/kubernetes.md 3.10.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Nodes, and who holds what on them, as the capacity of a pool.
 
 A slot is a GPU, or as many cores as one slot stands for. Which GPU a pod has is known to its node alone, so slots are
-filled from the first: those of our pods, then those of others. Source: spec/kubernetes.md 13; spec/scheduling.md 11.
+filled from the first: those of our pods, then those of others. Source: docs/reference/kubernetes.md 13;
+docs/reference/scheduling.md 11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Events of the cluster as lines in the log of the task they concern, in words its owner understands.
 
-Source: spec/kubernetes.md 11; https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/.
+Source: docs/reference/kubernetes.md 11;
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which nodes the pods of a pool can run on (spec/kubernetes.md 13.2; spec/scheduling.md 11.3)."""
+"""Which nodes the pods of a pool can run on (docs/reference/kubernetes.md 13.2; docs/reference/scheduling.md 11.3)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Everything the task owns travels in archives that the init container unpacks, as the task's own user, into an empty
 directory; it becomes ``/run/determined``. Keys of the task and what users passed in are in the archive of the Secret.
-Files that root owns are mounted as they are. Source: spec/kubernetes.md 3.4 and 3.5.
+Files that root owns are mounted as they are. Source: docs/reference/kubernetes.md 3.4 and 3.5.
 """
 
 from __future__ import annotations

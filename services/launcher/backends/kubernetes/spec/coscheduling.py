@@ -1,4 +1,4 @@
-"""Labels by which the coscheduler plugin starts the pods of a gang together (spec/kubernetes.md 3.10)."""
+"""Labels by which the coscheduler plugin starts the pods of a gang together (docs/reference/kubernetes.md 3.10)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 On Kubernetes 1.29 and newer it is a native sidecar: the cluster starts it before the task, keeps it alive, and ends it
 after the task, and a Job does not wait for it. On older ones it is a container like any other, and ends when the
-launcher deletes the pod. Source: spec/logs.md 13.3 to 13.8 and 13.11; https://docs.fluentbit.io/manual.
+launcher deletes the pod. Source: docs/reference/logs.md 13.3 to 13.8 and 13.11; https://docs.fluentbit.io/manual.
 """
 
 from __future__ import annotations

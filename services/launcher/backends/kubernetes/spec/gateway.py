@@ -2,7 +2,7 @@
 
 A listener ``det-<port>`` is told by two annotations of the Gateway: the one that the reference writes too, and one of
 ours that says which launcher made it and for what. Only listeners with both are ever removed, so several launchers,
-installations and people may edit one Gateway. Source: spec/kubernetes.md 4;
+installations and people may edit one Gateway. Source: docs/reference/kubernetes.md 4;
 https://gateway-api.sigs.k8s.io/reference/spec/.
 """
 

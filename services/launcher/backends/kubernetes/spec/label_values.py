@@ -1,4 +1,4 @@
-"""Any text as the value of a label (spec/kubernetes.md 2.3)."""
+"""Any text as the value of a label (docs/reference/kubernetes.md 2.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The container that runs the task, and the one before it that puts the task's files in place.
 
-Source: spec/kubernetes.md 3.2, 3.3, 3.7 to 3.9 and 5.
+Source: docs/reference/kubernetes.md 3.2, 3.3, 3.7 to 3.9 and 5.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def identity(spec: TaskSpec) -> Json:
 
 
 def resources(spec: TaskSpec, traits: PoolTraits, user: Json) -> Json:
-    """Slots are ours to say; everything else is the user's (spec/kubernetes.md 3.8)."""
+    """Slots are ours to say; everything else is the user's (docs/reference/kubernetes.md 3.8)."""
     name = SLOT_RESOURCE[traits.slot_type]
     wanted = object_at(user, "resources", _PATH)
     ours: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Everything that is created for an order: a Job, and what it owns.
 
 The Job comes first: the others name it as their owner from the beginning, so that deleting it removes all, and a
-launcher that is killed between two steps leaves nothing that nobody would find. Source: spec/kubernetes.md 1 to 3.
+launcher that is killed between two steps leaves nothing that nobody would find. Source: docs/reference/kubernetes.md 1
+to 3.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _needs_services(spec: TaskSpec, traits: PoolTraits) -> bool:
 
 
 def _services(spec: TaskSpec, traits: PoolTraits, name: str, minor: dict[str, str]) -> tuple[Json, ...]:
-    """One Service per proxied port (spec/kubernetes.md 1, row 6)."""
+    """One Service per proxied port (docs/reference/kubernetes.md 1, row 6)."""
     made = []
     for index, proxy in enumerate(spec.proxy_ports):
         service = _object(

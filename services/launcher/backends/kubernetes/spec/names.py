@@ -2,7 +2,7 @@
 
 The label ``determined=<allocation>`` and the Job names are what users and their scripts know. ``resolute/launcher``
 tells our objects from those of other pools and installations in the same namespace: nothing without it is touched.
-Source: spec/kubernetes.md 2; https://kubernetes.io/docs/concepts/overview/working-with-objects/names/.
+Source: docs/reference/kubernetes.md 2; https://kubernetes.io/docs/concepts/overview/working-with-objects/names/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a pod may run: nodes that are disabled or excluded are not among them, whatever its user says.
 
 Terms of a node selector are alternatives, so a restriction has to stand in each of them.
-Source: spec/kubernetes.md 3.10; spec/scheduling.md 4.6;
+Source: docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 4.6;
 https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/#nodeselector-v1-core.
 """
 

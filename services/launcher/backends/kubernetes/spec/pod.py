@@ -1,6 +1,6 @@
 """The template of a task's pods: what the user asked for, with our containers in it and our restrictions over it.
 
-Source: spec/kubernetes.md 3.2, 3.10 to 3.12, 5 and 6.
+Source: docs/reference/kubernetes.md 3.2, 3.10 to 3.12, 5 and 6.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which priority class pods belong to: one class per priority, shared by all tasks (spec/kubernetes.md 3.10)."""
+"""Which priority class pods belong to: one class per priority, shared by all tasks
+(docs/reference/kubernetes.md 3.10)."""
 
 from __future__ import annotations
 

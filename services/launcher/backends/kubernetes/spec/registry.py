@@ -1,6 +1,7 @@
 """``registry_auth`` of a task as a Secret that the cluster can pull its image with.
 
-Source: spec/kubernetes.md 3.12; https://kubernetes.io/docs/tasks/configure-pod-container/pull-image-private-registry/.
+Source: docs/reference/kubernetes.md 3.12;
+https://kubernetes.io/docs/tasks/configure-pod-container/pull-image-private-registry/.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Kubernetes replaces ``$(NAME)`` in values and turns ``$$`` into ``$``. Users may refer to variables that way; in what
 is not theirs to write, every ``$`` stands for itself. Values that come out of a Secret are never looked at.
-Source: spec/kubernetes.md 3.6; https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/.
+Source: docs/reference/kubernetes.md 3.6;
+https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Volumes of a task pod and where they are mounted (spec/kubernetes.md 3.5).
+"""Volumes of a task pod and where they are mounted (docs/reference/kubernetes.md 3.5).
 
 What a user's pod spec mounts at a path takes the place of a bind mount or of the shared memory there.
 """
