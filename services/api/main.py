@@ -33,8 +33,8 @@ from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.http.application import build_application
-from services.api.http.health import HealthReport, ResourceManagerHealth, UpDown
-from services.api.http.uploads import UploadMemory
+from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
+from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
 from services.api.queries.manager_health import is_reporting

@@ -10,8 +10,8 @@ from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
+from services.api.http.decoding.upload_memory import BODY_FACTOR
 from services.api.http.routing import MAX_BODY_BYTES, MIB
-from services.api.http.uploads import BODY_FACTOR
 from services.api.metrics.writer import MetricsSettings
 
 

@@ -28,16 +28,17 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import InvalidRequest
 from services.api.access.gate import check_caller, check_own
+from services.api.http.builtin.health import Health, health_route
+from services.api.http.builtin.metrics import HttpMetrics
+from services.api.http.builtin.openapi import description_routes
 from services.api.http.call import Call, ClientGone, while_connected
 from services.api.http.credentials import ALLOCATION_TOKEN_HEADER, Credentials, Principal, find_credentials
-from services.api.http.decode import BodyDecoder
+from services.api.http.decoding.body import BodyDecoder
+from services.api.http.decoding.query import QueryDecoder
+from services.api.http.decoding.upload_memory import Reservation, UploadMemory
 from services.api.http.errors import UNKNOWN_API_PATH, Failure, classify, unknown_path
-from services.api.http.health import Health, health_route
-from services.api.http.metrics import HttpMetrics
-from services.api.http.openapi import description_routes
 from services.api.http.patience import patiently
-from services.api.http.query import QueryDecoder
-from services.api.http.replies import (
+from services.api.http.replies.reply import (
     EMPTY_MESSAGE,
     JSON_TYPE,
     SECURITY_HEADERS,
@@ -50,9 +51,8 @@ from services.api.http.replies import (
     send_json,
     send_raw,
 )
+from services.api.http.replies.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
 from services.api.http.routing import HandlerResult, Route, RouteTable
-from services.api.http.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
-from services.api.http.uploads import Reservation, UploadMemory
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from services.api.http.credentials import Principal
-from services.api.http.query import parse_path_int, parse_path_text
+from services.api.http.decoding.query import parse_path_int, parse_path_text
 
 App = TypeVar("App")
 Query = TypeVar("Query")

@@ -16,8 +16,8 @@ from starlette.responses import Response
 
 from services.api.access.callers import USERS, Access
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse, Reply
-from services.api.http.streams import StreamResult
+from services.api.http.replies.reply import RawResponse, Reply
+from services.api.http.replies.streams import StreamResult
 
 MIB: Final = 1024 * 1024
 # 96 MiB of context grow to 128 MiB in base64, plus what goes around them (docs/reference/tasks-and-cli.md 1.1).

@@ -11,7 +11,7 @@ from services.api.actions import sessions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.credentials import AUTH_COOKIE
-from services.api.http.replies import Reply
+from services.api.http.replies.reply import Reply
 from services.api.http.routing import Route
 from services.api.queries.users import user_by_id, wire_user
 from services.api.wire.base import Empty

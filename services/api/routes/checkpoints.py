@@ -17,7 +17,7 @@ from services.api.downloads.archives import archive, choose_format
 from services.api.downloads.pieces import in_thread
 from services.api.downloads.storage import checkpoint_directory
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 from services.api.queries.checkpoint_storage import storage_of
 from services.api.queries.checkpoints import list_checkpoints, load_checkpoint

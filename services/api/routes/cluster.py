@@ -14,8 +14,8 @@ from libs.telemetry import set_log_level
 from services.api.access.rules import require_admin
 from services.api.app import App
 from services.api.http.call import Call
+from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.http.streams import StreamResult
 from services.api.master_log import MasterLog, MasterLogLine
 from services.api.queries.master_config import shown_config
 from services.api.versions import REFERENCE_VERSION, own_version

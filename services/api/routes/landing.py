@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from services.api.app import App
+from services.api.http.builtin.openapi import DOCS_PATH, OPENAPI_PATH
 from services.api.http.call import Call
-from services.api.http.openapi import DOCS_PATH, OPENAPI_PATH
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 
 PAGE: Final = f"""<!doctype html>

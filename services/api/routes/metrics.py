@@ -7,8 +7,8 @@ from typing import Final
 from libs.errors import NotFound
 from services.api.app import App
 from services.api.http.call import Call
+from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.http.streams import StreamResult
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.metrics.report import make_report
 from services.api.queries.metric_reports import best_searcher_metric, read_metrics

@@ -13,7 +13,7 @@ from libs.errors import InvalidRequest
 from services.api.app import App
 from services.api.contexts.tree import file_tree, read_file
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 from services.api.queries.model_definitions import load_model_definition
 from services.api.wire.model_definitions import (

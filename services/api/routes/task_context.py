@@ -6,7 +6,7 @@ from typing import Final
 
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 from services.api.queries.task_contexts import context_json
 

@@ -16,9 +16,9 @@ from libs.loglines.message import wire_time
 from services.api.actions.posted_logs import post_legacy_lines, post_lines
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
+from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.http.streams import StreamResult
 from services.api.queries.task_log_following import follow_logs, log_is_complete, read_logs
 from services.api.queries.task_logs import LogFields, LogFilter, LogRow, log_fields
 from services.api.waits.hub import log_topic, news_or_timeout, task_topic

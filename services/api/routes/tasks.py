@@ -6,7 +6,7 @@ from typing import Final
 
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse, encode_message
+from services.api.http.replies.reply import RawResponse, encode_message
 from services.api.http.routing import Route
 from services.api.queries.tasks import count_running, live_allocations, load_task
 from services.api.wire.tasks import GetTaskResponse, GetTasksResponse, TasksCountResponse

@@ -16,12 +16,12 @@ from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthentica
 from libs.ids import AllocationId, UserId
 from services.api.access.callers import ANYBODY
 from services.api.http.application import build_application
+from services.api.http.builtin.health import HealthReport
 from services.api.http.call import Call
 from services.api.http.credentials import CallingTask, Credentials, Principal, TokenKind
-from services.api.http.health import HealthReport
-from services.api.http.replies import RawResponse, Reply
+from services.api.http.replies.reply import RawResponse, Reply
+from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.http.streams import StreamResult
 from services.api.routes.unimplemented import unimplemented
 from services.api.wire.base import Int64, Message
 

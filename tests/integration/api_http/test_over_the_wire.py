@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from services.api.http.uploads import UploadMemory
+from services.api.http.decoding.upload_memory import UploadMemory
 from tests.harness.serving import serving_http
 from tests.integration.api_http.service import World, application
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from libs.errors import InvalidRequest
-from services.api.http.decode import BodyDecoder
+from services.api.http.decoding.body import BodyDecoder
 from tests.unit.api_http.shapes import Branch, Everything, State
 
 decode = BodyDecoder(Everything)

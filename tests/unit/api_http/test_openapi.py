@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from services.api.access.callers import ANYBODY
-from services.api.http.openapi import docs_page, openapi_document
+from services.api.http.builtin.openapi import docs_page, openapi_document
 from services.api.http.routing import Route
 from tests.unit.api_http.shapes import Branch, Everything, Search
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.errors import InvalidRequest
-from services.api.http.query import QueryDecoder, parse_path_int, parse_path_text
+from services.api.http.decoding.query import QueryDecoder, parse_path_int, parse_path_text
 from tests.unit.api_http.shapes import Filter, Search, State
 
 decode = QueryDecoder(Search)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.errors import Unavailable
-from services.api.http.uploads import BODY_FACTOR, SMALL_BYTES, UploadMemory
+from services.api.http.decoding.upload_memory import BODY_FACTOR, SMALL_BYTES, UploadMemory
 
 LARGE = 4 * SMALL_BYTES
 

@@ -9,7 +9,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from services.api.access.callers import ANYBODY
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 
 # Long polls last a minute, so the buckets reach beyond it.

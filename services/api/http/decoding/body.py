@@ -3,7 +3,7 @@
 The short way lets msgspec decode straight into the struct. It is taken only when the result is certain to be the same:
 the body has no escaped characters (NUL, names spelled with escapes), no snake_case spelling of a known field, no run of
 digits long enough to be out of range, and is neither large nor deep. These tests are searches in C and cost a fraction
-of the decoding. Whatever the short way cannot decode gets a second chance on the long way, through ``tolerance``, whose
+of the decoding. Whatever the short way cannot decode gets a second chance on the long way, through ``protojson``, whose
 complaint is the one the client sees.
 Source: docs/reference/platform.md 1.2 and 1.3 (malformed JSON, bad enum, bad integer: 400).
 """
@@ -17,7 +17,13 @@ import msgspec
 import msgspec.inspect as mi
 
 from libs.errors import InvalidRequest
-from services.api.http.tolerance import FREE_FORM_INTEGER_DIGITS, MAX_DEPTH, Normalisers, admits_null, struct_types
+from services.api.http.decoding.protojson import (
+    FREE_FORM_INTEGER_DIGITS,
+    MAX_DEPTH,
+    Normalisers,
+    admits_null,
+    struct_types,
+)
 
 Value = TypeVar("Value")
 

@@ -10,7 +10,7 @@ import msgspec
 
 from services.api.access.callers import ANYBODY
 from services.api.http.call import Call
-from services.api.http.replies import RawResponse
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 
 UpDown: TypeAlias = Literal["up", "down"]

@@ -20,7 +20,7 @@ from libs.errors import Unavailable
 from libs.together import together
 from services.api.http.call import ClientGone
 from services.api.http.errors import Failure
-from services.api.http.replies import JSON_TYPE, Headers
+from services.api.http.replies.reply import JSON_TYPE, Headers
 from services.api.http.storage_errors import as_known_error
 
 _PREFIX: Final = b'{"result":'

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl
 import msgspec.inspect as mi
 
 from libs.errors import InvalidRequest
-from services.api.http.decode import convert
-from services.api.http.tolerance import Normalisers, StructPlan, describe, refuse_nul
+from services.api.http.decoding.body import convert
+from services.api.http.decoding.protojson import Normalisers, StructPlan, describe, refuse_nul
 from services.api.wire.base import INT32_MAX, INT32_MIN
 
 Value = TypeVar("Value")
