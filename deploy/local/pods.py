@@ -14,7 +14,7 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import KubernetesOptions
 from deploy.local.layout import Layout
-from services.launcher.backends.kubernetes.spec.names import ALLOCATION_LABEL, CLUSTER_LABEL
+from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, CLUSTER_LABEL
 
 
 def running(layout: Layout, options: KubernetesOptions) -> list[str]:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from services.launcher.backends.kubernetes.manifests.files.volumes import FLUENT_AT
+from services.launcher.backends.kubernetes.manifests.fluent_bit import fluent_config
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.settings import ShipperSettings
-from services.launcher.backends.kubernetes.spec.fluent_bit import fluent_config
-from services.launcher.backends.kubernetes.spec.traits import PoolTraits
-from services.launcher.backends.kubernetes.spec.volumes import FLUENT_AT
 from services.launcher.container.paths import LOG_DIR
 from services.launcher.container.settings import TaskSettings
 from tests.harness.waiting import PATIENCE_S

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
-from services.launcher.backends.kubernetes.api import KubeApi
-from services.launcher.backends.kubernetes.follow import Follow
-from services.launcher.backends.kubernetes.objects import Named, Pod
-from services.launcher.backends.kubernetes.paths import Paths
-from services.launcher.backends.kubernetes.spec.manifests import Manifests, owned
+from services.launcher.backends.kubernetes.client.api import KubeApi
+from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.objects import Named, Pod
+from services.launcher.backends.kubernetes.client.paths import Paths
+from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, owned
 
 
 async def create(api: KubeApi, paths: Paths, made: Sequence[Manifests], *, workers: int) -> None:

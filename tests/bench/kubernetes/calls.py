@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from libs.events.observations import AllocationObserved
-from services.launcher.backends.kubernetes.follow import WATCH_S
+from services.launcher.backends.kubernetes.client.informer import WATCH_S
 from services.launcher.backends.kubernetes.settings import StandbySettings
 from tests.bench.kubernetes.site import GIVE_UP_S, BenchCluster, Site, open_site
 from tests.bench.result import Result

@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 
 from libs.together import end
-from services.launcher.backends.kubernetes.connecting import connect
-from services.launcher.backends.kubernetes.objects import Pod
-from services.launcher.backends.kubernetes.observe.capacity import SlotKind
-from services.launcher.backends.kubernetes.opening import pool_traits
-from services.launcher.backends.kubernetes.spec.manifests import manifests
+from services.launcher.backends.kubernetes.capacity.slots import SlotKind
+from services.launcher.backends.kubernetes.client.connection import connect
+from services.launcher.backends.kubernetes.client.objects import Pod
+from services.launcher.backends.kubernetes.manifests.task_objects import manifests
+from services.launcher.backends.kubernetes.wiring import pool_traits
 from tests.bench.kubernetes import bare
 from tests.bench.kubernetes.site import BenchCluster, Site, open_site, orders_of
 from tests.bench.result import Result

@@ -9,8 +9,8 @@ import time
 
 from libs.events.observations import AllocationObserved
 from libs.together import end
-from services.launcher.backends.kubernetes.connecting import connect
-from services.launcher.backends.kubernetes.objects import Pod
+from services.launcher.backends.kubernetes.client.connection import connect
+from services.launcher.backends.kubernetes.client.objects import Pod
 from tests.bench.kubernetes import bare
 from tests.bench.kubernetes.site import BenchCluster, Site, open_site
 from tests.bench.result import Result

@@ -16,9 +16,9 @@ from libs.bus import Bus, BusSettings, CoreMessage, connect_bus
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
-from services.launcher.backends.kubernetes.api import ONLY_METADATA, Refused
-from services.launcher.backends.kubernetes.connecting import connect
-from services.launcher.backends.kubernetes.objects import ListOf, Named
+from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, Refused
+from services.launcher.backends.kubernetes.client.connection import connect
+from services.launcher.backends.kubernetes.client.objects import ListOf, Named
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from tests.bench.cpu import cpu_s
 from tests.bench.idle import resident_mb

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from libs.cluster.config import ClusterConfig, TaskGatewayConfig
-from services.launcher.backends.kubernetes.paths import gateway_path
+from services.launcher.backends.kubernetes.client.paths import gateway_path
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.place import RIGHTS, Namespace, Place, cluster, new_namespace
 

@@ -23,12 +23,12 @@ from libs.events.observations import AllocationObserved
 from libs.events.orders import Environment, Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
 from libs.together import end, together
-from services.launcher.backends.kubernetes.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
-from services.launcher.backends.kubernetes.connecting import connect
-from services.launcher.backends.kubernetes.opening import open_kubernetes_backend
-from services.launcher.backends.kubernetes.paths import Paths
+from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.client.connection import connect
+from services.launcher.backends.kubernetes.client.paths import Paths
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
+from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend
 from services.launcher.container.settings import TaskSettings
 from services.launcher.loop import OrderLoop
 from services.launcher.places import verbs_of

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from libs.loglines.batches import container_key, is_end_of_writer
-from services.launcher.backends.kubernetes import opening
+from services.launcher.backends.kubernetes import wiring as opening
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.test_real_pods import RealPlace, image, real

@@ -12,10 +12,10 @@ from kubernetes.aio.client.configuration import Configuration
 
 from libs.errors import Unavailable
 from libs.together import end
-from services.launcher.backends.kubernetes import follow
-from services.launcher.backends.kubernetes.api import KubeApi, Refused
-from services.launcher.backends.kubernetes.follow import Follow
-from services.launcher.backends.kubernetes.objects import Named
+from services.launcher.backends.kubernetes.client import informer as follow
+from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.objects import Named
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.faulty import Json, event, named, serving
 
@@ -217,7 +217,7 @@ async def test_too_many_requests_waits_as_long_as_the_server_says_with_everythin
 
 
 async def test_a_server_that_never_has_time_is_given_up_for_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    from services.launcher.backends.kubernetes import api as module
+    from services.launcher.backends.kubernetes.client import api as module
 
     monkeypatch.setattr(module, "_LONGEST_PAUSE_S", 0.01)
     server = Server()

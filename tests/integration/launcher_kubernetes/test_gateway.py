@@ -15,7 +15,7 @@ from aiohttp import web
 from libs.bus import Bus, BusSettings
 from libs.events.observations import Address, AllocationObserved
 from libs.events.orders import ProxyPort
-from services.launcher.backends.kubernetes.spec.gateway import ALLOCATION_NOTE
+from services.launcher.backends.kubernetes.gateway.listeners import ALLOCATION_NOTE
 from tests.harness.waiting import eventually
 from tests.integration.launcher_kubernetes.faulty import faulty_proxy
 from tests.integration.launcher_kubernetes.gateways import (

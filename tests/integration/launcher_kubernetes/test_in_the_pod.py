@@ -14,9 +14,9 @@ from typing import Literal
 import pytest
 
 from libs.events.orders import Order, TaskFile
+from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.settings import ShipperSettings
-from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
-from services.launcher.backends.kubernetes.spec.traits import PoolTraits
 from services.launcher.files import load_scripts
 from services.launcher.files.ship import Line, gzip, pack
 from tests.harness.waiting import PATIENCE_S, wait_until

@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import pytest
 
-from services.launcher.backends.kubernetes import instance
-from services.launcher.backends.kubernetes.instance import instance_name
+from services.launcher.backends.kubernetes.leader_election import identity as instance
+from services.launcher.backends.kubernetes.leader_election.identity import instance_name
 
 PROGRAM = """
 import sys
-from services.launcher.backends.kubernetes.instance import instance_name
+from services.launcher.backends.kubernetes.leader_election.identity import instance_name
 with instance_name(sys.argv[1]) as name:
     print(name, flush=True)
     sys.stdin.read()

@@ -23,9 +23,9 @@ from libs.bus import Bus, BusSettings, CoreMessage
 from libs.events.observations import AllocationObserved
 from libs.events.subjects import observed_by
 from libs.together import end
-from services.launcher.backends.kubernetes.follow import Follow
-from services.launcher.backends.kubernetes.objects import Job, Pod
-from services.launcher.backends.kubernetes.spec.names import PURPOSE_LABEL
+from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.objects import Job, Pod
+from services.launcher.backends.kubernetes.manifests.names import PURPOSE_LABEL
 from services.scheduler.engine.observing import ended
 from tests.harness.processes import ServiceProcess
 from tests.harness.seeds import chance

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from libs.events.orders import BindMount, Environment, Owner, ProxyPort, TaskSpec
-from services.launcher.backends.kubernetes.spec import archives
+from services.launcher.backends.kubernetes.manifests.files import archives
 from services.launcher.container.files import Placed
 from services.launcher.container.paths import RUN_DIR
 from tests.harness.waiting import eventually

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from libs.bus import BusSettings
 from libs.events.observations import AllocationObserved
-from services.launcher.backends.kubernetes.lease import LeaseLost
+from services.launcher.backends.kubernetes.leader_election.elector import LeaseLost
 from services.launcher.backends.kubernetes.settings import StandbySettings
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import eventually

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from libs.events.orders import Order, TaskSpec
-from services.launcher.backends.kubernetes.objects import Event, Job, Node, Pod, Quota, SlimPod
-from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
-from services.launcher.backends.kubernetes.observe.run import Run
-from services.launcher.backends.kubernetes.observe.verdicts import View
-from services.launcher.backends.kubernetes.spec.manifests import Manifests, manifests
-from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
-from services.launcher.backends.kubernetes.spec.traits import PoolTraits
+from services.launcher.backends.kubernetes.allocations.decisions import View
+from services.launcher.backends.kubernetes.allocations.lost_nodes import LostNodes
+from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, Quota, SlimPod
+from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
+from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
 

@@ -8,8 +8,9 @@ import pytest
 
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import NodeCapacity
-from services.launcher.backends.kubernetes.objects import Node
-from services.launcher.backends.kubernetes.observe.capacity import (
+from services.launcher.backends.kubernetes.capacity.node_matching import demands, reaches
+from services.launcher.backends.kubernetes.capacity.quantities import quantity
+from services.launcher.backends.kubernetes.capacity.slots import (
     OurPod,
     SlotKind,
     assumed_nodes,
@@ -17,8 +18,7 @@ from services.launcher.backends.kubernetes.observe.capacity import (
     node_capacities,
     quota_slots,
 )
-from services.launcher.backends.kubernetes.observe.quantities import quantity
-from services.launcher.backends.kubernetes.observe.reach import demands, reaches
+from services.launcher.backends.kubernetes.client.objects import Node
 from tests.unit.launcher_kubernetes.builders import node, quota, slim_pod, with_pod
 
 GPU = "nvidia.com/gpu"

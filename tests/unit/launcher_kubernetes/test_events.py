@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.launcher.backends.kubernetes.observe.events import batch_of, is_about_quota, missing_class, text_of
-from services.launcher.backends.kubernetes.spec.priority import class_name, priority_of
+from services.launcher.backends.kubernetes.allocations.events import batch_of, is_about_quota, missing_class, text_of
+from services.launcher.backends.kubernetes.manifests.priority import class_name, priority_of
 from services.logs.lines.arrival import Position, advance_service
 from tests.unit.launcher_kubernetes.builders import event
 

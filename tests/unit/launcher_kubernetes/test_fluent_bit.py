@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from libs.events.orders import Environment
+from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
 from services.launcher.backends.kubernetes.settings import ShipperSettings
-from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
 from services.launcher.container.paths import LOG_DIR
 from services.launcher.container.settings import TaskSettings
 from tests.unit.launcher.specs import task

@@ -14,8 +14,8 @@ from libs.cluster.config import TaskGatewayConfig
 from libs.errors import InvalidRequest
 from libs.events.observations import Address
 from libs.events.orders import ProxyPort
-from services.launcher.backends.kubernetes.observe.verdicts import observation
-from services.launcher.backends.kubernetes.spec.gateway import (
+from services.launcher.backends.kubernetes.allocations.decisions import observation
+from services.launcher.backends.kubernetes.gateway.listeners import (
     ALLOCATION_NOTE,
     CLAIM_NOTE,
     Claim,

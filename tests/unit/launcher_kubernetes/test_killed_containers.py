@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from libs.clock import SystemClock
-from services.launcher.backends.kubernetes.objects import Pod
-from services.launcher.backends.kubernetes.observe.run import Run
-from services.launcher.backends.kubernetes.spec.names import FLUENT
-from services.launcher.backends.kubernetes.tracking import Tracker
+from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.client.objects import Pod
+from services.launcher.backends.kubernetes.manifests.names import FLUENT
 from tests.unit.launcher_kubernetes.builders import Json, exited, job, running
 
 RUNS: Json = {"running": {}}

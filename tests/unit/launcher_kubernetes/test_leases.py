@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec import Struct
 
-from services.launcher.backends.kubernetes.objects import Lease, LeaseSpec, Meta
-from services.launcher.backends.kubernetes.observe.leases import Sight, given_up, look, may_take, taken
+from services.launcher.backends.kubernetes.client.objects import Lease, LeaseSpec, Meta
+from services.launcher.backends.kubernetes.leader_election.rules import Sight, given_up, look, may_take, taken
 from services.launcher.backends.kubernetes.settings import StandbySettings
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.launcher.backends.kubernetes.observe.run import Run, StopAsked
-from services.launcher.backends.kubernetes.observe.verdicts import existence, observation, reaction
+from services.launcher.backends.kubernetes.allocations.decisions import existence, observation, reaction
+from services.launcher.backends.kubernetes.allocations.state import Run, StopAsked
 from services.launcher.reconcile import Existence
 from tests.unit.launcher.specs import task
 from tests.unit.launcher_kubernetes.builders import T0, build, exited, job, pod, run, running, view

@@ -11,9 +11,9 @@ import pytest
 
 from libs.errors import InvalidRequest
 from libs.events.orders import BindMount, Environment, Owner, ProxyPort, TaskFile
+from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
+from services.launcher.backends.kubernetes.manifests.task_objects import owned
 from services.launcher.backends.kubernetes.settings import ShipperSettings
-from services.launcher.backends.kubernetes.spec.manifests import owned
-from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
 from tests.unit.launcher.specs import task, trial
 from tests.unit.launcher_kubernetes.builders import (
     CLUSTER_ID,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.launcher.backends.kubernetes.spec.label_values import INVALID, label_value
-from services.launcher.backends.kubernetes.spec.names import job_name, labels, launcher_id, system_name
+from services.launcher.backends.kubernetes.manifests.label_values import INVALID, label_value
+from services.launcher.backends.kubernetes.manifests.names import job_name, labels, launcher_id, system_name
 from tests.unit.launcher.specs import task, trial
 from tests.unit.launcher_kubernetes.builders import CLUSTER_ID
 

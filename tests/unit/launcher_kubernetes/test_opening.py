@@ -9,9 +9,9 @@ from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SlotRequests
 from libs.errors import InvalidRequest
 from libs.events.logs import LogBatch
-from services.launcher.backends.kubernetes.observe.capacity import SlotKind
-from services.launcher.backends.kubernetes.opening import open_kubernetes_backend, pool_traits
+from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
+from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend, pool_traits
 from services.launcher.container.settings import TaskSettings
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.launcher.backends.kubernetes.spec.placement import placed
+from services.launcher.backends.kubernetes.manifests.placement import placed
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DISABLED = {"key": "determined.ai/cluster-id-c", "operator": "DoesNotExist"}

@@ -12,12 +12,7 @@ import yaml
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.orders import Order
-from services.launcher.backends.kubernetes.holdings import Holdings
-from services.launcher.backends.kubernetes.objects import Pod, Quota
-from services.launcher.backends.kubernetes.observe.capacity import SlotKind, requested_slots
-from services.launcher.backends.kubernetes.observe.reach import demands
-from services.launcher.backends.kubernetes.observe.run import Run, StopAsked
-from services.launcher.backends.kubernetes.observe.verdicts import (
+from services.launcher.backends.kubernetes.allocations.decisions import (
     UNSEEN_S,
     existence,
     judge,
@@ -25,9 +20,14 @@ from services.launcher.backends.kubernetes.observe.verdicts import (
     observation,
     reaction,
 )
-from services.launcher.backends.kubernetes.paths import may_be_namespace, may_be_node
-from services.launcher.backends.kubernetes.spec.manifests import manifests
-from services.launcher.backends.kubernetes.tracking import Tracker
+from services.launcher.backends.kubernetes.allocations.state import Run, StopAsked
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity.node_matching import demands
+from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
+from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.client.objects import Pod, Quota
+from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
+from services.launcher.backends.kubernetes.manifests.task_objects import manifests
 from services.launcher.reconcile import Existence
 from tests.unit.launcher.specs import task
 from tests.unit.launcher_kubernetes.builders import T0, exited, job, node, pod, quota, run, running, traits, view

@@ -6,8 +6,7 @@ import pytest
 from msgspec import Struct
 
 from libs.events.observations import FailureKind, PodState
-from services.launcher.backends.kubernetes.objects import Pod
-from services.launcher.backends.kubernetes.observe.pods import (
+from services.launcher.backends.kubernetes.allocations.pods import (
     LOG_WAIT_S,
     Trouble,
     end_of,
@@ -18,7 +17,8 @@ from services.launcher.backends.kubernetes.observe.pods import (
     trouble_of,
     waits_for,
 )
-from services.launcher.backends.kubernetes.spec.names import FLUENT, INIT, MAIN
+from services.launcher.backends.kubernetes.client.objects import Pod
+from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
 from tests.unit.launcher_kubernetes.builders import Json, exited, pod, running, waiting
 
 DONE = {"terminated": {"exitCode": 0}}

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from libs.events.failures import FailureType, failure_of
-from services.launcher.backends.kubernetes.objects import Pod
-from services.launcher.backends.kubernetes.observe.nodes_lost import LostNodes
-from services.launcher.backends.kubernetes.observe.pods import Cause
-from services.launcher.backends.kubernetes.observe.run import Refusal, Run, StopAsked
-from services.launcher.backends.kubernetes.observe.verdicts import (
+from services.launcher.backends.kubernetes.allocations.decisions import (
     Reaction,
     existence,
     is_partly_scheduled,
@@ -24,6 +20,10 @@ from services.launcher.backends.kubernetes.observe.verdicts import (
     reaction,
     restore,
 )
+from services.launcher.backends.kubernetes.allocations.lost_nodes import LostNodes
+from services.launcher.backends.kubernetes.allocations.pods import Cause
+from services.launcher.backends.kubernetes.allocations.state import Refusal, Run, StopAsked
+from services.launcher.backends.kubernetes.client.objects import Pod
 from services.launcher.reconcile import Existence
 from tests.unit.launcher_kubernetes.builders import T0, exited, job, node, pod, run, running, view, waiting
 

@@ -17,18 +17,18 @@ from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
-from services.launcher.backends.kubernetes.acting import Actor
-from services.launcher.backends.kubernetes.api import Refused
+from services.launcher.backends.kubernetes.allocations.creation import Creation
+from services.launcher.backends.kubernetes.allocations.decisions import Reaction, observation, reaction
+from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
+from services.launcher.backends.kubernetes.allocations.state import Refusal, Run, StopAsked
+from services.launcher.backends.kubernetes.allocations.teardown import Actor
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
-from services.launcher.backends.kubernetes.creation import Creation
-from services.launcher.backends.kubernetes.gateway import TaskGateway
-from services.launcher.backends.kubernetes.holdings import Holdings
-from services.launcher.backends.kubernetes.ledger import Ledger
-from services.launcher.backends.kubernetes.namespaces import Namespaces
-from services.launcher.backends.kubernetes.observe.run import Refusal, Run, StopAsked
-from services.launcher.backends.kubernetes.observe.verdicts import Reaction, observation, reaction
-from services.launcher.backends.kubernetes.spec.names import job_name
-from services.launcher.backends.kubernetes.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.client.api import Refused
+from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
+from services.launcher.backends.kubernetes.manifests.names import job_name
+from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
 from services.launcher.places import Places
 from services.launcher.reconcile import Existence
 

@@ -1,0 +1,181 @@
+"""What is done to the objects of an allocation once they exist. Every step may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from libs.errors import Unavailable
+from services.launcher.backends.kubernetes.allocations.decisions import outcome_of, uncalled
+from services.launcher.backends.kubernetes.allocations.pods import (
+    causes_first,
+    end_of,
+    is_draining,
+    is_over,
+    reads_until,
+)
+from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.client.objects import ListOf, Pod
+from services.launcher.backends.kubernetes.client.paths import paths_in
+from services.launcher.backends.kubernetes.manifests.names import LAUNCHER_LABEL, OUTCOME
+
+log = structlog.get_logger()
+
+DRAIN_S: Final = 10
+"""Added to the grace of an order where a sidecar has lines to deliver after the task has ended."""
+REMOVAL_GRACE_S: Final = 5
+VANISH_S: Final = 90.0
+"""How long the cluster may take to remove what it was asked to."""
+_BACKGROUND: Final = {"propagationPolicy": "Background"}
+
+
+class Actor:
+    def __init__(
+        self,
+        api: KubeApi,
+        *,
+        tracker: Tracker,
+        launcher: str,
+        sidecar_grace_s: int,
+        log_delivery_s: float,
+    ) -> None:
+        """``sidecar_grace_s`` is what sidecars need to deliver their last lines; 0 where there are none."""
+        self._api = api
+        self._tracker = tracker
+        self._launcher = launcher
+        self._sidecar_grace_s = sidecar_grace_s
+        self._log_delivery_s = log_delivery_s
+
+    async def send_stop(self, run: Run) -> None:
+        """Have everything of a run deleted whose stop was asked for; returns before it is."""
+        stop = run.stop
+        assert stop is not None
+        left_s = max(0.0, stop.deadline - self._tracker.view().now)
+        goes_with_job = run.job is not None
+        if goes_with_job:
+            # First the Job: without it nobody puts new pods in the place of those that are deleted.
+            await self._delete_job(run)
+        pods = [pod for pod in run.pods.values() if end_of(pod) is None or not goes_with_job]
+        await self._delete_pods(run, pods, left_s=left_s)
+        run.stop_sent = run.stop is stop  # a shorter grace may have been asked for meanwhile
+
+    async def end_rest(self, run: Run) -> None:
+        """End what is left of an allocation that has failed, and write down with the Job why it has."""
+        if run.outcome is None:
+            run.outcome = outcome_of(run, self._tracker.view())
+            run.settled = False
+            run.ask_to_end()
+        patch = {
+            "metadata": {"annotations": {OUTCOME: msgspec.json.encode(run.outcome).decode()}},
+            "spec": {"parallelism": 0},
+        }
+        log.info("kubernetes.gang_ends", allocation=run.allocation, reason=run.outcome.reason)
+        try:
+            await self._api.patch(paths_in(run.namespace).job(run.job_name), patch)
+        except Refused as error:
+            if error.code != 404:
+                raise
+        run.outcome_saved = True
+        self._tracker.look(run)
+
+    async def cull(self, run: Run) -> None:
+        """Delete the pods that are still there when the rest of an allocation has been ended, with their own grace."""
+        for pod in uncalled(run):
+            await self._delete_pod(pod, None)
+            run.called.add(pod.metadata.name)
+
+    async def settle(self, run: Run) -> None:
+        """Look at the pods of a Job that makes no more, for the watch may be behind."""
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
+        found = await self._api.get(paths_in(run.namespace).pods, ListOf[Pod], query)
+        for pod in sorted(found.items or (), key=causes_first):
+            # The answer may be older than what the watch has told meanwhile.
+            if pod.metadata.name not in run.ended and not _is_newer(run.pods.get(pod.metadata.name), pod):
+                self._tracker.saw_pod(pod)
+        run.settled = True
+        self._tracker.look(run)
+
+    async def remove(self, run: Run) -> None:
+        """Delete everything of a run that has ended, and wait for that. Raises Unavailable when it takes too long."""
+        await self._let_sidecars_finish(run)
+        goes_with_job = run.job is not None
+        if goes_with_job:
+            await self._delete_job(run)
+        # Whatever still runs beside the task may have asked for a long grace for itself.
+        left = [pod for pod in run.pods.values() if not goes_with_job or not is_over(pod)]
+        await self._delete_pods(run, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
+        await self._force_unreachable(run)
+        if not await self._tracker.wait_until(run, lambda: run.job is None and not run.pods, VANISH_S):
+            await self._force_unreachable(run)
+            raise Unavailable(f"the objects of allocation {run.allocation} are still being deleted")
+
+    async def logs_of(self, pod: Pod, container: str) -> str:
+        """The last words of a container that did not come through the capture wrapper; empty when there are none."""
+        query = {"container": container, "tailLines": "50", "limitBytes": "16384"}
+        path = paths_in(pod.metadata.namespace).pod(pod.metadata.name)
+        try:
+            raw = await self._api.get_text(f"{path}/log", query)
+        except (Refused, Unavailable) as error:
+            log.info("kubernetes.no_pod_log", pod=pod.metadata.name, container=container, error=str(error))
+            return ""
+        return raw.decode("utf-8", "replace")
+
+    async def _delete_job(self, run: Run) -> None:
+        await self._api.delete(paths_in(run.namespace).job(run.job_name), _BACKGROUND)
+
+    async def _delete_pods(self, run: Run, pods: Iterable[Pod], *, left_s: float) -> None:
+        drain_s = min(DRAIN_S, self._sidecar_grace_s)
+        view = self._tracker.view()
+        async with asyncio.TaskGroup() as tasks:
+            for pod in pods:
+                is_lost = bool(view.lost.words(pod.spec.node_name))
+                # With zero the cluster forgets the pod without asking its node: only for nodes that are gone.
+                grace_s = 0 if is_lost else max(1, math.ceil(left_s) + drain_s)
+                tasks.create_task(self._delete_pod(pod, grace_s))
+
+    async def _delete_pod(self, pod: Pod, grace_s: int | None) -> None:
+        body: dict[str, Any] = {"preconditions": {"uid": pod.metadata.uid}}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
+        try:
+            await self._api.delete(paths_in(pod.metadata.namespace).pod(pod.metadata.name), body)
+        except Refused as error:
+            if error.code != 409:  # it is another pod by now
+                raise
+
+    async def _force_unreachable(self, run: Run) -> None:
+        view = self._tracker.view()
+        for pod in list(run.pods.values()):
+            if run.is_beyond_reach(pod, now=view.now, lost=view.lost):
+                log.warning("kubernetes.pod_forced", pod=pod.metadata.name, node=pod.spec.node_name)
+                await self._delete_pod(pod, 0)
+
+    async def _let_sidecars_finish(self, run: Run) -> None:
+        """Wait while nothing but sidecars runs, which end by themselves when they have delivered everything, and while
+        one that nobody has asked to end may still read what a task has left that was killed."""
+
+        def are_done() -> bool:
+            return not any(is_draining(pod) for pod in run.pods.values())
+
+        def has_read() -> bool:
+            return not any(reads_until(pod) for pod in run.pods.values())
+
+        until = max((reads_until(pod) for pod in run.pods.values()), default=0.0)
+        await self._tracker.wait_until(run, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
+        if not await self._tracker.wait_until(run, are_done, self._log_delivery_s):
+            log.warning("kubernetes.sidecars_take_long", allocation=run.allocation)
+
+
+def _is_newer(known: Pod | None, pod: Pod) -> bool:
+    """Whether ``known`` is not older than ``pod``. Versions are numbers that grow, since Kubernetes 1.35 officially."""
+    if known is None:
+        return False
+    versions = known.metadata.resource_version, pod.metadata.resource_version
+    return not all(version.isdigit() for version in versions) or int(versions[0]) >= int(versions[1])

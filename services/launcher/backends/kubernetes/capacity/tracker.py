@@ -1,0 +1,198 @@
+"""Who holds what on the nodes of the pool, and what that makes of its capacity."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from libs.clock import Clock
+from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.launcher.backends.kubernetes.allocations.pods import is_over
+from services.launcher.backends.kubernetes.allocations.tracking import CAPACITY, Tracker
+from services.launcher.backends.kubernetes.capacity.node_matching import Demands
+from services.launcher.backends.kubernetes.capacity.slots import (
+    ForeignPod,
+    OurPod,
+    SlotKind,
+    assumed_nodes,
+    foreign_pod,
+    node_capacities,
+    quota_slots,
+)
+from services.launcher.backends.kubernetes.client.objects import Node, Quota, SlimPod
+
+PAUSE_S: Final = 0.5
+"""Shortest time between two looks at everything: a change of any pod may be one of the capacity."""
+
+
+class Holdings:
+    """Listens to nodes, quotas and the pods of others; those of ours are in the tracker."""
+
+    def __init__(
+        self,
+        *,
+        pool: str,
+        namespace: str,
+        cluster_id: str,
+        kind: SlotKind,
+        demands: Demands,
+        max_slots_per_pod: int | None,
+        max_aux_per_node: int,
+        assumed_slots: int | None,
+        tracker: Tracker,
+        clock: Clock,
+    ) -> None:
+        self._pool = pool
+        self._namespace = namespace
+        self._cluster_id = cluster_id
+        self._kind = kind
+        self._demands = demands
+        self._max_slots_per_pod = max_slots_per_pod
+        self._max_aux_per_node = max_aux_per_node
+        self._assumed_slots = assumed_slots
+        self._tracker = tracker
+        self._clock = clock
+        self._quotas: dict[str, dict[str, Quota]] = {}
+        """By namespace, and by name; those of namespaces that are watched."""
+        self._others: dict[str, ForeignPod] = {}
+        self._looked_at = 0.0
+        self._free_slots: int | None = None
+        self._free_of: dict[str, int] = {}
+        self.nodes = _Nodes(tracker)
+        self.quotas = _Listener(self._saw_quota, self._lost_quota)
+        self.others = _Listener(self._saw_other, self._lost_other)
+
+    async def capacity(self) -> PoolCapacity:
+        """The capacity as it is now; takes a moment when it was asked for just before."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._looked_at + PAUSE_S - loop.time()))
+        self._looked_at = loop.time()
+        ours = self._ours_by_namespace()
+        quotas = self._quotas_now(ours)
+        quota = quotas.get(self._namespace)
+        nodes = self._nodes_now([pod for pods in ours.values() for pod in pods if pod.node], quota)
+        self._free_slots = sum(not device.container for node in nodes if node.enabled for device in node.devices)
+        return PoolCapacity(
+            pool=self._pool,
+            backend="kubernetes",
+            nodes=nodes,
+            slot_type=self._kind.type,
+            max_slots_per_pod=self._per_pod(nodes),
+            max_aux_containers_per_node=self._max_aux_per_node,
+            quota_slots=quota,
+            quota_slots_of={name: slots for name, slots in sorted(quotas.items()) if name != self._namespace},
+            seen_at=self._clock.now().isoformat(),
+        )
+
+    def free_slots_in(self, namespace: str) -> int | None:
+        """Slots that are free to a task in a namespace, as of the last look at the capacity."""
+        within_quota = self._free_of.get(namespace)
+        if self._free_slots is None or within_quota is None:
+            return self._free_slots
+        return min(self._free_slots, within_quota)
+
+    def forget_namespace(self, namespace: str) -> None:
+        """It is not watched any more."""
+        if self._quotas.pop(namespace, None):
+            self._tracker.hint(CAPACITY)
+
+    def _quotas_now(self, ours: Mapping[str, list[OurPod]]) -> dict[str, int]:
+        """Slots that each namespace with a quota on them leaves us; notes what is free of them."""
+        found: dict[str, int] = {}
+        self._free_of = {}
+        for namespace, quotas in self._quotas.items():
+            held = ours.get(namespace, [])
+            slots = quota_slots(quotas.values(), ours=held, kind=self._kind)
+            if slots is not None:
+                found[namespace] = slots
+                self._free_of[namespace] = max(0, slots - sum(pod.slots for pod in held))
+        return found
+
+    def _nodes_now(self, ours: list[OurPod], quota: int | None) -> tuple[NodeCapacity, ...]:
+        if self._tracker.nodes is not None:
+            return node_capacities(
+                self._tracker.nodes.values(),
+                ours=ours,
+                others=list(self._others.values()),
+                kind=self._kind,
+                demands=self._demands,
+                cluster_id=self._cluster_id,
+            )
+        slots = self._assumed_slots if self._assumed_slots is not None else quota or 0
+        per_node = self._max_slots_per_pod or slots
+        return assumed_nodes(slots, per_node=per_node, ours=ours, kind=self._kind, name=self._namespace)
+
+    def _ours_by_namespace(self) -> dict[str, list[OurPod]]:
+        """Our pods that have not ended: a quota counts those without a node too."""
+        found: dict[str, list[OurPod]] = {}
+        for run in self._tracker.runs.values():
+            held = found.setdefault(run.namespace, [])
+            held += [
+                OurPod(
+                    allocation=run.allocation,
+                    name=pod.metadata.name,
+                    node=pod.spec.node_name,
+                    slots=run.slots_per_pod,
+                )
+                for pod in run.pods.values()
+                if not is_over(pod)
+            ]
+        return found
+
+    def _per_pod(self, nodes: tuple[NodeCapacity, ...]) -> int:
+        largest = max((node.slots for node in nodes), default=0)
+        return largest if self._max_slots_per_pod is None else self._max_slots_per_pod
+
+    def _saw_quota(self, quota: Quota) -> None:
+        self._quotas.setdefault(quota.metadata.namespace, {})[quota.metadata.name] = quota
+        self._tracker.hint(CAPACITY)
+
+    def _lost_quota(self, quota: Quota) -> None:
+        self._quotas.get(quota.metadata.namespace, {}).pop(quota.metadata.name, None)
+        self._tracker.hint(CAPACITY)
+
+    def _saw_other(self, pod: SlimPod) -> None:
+        holder = foreign_pod(pod, self._kind)
+        before = self._others.get(pod.metadata.uid)
+        if holder == before:
+            return
+        if holder is None:
+            self._others.pop(pod.metadata.uid, None)
+        else:
+            self._others[pod.metadata.uid] = holder
+        self._tracker.hint(CAPACITY)
+
+    def _lost_other(self, pod: SlimPod) -> None:
+        if self._others.pop(pod.metadata.uid, None) is not None:
+            self._tracker.hint(CAPACITY)
+
+
+class _Nodes:
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+
+    def saw(self, item: Node) -> None:
+        if self._tracker.nodes is None:
+            self._tracker.nodes = {}
+        before = self._tracker.nodes.get(item.metadata.name)
+        self._tracker.nodes[item.metadata.name] = item
+        if before is None or _significant(before) != _significant(item):
+            self._tracker.node_changed(item.metadata.name)
+
+    def lost(self, item: Node) -> None:
+        if self._tracker.nodes is not None:
+            self._tracker.nodes.pop(item.metadata.name, None)
+            self._tracker.node_changed(item.metadata.name)
+
+
+class _Listener:
+    def __init__(self, saw: Callable[..., None], lost: Callable[..., None]) -> None:
+        self.saw = saw
+        self.lost = lost
+
+
+def _significant(node: Node) -> object:
+    """What of a node matters here; kubelets write their status every few seconds."""
+    ready = [condition.status for condition in node.status.conditions if condition.type == "Ready"]
+    return node.metadata.labels, node.spec, node.status.allocatable, node.status.addresses, ready

@@ -1,0 +1,1 @@
+"""Ports of tasks on the internal task gateway."""

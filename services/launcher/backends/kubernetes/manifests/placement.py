@@ -1,0 +1,47 @@
+"""Where a pod may run: nodes that are disabled or excluded are not among them, whatever its user says.
+
+Terms of a node selector are alternatives, so a restriction has to stand in each of them.
+Source: docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 4.6;
+https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.34/#nodeselector-v1-core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from services.launcher.backends.kubernetes.manifests.names import node_label
+from services.launcher.backends.kubernetes.manifests.pod_fields import object_at, objects_at
+
+Json = dict[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def placed(user_spec: Json, *, cluster_id: str, blocked_nodes: Sequence[str]) -> Json:
+    """The pod's ``affinity`` with our restrictions. ``user_spec`` is left unchanged. Raises InvalidRequest."""
+    affinity = object_at(user_spec, "affinity", "spec")
+    node_affinity = object_at(affinity, "nodeAffinity", "spec.affinity")
+    required = object_at(node_affinity, _REQUIRED, "spec.affinity.nodeAffinity")
+    terms = objects_at(required, "nodeSelectorTerms", f"spec.affinity.nodeAffinity.{_REQUIRED}")
+    # A term without requirements matches no node; with ours in it, it would match nearly all.
+    kept = [term for term in terms if term.get("matchExpressions") or term.get("matchFields")]
+    if terms and not kept:
+        return affinity
+    restricted = [_restricted(term, cluster_id, blocked_nodes) for term in kept or [{}]]
+    node_affinity[_REQUIRED] = {**required, "nodeSelectorTerms": restricted}
+    return {**affinity, "nodeAffinity": node_affinity}
+
+
+def _restricted(term: Json, cluster_id: str, blocked_nodes: Sequence[str]) -> Json:
+    disabled = {"key": node_label(cluster_id), "operator": "DoesNotExist"}
+    expressions = objects_at(term, "matchExpressions")
+    fields = objects_at(term, "matchFields")
+    for node in dict.fromkeys(blocked_nodes):
+        # The API server refuses more than one value in a requirement on a field.
+        fields.append({"key": "metadata.name", "operator": "NotIn", "values": [node]})
+    restricted = {
+        **term,
+        "matchExpressions": expressions if disabled in expressions else [*expressions, disabled],
+    }
+    return {**restricted, "matchFields": fields} if fields else restricted

@@ -1,0 +1,139 @@
+"""Everything that is created for an order: a Job, and what it owns.
+
+The Job comes first: the others name it as their owner from the beginning, so that deleting it removes all, and a
+launcher that is killed between two steps leaves nothing that nobody would find. Source: docs/reference/kubernetes.md 1
+to 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from libs.errors import InvalidRequest
+from libs.events.orders import Order, TaskSpec
+from services.launcher.backends.kubernetes.manifests.files.archives import check_size, contents, encoded_text
+from services.launcher.backends.kubernetes.manifests.files.volumes import FLUENT_KEY
+from services.launcher.backends.kubernetes.manifests.fluent_bit import fluent_config
+from services.launcher.backends.kubernetes.manifests.names import (
+    ALLOCATION_LABEL,
+    LAUNCHER_LABEL,
+    MADE_OF,
+    job_name,
+    minor_labels,
+    port_name,
+)
+from services.launcher.backends.kubernetes.manifests.pod import pod_template, registry_secret
+from services.launcher.backends.kubernetes.manifests.registry import KEY, TYPE, docker_config
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
+
+Json = dict[str, Any]
+
+
+class Manifests(Struct, frozen=True, kw_only=True):
+    job: Json
+    secrets: tuple[Json, ...]
+    config_map: Json
+    """To be created last: where it exists, everything does."""
+    services: tuple[Json, ...] = ()
+
+    @property
+    def name(self) -> str:
+        name: str = self.job["metadata"]["name"]
+        return name
+
+    @property
+    def made_of(self) -> str:
+        fingerprint: str = self.job["metadata"]["annotations"][MADE_OF]
+        return fingerprint
+
+
+def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = None) -> Manifests:
+    """The objects of an order, without owner references: in its namespace, or else in that of the pool.
+
+    priority_class  of pods whose own spec names none
+    Raises InvalidRequest for what Kubernetes would refuse in words that help nobody.
+    """
+    spec = order.spec
+    if spec is None:
+        raise InvalidRequest("the order says run, but not what")
+    traits = msgspec.structs.replace(traits, namespace=order.namespace or traits.namespace)
+    name = job_name(spec, order.allocation, traits.cluster_id)
+    files = contents(spec, traits)
+    template = pod_template(spec, traits, files, allocation=order.allocation, name=name, priority_class=priority_class)
+    minor = minor_labels(order.allocation, pool=traits.pool, cluster_id=traits.cluster_id)
+    public = dict(files.public)
+    if traits.ships == "fluent-bit":
+        public[FLUENT_KEY] = encoded_text(
+            fluent_config(traits, pod_grace_s=template.pod["spec"]["terminationGracePeriodSeconds"])
+        )
+    private = {**files.private, **template.secrets}
+    check_size("ConfigMap", public.values())
+    check_size("Secret", private.values())
+    secrets: list[Json] = [_object("Secret", name, traits, minor, type="Opaque", data=private)]
+    if spec.environment.registry_auth:
+        data = {KEY: docker_config(spec.environment.registry_auth, spec.environment.image)}
+        secrets.append(_object("Secret", registry_secret(name), traits, minor, type=TYPE, data=data))
+    return Manifests(
+        job=_job(spec, traits, template.pod, name),
+        secrets=tuple(secrets),
+        config_map=_object("ConfigMap", name, traits, minor, binaryData=public),
+        services=_services(spec, traits, name, minor) if _needs_services(spec, traits) else (),
+    )
+
+
+def owned(manifest: Json, *, job: str, uid: str) -> Json:
+    """The object with its Job as owner; ``manifest`` is left unchanged."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid}
+    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner]}}
+
+
+def _job(spec: TaskSpec, traits: PoolTraits, pod: Json, name: str) -> Json:
+    metadata: Json = pod["metadata"]
+    job: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": traits.namespace, **metadata},
+        "spec": {
+            "parallelism": spec.num_pods,
+            "completions": spec.num_pods,
+            "backoffLimit": 0,
+            "ttlSecondsAfterFinished": traits.finished_job_ttl_s,
+            "template": {"metadata": metadata, "spec": pod["spec"]},
+        },
+    }
+    fingerprint = hashlib.sha256(msgspec.json.encode(job)).hexdigest()[:16]
+    return {**job, "metadata": {**job["metadata"], "annotations": {**metadata["annotations"], MADE_OF: fingerprint}}}
+
+
+def _needs_services(spec: TaskSpec, traits: PoolTraits) -> bool:
+    # A task of several pods cannot be reached through the gateway: its Services would lead to any of them.
+    return traits.services or (traits.has_gateway and spec.num_pods == 1)
+
+
+def _services(spec: TaskSpec, traits: PoolTraits, name: str, minor: dict[str, str]) -> tuple[Json, ...]:
+    """One Service per proxied port (docs/reference/kubernetes.md 1, row 6)."""
+    made = []
+    for index, proxy in enumerate(spec.proxy_ports):
+        service = _object(
+            "Service",
+            port_name(name, index),
+            traits,
+            minor,
+            spec={
+                "type": "ClusterIP",
+                "selector": {key: minor[key] for key in (ALLOCATION_LABEL, LAUNCHER_LABEL)},
+                "ports": [{"protocol": "TCP", "port": proxy.port}],
+            },
+        )
+        service["metadata"]["annotations"] = {"determined.ai/job-name": name}
+        made.append(service)
+    return tuple(made)
+
+
+def _object(kind: str, name: str, traits: PoolTraits, labels_: dict[str, str], **fields: Any) -> Json:
+    metadata = {"name": name, "namespace": traits.namespace, "labels": labels_}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}

@@ -1,0 +1,183 @@
+"""What a launcher watches: the nodes of the cluster and the pods of others, and in each namespace what is its own.
+
+What it may not see, it does without: nodes (capacity comes from quotas or the settings then), the pods of others,
+quotas, events. Jobs and pods of a namespace in which it is to work it needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from libs.together import end
+from services.launcher.backends.kubernetes.allocations.pods import causes_first, phase_of
+from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.background import Background
+from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
+from services.launcher.backends.kubernetes.client.informer import Follow, Listener
+from services.launcher.backends.kubernetes.client.objects import Event, Job, ListOf, Named, Node, Pod, Quota, SlimPod
+from services.launcher.backends.kubernetes.client.paths import ALL_PODS, NODES, paths_in
+from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, LAUNCHER_LABEL
+
+log = structlog.get_logger()
+
+_FORBIDDEN: Final = 403
+_UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class Watching:
+    """Reads and follows what may be seen, until it is closed."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def follow(self, follow: Follow[Any]) -> None:
+        task = self._background.create_task(follow.run(), name=f"watch {follow.what}")
+        if task is not None:
+            self._tasks.append(task)
+
+    async def follow_if_allowed(self, follow: Follow[Any]) -> None:
+        try:
+            await follow.read_list()
+        except Refused as error:
+            if error.code != _FORBIDDEN:
+                raise
+            log.warning("kubernetes.may_not_see", what=follow.what, reason=str(error))
+            return
+        self.follow(follow)
+
+    async def close(self) -> None:
+        await end(*self._tasks)
+        self._tasks.clear()
+
+
+class ClusterWatch:
+    """Nodes, and the pods of others on them."""
+
+    def __init__(self, api: KubeApi, *, launcher: str, holdings: Holdings, background: Background) -> None:
+        foreign = {"labelSelector": f"{LAUNCHER_LABEL}!={launcher}", "fieldSelector": _UNFINISHED}
+        self._watching = Watching(background)
+        self._nodes = Follow(api, what="nodes", path=NODES, kind=Node, listener=holdings.nodes)
+        self._others = Follow(
+            api, what="pods of others", path=ALL_PODS, kind=SlimPod, listener=holdings.others, query=foreign
+        )
+
+    async def start(self) -> None:
+        """To be called before any of our pods is seen, because nodes say which of them are lost."""
+        for optional in (self._nodes, self._others):
+            await self._watching.follow_if_allowed(optional)
+
+
+class NamespaceWatch:
+    """Our Jobs and pods in one namespace, its quotas and events.
+
+    refused  told when the server will not show what is needed any more; it is asked again until the watch is closed
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        *,
+        namespace: str,
+        launcher: str,
+        tracker: Tracker,
+        holdings: Holdings,
+        events: Listener[Event],
+        background: Background,
+        refused: Callable[[Refused], None],
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._launcher = launcher
+        self._tracker = tracker
+        self._watching = Watching(background)
+        mine = {"labelSelector": f"{LAUNCHER_LABEL}={launcher}"}
+        paths = self._paths = paths_in(namespace)
+        jobs, pods = _Jobs(tracker), _Pods(tracker)
+        self._jobs = Follow(api, what="jobs", path=paths.jobs, kind=Job, listener=jobs, query=mine, refused=refused)
+        self._pods = Follow(
+            api,
+            what="pods",
+            path=paths.pods,
+            kind=Pod,
+            listener=pods,
+            query=mine,
+            refused=refused,
+            order=causes_first,
+        )
+        self._optional: tuple[Follow[Any], ...] = (
+            Follow(api, what="resource quotas", path=paths.quotas, kind=Quota, listener=holdings.quotas),
+            Follow(api, what="events", path=paths.events, kind=Event, listener=events, keeps=False),
+        )
+
+    async def open(self) -> None:
+        """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
+        known = [(run.job, tuple(run.pods.values())) for run in self._tracker.runs_in(self._namespace)]
+        self._tracker.known_namespaces.discard(self._namespace)
+        # Jobs before pods: what is known of a Job decides what the end of a pod means.
+        await self._jobs.read_list()
+        await self._pods.read_list()
+        self._drop_deleted(known)
+        try:
+            await self._tell_apart()
+            self._tracker.known_namespaces.add(self._namespace)
+            for needed in (self._jobs, self._pods):
+                self._watching.follow(needed)
+            for optional in self._optional:
+                await self._watching.follow_if_allowed(optional)
+        except BaseException:
+            await self.close()
+            raise
+        self._tracker.regain_sight(self._namespace)
+
+    async def close(self) -> None:
+        await self._watching.close()
+
+    def _drop_deleted(self, known: list[tuple[Job | None, tuple[Pod, ...]]]) -> None:
+        """What was ``known`` before everything was read, and is not there, was deleted while nobody looked."""
+        for job, pods in known:
+            if job is not None and (self._namespace, job.metadata.name) not in self._jobs.items:
+                self._tracker.lost_job(job)
+            for pod in pods:
+                if (self._namespace, pod.metadata.name) not in self._pods.items:
+                    self._tracker.lost_pod(pod)
+
+    async def _tell_apart(self) -> None:
+        """What the launcher before us had made, and what it had only begun."""
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{ALLOCATION_LABEL}"}
+        made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
+        complete = {item.metadata.name for item in made.items or ()}
+        for run in self._tracker.runs_in(self._namespace):
+            if run.job_name not in complete and _may_be_fragment(run):
+                log.warning("kubernetes.fragment", allocation=run.allocation, job=run.job_name)
+                run.stage = "left"
+                self._tracker.look(run)
+            elif run.job_name in complete and run.stage in ("queued", "creating") and run.job is not None:
+                run.stage = "created"  # before its order came to us
+
+
+def _may_be_fragment(run: Run) -> bool:
+    """Whether nothing of a run has begun, which it cannot before everything was made; and nobody makes it now."""
+    begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in run.pods.values()) or bool(run.ended)
+    job = run.job
+    if job is None or job.metadata.deletion_timestamp is not None or job.status.conditions:
+        return False
+    return run.stage == "created" and not begun and run.outcome is None
+
+
+class _Jobs:
+    def __init__(self, tracker: Tracker) -> None:
+        self.saw = tracker.saw_job
+        self.lost = tracker.lost_job
+
+
+class _Pods:
+    def __init__(self, tracker: Tracker) -> None:
+        self.saw = tracker.saw_pod
+        self.lost = tracker.lost_pod

@@ -1,0 +1,289 @@
+"""In which namespaces a launcher works: that of its pool, always, and those of workspaces as long as tasks are there.
+
+A namespace is opened when the first order names it, or when a launcher before us had something in it. One that cannot
+be opened refuses the orders that name it, and disturbs nobody else. What runs in a namespace that cannot be seen any
+more is taken to run on, until it can be seen again; in one that was deleted, nothing runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from libs.errors import InvalidRequest, NotFound, PermissionDenied, ResoluteError, Unavailable
+from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
+from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.background import Background
+from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
+from services.launcher.backends.kubernetes.client.connection import RIGHTS, find_namespace
+from services.launcher.backends.kubernetes.client.informer import PAGE
+from services.launcher.backends.kubernetes.client.objects import ListOf, Named
+from services.launcher.backends.kubernetes.client.paths import ALL_JOBS, ALL_PODS
+from services.launcher.backends.kubernetes.manifests.names import LAUNCHER_LABEL
+from services.launcher.backends.kubernetes.namespaces.informers import NamespaceWatch
+from services.launcher.backends.kubernetes.namespaces.wheels import Wheels
+
+log = structlog.get_logger()
+
+LOOK_S: Final = 2.0
+"""Time between two looks at which namespaces should be opened again, and which may be closed."""
+REFUSED_S: Final = 2.0
+"""How long a namespace that could not be opened is not tried again."""
+_FORBIDDEN: Final = 403
+_NO_ACCESS: Final = (403, 404)
+
+MakeWatch = Callable[[str, Callable[[Refused], None]], NamespaceWatch]
+"""Of a namespace; and who is to be told when it refuses us."""
+
+
+class _Place:
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        """Held while it is opened or closed."""
+        self.watch: NamespaceWatch | None = None
+        self.is_furnished = False
+        """Everything that tasks need beside their own objects is there."""
+        self.refusal: ResoluteError | None = None
+        self.refused_until = 0.0
+        self.used_at = 0.0
+
+
+class Namespaces:
+    """``own`` is the namespace of the pool, which is never closed."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        *,
+        own: str,
+        launcher: str,
+        make_watch: MakeWatch,
+        tracker: Tracker,
+        holdings: Holdings,
+        ledger: Ledger,
+        wheels: Wheels,
+        background: Background,
+        idle_s: float,
+    ) -> None:
+        self._api = api
+        self.own = own
+        self._launcher = launcher
+        self._make_watch = make_watch
+        self._tracker = tracker
+        self._holdings = holdings
+        self._ledger = ledger
+        self._wheels = wheels
+        self._background = background
+        self._idle_s = idle_s
+        self._places: dict[str, _Place] = {}
+
+    async def start(self) -> None:
+        """Find everything that exists. Raises what ``open`` does for the pool's namespace, and Unavailable."""
+        written = await self._ledger.read()
+        await self.furnish(self.own)
+        there = await self._with_our(ALL_JOBS) | await self._with_our(ALL_PODS)
+        others = (written.namespaces | set(written.allocations.values()) | there) - {self.own}
+        async with asyncio.TaskGroup() as tasks:
+            for namespace in sorted(others):
+                tasks.create_task(self._try_to_open(namespace))
+        for namespace in filter(self.is_open, sorted({self.own, *others})):
+            await self._tidy(namespace)
+        self._remember(written.allocations)
+        runs = self._tracker.runs.values()
+        self._ledger.add({run.allocation: run.namespace for run in runs if not run.is_fragment})
+
+    async def open(self, namespace: str) -> None:
+        """See to it that everything of ours in a namespace is known, and followed.
+
+        Raises NotFound, PermissionDenied, InvalidRequest, Refused and Unavailable.
+        """
+        place = self._place(namespace)
+        async with place.lock:
+            if place.watch is None:
+                await self._open(namespace, place)
+
+    def is_open(self, namespace: str) -> bool:
+        place = self._places.get(namespace)
+        return place is not None and place.watch is not None
+
+    async def furnish(self, namespace: str) -> None:
+        """Open a namespace, and have in it what tasks need. To be awaited before anything is made in it.
+
+        Raises what ``open`` does.
+        """
+        place = self._place(namespace)
+        async with place.lock:
+            if place.watch is None:
+                await self._open(namespace, place)
+            if not place.is_furnished:
+                await self._wheels.publish(namespace)
+                await self._ledger.note_namespace(namespace)
+                place.is_furnished = True
+
+    async def run(self) -> None:
+        """Open again what could not be seen, and close what is not used any more, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            used = self._tracker.used_namespaces()
+            for namespace, place in self._places.items():
+                if place.lock.locked():
+                    continue
+                if namespace in used:
+                    place.used_at = self._now()
+                else:
+                    place.is_furnished = False  # it may be deleted and made again without our noticing
+                if self._is_to_reopen(namespace, place):
+                    self._background.create_task(self._try_to_open(namespace), name=f"open {namespace}")
+                elif self._is_idle(namespace, place):
+                    self._background.create_task(self._close_if_idle(namespace, place), name=f"close {namespace}")
+
+    def _place(self, namespace: str) -> _Place:
+        place = self._places.setdefault(namespace, _Place())
+        place.used_at = self._now()
+        return place
+
+    async def _open(self, namespace: str, place: _Place) -> None:
+        if place.refusal is not None and self._now() < place.refused_until:
+            raise place.refusal.with_traceback(None)
+        watch = self._make_watch(namespace, lambda error: self._refused(namespace, error))
+        try:
+            await find_namespace(self._api, namespace)
+            await self._read(namespace, watch)
+        except (NotFound, PermissionDenied, InvalidRequest, Refused, Unavailable) as error:
+            log.warning("kubernetes.namespace_not_opened", namespace=namespace, reason=str(error))
+            place.refusal, place.refused_until = error, self._now() + REFUSED_S
+            self._note_failure(namespace, error)
+            raise
+        place.refusal = None
+        place.watch = watch
+        log.info("kubernetes.namespace_opened", namespace=namespace)
+
+    async def _read(self, namespace: str, watch: NamespaceWatch) -> None:
+        try:
+            await watch.open()
+        except Refused as error:
+            if error.code != _FORBIDDEN:
+                raise
+            raise PermissionDenied(f"the launcher may not work in namespace {namespace}: {error}. {RIGHTS}") from error
+
+    def _note_failure(self, namespace: str, error: ResoluteError) -> None:
+        if isinstance(error, NotFound):
+            self._tracker.lose_all(namespace, _deleted(namespace))
+        else:
+            self._tracker.lose_sight(namespace, _unseen(namespace, error))
+
+    async def _try_to_open(self, namespace: str) -> None:
+        try:
+            await self.open(namespace)
+        except (NotFound, PermissionDenied, InvalidRequest, Refused, Unavailable):
+            return  # noted, logged, and tried again as long as anything may be there
+
+    async def _tidy(self, namespace: str) -> None:
+        try:
+            await self._wheels.tidy(namespace)
+        except (Refused, Unavailable) as error:
+            log.warning("kubernetes.namespace_left_untidy", namespace=namespace, error=str(error))
+
+    def _refused(self, namespace: str, error: Refused) -> None:
+        """A watch was refused: because of the namespace, or because of our rights in it."""
+        if error.code in _NO_ACCESS:
+            self._background.create_task(self._examine(namespace, error), name=f"examine {namespace}")
+
+    async def _examine(self, namespace: str, refusal: Refused) -> None:
+        place = self._place(namespace)
+        async with place.lock:
+            if place.watch is None:
+                return
+            reason: ResoluteError = refusal
+            try:
+                await find_namespace(self._api, namespace)
+            except (NotFound, PermissionDenied) as error:
+                reason = error
+            except (Refused, Unavailable):
+                return  # the watch asks again, and so do we
+            await self._let_go(namespace, place)
+            log.warning("kubernetes.namespace_lost", namespace=namespace, reason=str(reason))
+            self._note_failure(namespace, reason)
+
+    def _is_to_reopen(self, namespace: str, place: _Place) -> bool:
+        if place.watch is not None or self._now() < place.refused_until:
+            return False
+        return namespace == self.own or any(run.unseen for run in self._tracker.runs_in(namespace))
+
+    def _is_idle(self, namespace: str, place: _Place) -> bool:
+        return namespace != self.own and place.watch is not None and self._now() > place.used_at + self._idle_s
+
+    async def _close_if_idle(self, namespace: str, place: _Place) -> None:
+        async with place.lock:
+            if self._tracker.runs_in(namespace) or not self._is_idle(namespace, place):
+                return
+            await self._let_go(namespace, place)
+            try:
+                await self._wheels.withdraw(namespace)
+                await self._ledger.drop_namespace(namespace)
+            except (Refused, Unavailable) as error:
+                log.warning("kubernetes.namespace_left_untidy", namespace=namespace, error=str(error))
+            log.info("kubernetes.namespace_closed", namespace=namespace)
+
+    async def _let_go(self, namespace: str, place: _Place) -> None:
+        watch, place.watch = place.watch, None
+        place.is_furnished = False
+        if watch is not None:
+            await watch.close()
+        self._holdings.forget_namespace(namespace)
+
+    async def _with_our(self, collection: str) -> set[str]:
+        """Namespaces with objects of ours; none where the whole cluster may not be looked at. Raises Unavailable."""
+        found: set[str] = set()
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher}", "limit": str(PAGE)}
+        while True:
+            try:
+                page = await self._api.get(collection, ListOf[Named], query, accept=ONLY_METADATA)
+            except Refused as error:
+                log.info("kubernetes.may_not_see", what=collection, reason=str(error))
+                return found
+            found |= {item.metadata.namespace for item in page.items or ()}
+            if not page.metadata.continue_:
+                return found
+            query["continue"] = page.metadata.continue_
+
+    def _remember(self, namespaces: Mapping[str, str]) -> None:
+        """Take in allocations that have existed, of which nothing was found: they must not begin anew.
+
+        They were stopped, or somebody deleted them, unless their namespace cannot be seen.
+        """
+        for allocation, namespace in namespaces.items():
+            if allocation in self._tracker.runs:
+                continue
+            run = Run(
+                allocation=allocation,
+                task="",
+                pool=self._tracker.pool,
+                job_name=f"of {allocation}",
+                num_pods=1,
+                namespace=namespace,
+            )
+            run.is_remembered = True
+            run.stage = "left"
+            refusal = self._place(namespace).refusal
+            if isinstance(refusal, NotFound):
+                run.gone_because = _deleted(namespace)
+            elif refusal is not None:
+                run.unseen = _unseen(namespace, refusal)
+            self._tracker.add(run)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _deleted(namespace: str) -> str:
+    return f"namespace {namespace} was deleted"
+
+
+def _unseen(namespace: str, error: ResoluteError) -> str:
+    return f"nobody can see what is in namespace {namespace}: {error}"

@@ -1,1 +1,0 @@
-"""What a cluster says, in our words (pure): pods as observations, events as lines, nodes as capacity."""
