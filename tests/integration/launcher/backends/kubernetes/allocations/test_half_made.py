@@ -1,0 +1,125 @@
+"""Launchers that were killed while they made the objects of an allocation: acceptance item A13."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from tests.harness.waiting import eventually
+from tests.integration.launcher.backends.kubernetes.client.faulty import faulty_proxy
+from tests.integration.launcher.backends.kubernetes.place import Json, Place, task
+
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
+
+
+@pytest.fixture
+async def half_made(idle: Place, tmp_path: Path) -> AsyncIterator[str]:
+    """An allocation whose launcher got as far as its Job and its Secret, and was killed."""
+
+    async def refuse_config_maps(request: web.Request) -> web.StreamResponse | None:
+        is_last_step = request.method == "POST" and request.path.endswith("/configmaps")
+        return web.json_response({"message": "not now"}, status=500) if is_last_step else None
+
+    async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
+        idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig))
+        proxy.fault = refuse_config_maps
+        await idle.start()
+        allocation = await idle.run(task(notes={"start-seconds": "60"}))
+
+        async def has_secret() -> bool:
+            return bool(await idle.namespace.items(idle.namespace.paths.secrets, "determined"))
+
+        await eventually(has_secret)
+        await idle.kill()
+        proxy.fault = None
+        yield allocation
+        await idle.kill()
+
+
+async def only_job(place: Place) -> Json:
+    (job,) = await place.namespace.jobs()
+    return job
+
+
+async def until_whole(place: Place) -> None:
+    async def is_whole() -> bool:
+        return bool(await place.namespace.items(place.namespace.paths.config_maps, "determined"))
+
+    await eventually(is_whole)
+
+
+async def test_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_made: str) -> None:
+    begun = await only_job(idle)
+    await idle.start()
+    await until_whole(idle)
+    assert (await only_job(idle))["metadata"]["uid"] == begun["metadata"]["uid"]
+    for path in (idle.namespace.paths.config_maps, idle.namespace.paths.secrets):
+        (made,) = await idle.namespace.items(path, "determined")
+        assert made["metadata"]["ownerReferences"][0]["uid"] == begun["metadata"]["uid"]
+    await idle.withdraw(half_made)
+    await idle.namespace.until_empty()
+
+
+async def test_what_other_settings_began_is_made_anew(idle: Place, half_made: str) -> None:
+    begun = await only_job(idle)
+    idle.tasks = msgspec.structs.replace(idle.tasks, master_url="http://another-master:8080")
+    await idle.start()
+    await until_whole(idle)
+    (job,) = [each for each in await idle.namespace.jobs() if each["metadata"]["uid"] != begun["metadata"]["uid"]]
+    (config_map,) = await idle.namespace.items(idle.namespace.paths.config_maps, "determined")
+    assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    assert not [seen for seen in idle.told(half_made) if seen.gone]
+    await idle.withdraw(half_made)
+    await idle.namespace.until_empty()
+
+
+async def test_it_is_removed_when_its_order_is_withdrawn(idle: Place, half_made: str) -> None:
+    await idle.withdraw(half_made)
+    await idle.start()
+    await idle.namespace.until_empty()
+
+
+async def test_it_is_stopped_when_its_order_says_so(idle: Place, half_made: str) -> None:
+    await idle.stop(half_made)
+    await idle.start()
+    ended = await idle.until_ended(half_made)
+    assert (ended.stopped, ended.failure) == (True, "")
+    await idle.namespace.until_empty()
+
+
+async def test_a_task_that_runs_does_not_need_its_config_map_any_more(place: Place) -> None:
+    allocation = await place.run(task(notes={"start-seconds": "1", "run-seconds": "3", "exit-code": "4"}))
+    await place.until_running(allocation)
+    await place.kill()
+    job = await only_job(place)
+    await place.namespace.api.delete(f"{place.namespace.paths.config_maps}/{job['metadata']['name']}")
+    await place.start()
+    ended = await place.until_ended(allocation)
+    assert [(pod.exit_code, pod.failure) for pod in ended.pods] == [(4, "FAILED")]
+    assert (await only_job(place))["metadata"]["uid"] == job["metadata"]["uid"]
+    await place.withdraw(allocation)
+    await place.namespace.until_empty()
+
+
+async def test_a_stop_that_a_launcher_was_killed_over_was_a_stop(place: Place) -> None:
+    allocation = await place.run(task())
+    await place.until_running(allocation)
+
+    async def is_written() -> bool:
+        return bool(await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger"))
+
+    await eventually(is_written)
+    await place.kill()
+    await place.stop(allocation)
+    job = await only_job(place)
+    path = place.namespace.paths.job(job["metadata"]["name"])
+    await place.namespace.api.delete(path, {"propagationPolicy": "Background"})
+    await place.namespace.until_empty()
+    place.observations.clear()
+    await place.start()
+    ended = await place.until_ended(allocation)
+    assert (ended.stopped, ended.failure) == (True, "")

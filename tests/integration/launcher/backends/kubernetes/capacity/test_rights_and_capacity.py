@@ -1,0 +1,296 @@
+"""What a launcher may do and see: acceptance items A14 (its part), A15, A18 and A19."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from libs.bus import Bus
+from libs.errors import FailedPrecondition, InvalidRequest, PermissionDenied, Unavailable
+from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.launcher.backends.kubernetes.allocations.priority_classes import PriorityClasses
+from services.launcher.backends.kubernetes.client.api import Refused
+from services.launcher.backends.kubernetes.client.connection import connect
+from services.launcher.backends.kubernetes.client.objects import Named
+from services.launcher.backends.kubernetes.client.paths import PRIORITY_CLASSES
+from services.launcher.backends.kubernetes.settings import KubernetesSettings
+from tests.harness.waiting import eventually
+from tests.integration.launcher.backends.kubernetes.place import (
+    Namespace,
+    Place,
+    cluster,
+    launcher_kubeconfig,
+    open_place,
+    task,
+)
+
+pytestmark = pytest.mark.cluster
+
+
+async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
+    async def look() -> PoolCapacity | None:
+        found = await place.capacity()
+        return found if found is not None and is_so(found) else None
+
+    found = await eventually(look, every_s=0.1)
+    assert found is not None
+    return found
+
+
+def held(capacity: PoolCapacity) -> list[tuple[str | None, str | None]]:
+    return [
+        (device.allocation, device.container)
+        for node in capacity.nodes
+        for device in node.devices
+        if device.container is not None
+    ]
+
+
+async def test_nodes_and_who_holds_their_slots(place: Place) -> None:
+    allocation = await place.run(task(slots=4))
+    seen = await place.until_running(allocation)
+    found = await until_capacity(place, lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
+    assert {node.name for node in found.nodes} >= {f"sim-{index}" for index in range(8)}
+    (on,) = (node for node in found.nodes if any(device.allocation == allocation for device in node.devices))
+    assert on.name == seen.pods[0].node
+    assert (found.slot_type, found.max_slots_per_pod, found.backend) == ("cuda", 4, "kubernetes")
+    await place.withdraw(allocation)
+    await until_capacity(place, lambda capacity: allocation not in {each[0] for each in held(capacity)})
+
+
+async def test_slots_that_others_hold(place: Place, namespace: Namespace) -> None:
+    foreign = {
+        "metadata": {"name": f"foreign-{uuid4().hex[:6]}"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "2"}}}],
+            "restartPolicy": "Never",
+        },
+    }
+    await namespace.create(namespace.paths.pods, foreign)
+    name = foreign["metadata"]["name"]
+    await until_capacity(place, lambda capacity: held(capacity).count((None, name)) == 2)
+    await namespace.delete_pod(name)
+    await until_capacity(place, lambda capacity: (None, name) not in held(capacity))
+
+
+async def test_a_node_that_comes_is_labelled_and_goes(place: Place, namespace: Namespace) -> None:
+    name = f"node-{uuid4().hex[:8]}"
+    status = {
+        "allocatable": {"nvidia.com/gpu": "3", "cpu": "4"},
+        "capacity": {"nvidia.com/gpu": "3", "cpu": "4"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    await namespace.create("/api/v1/nodes", {"metadata": {"name": name}, "spec": {"unschedulable": True}})
+    try:
+        await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        found = await until_capacity(
+            place, lambda capacity: any(node.name == name and node.slots == 3 for node in capacity.nodes)
+        )
+        assert not next(node for node in found.nodes if node.name == name).enabled
+        await namespace.api.patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None, "taints": None}})
+        await until_capacity(place, lambda capacity: _node(capacity, name).enabled)
+        label = f"determined.ai/cluster-id-{place.settings.cluster_id}"
+        for value in ("no-execute", "no-schedule"):
+            await namespace.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
+            found = await until_capacity(place, lambda capacity: not _node(capacity, name).enabled)
+        await until_capacity(place, lambda capacity: _node(capacity, name).draining)
+    finally:
+        await namespace.api.delete(f"/api/v1/nodes/{name}")
+    await until_capacity(place, lambda capacity: name not in {node.name for node in capacity.nodes})
+
+
+def _node(capacity: PoolCapacity, name: str) -> NodeCapacity:
+    return next(node for node in capacity.nodes if node.name == name)
+
+
+async def test_the_quota_of_the_namespace_is_shown(place: Place, namespace: Namespace) -> None:
+    body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
+    await namespace.create(namespace.paths.quotas, body)
+    await until_capacity(place, lambda capacity: capacity.quota_slots == 6)
+    await namespace.api.delete(f"{namespace.paths.quotas}/q")
+    await until_capacity(place, lambda capacity: capacity.quota_slots is None)
+
+
+async def test_with_rights_in_the_namespace_alone_everything_else_works(
+    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
+) -> None:
+    body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
+    await namespace.create(namespace.paths.quotas, body)
+    config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
+    async with open_place(bus, namespace, config) as place:
+        await place.start()
+        found = await until_capacity(place, lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
+        assert [node.slots for node in found.nodes] == [4, 2]
+        allocation = await place.run(task(slots=2, notes={"run-seconds": "0.5"}, priority=60))
+        await place.until_begun(allocation)
+        assert place.text(allocation)
+        (pod,) = await namespace.pods(f"determined={allocation}")
+        assert pod["spec"].get("priorityClassName") is None
+        ended = await place.until_ended(allocation)
+        assert [each.exit_code for each in ended.pods] == [0]
+        await place.withdraw(allocation)
+        await namespace.until_empty()
+
+
+async def test_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> None:
+    config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
+    async with open_place(bus, namespace, config) as place:
+        place.settings = msgspec.structs.replace(place.settings, assumed_slots=8)
+        await place.start()
+        found = await until_capacity(place, lambda capacity: capacity.slots == 8)
+        assert found.quota_slots is None
+
+
+async def test_one_priority_class_for_all_tasks_of_a_priority(place: Place, namespace: Namespace) -> None:
+    allocations = [await place.run(task(slots=1, priority=61)) for _ in range(2)]
+    for allocation in allocations:
+        await place.until_running(allocation)
+        (pod,) = await namespace.pods(f"determined={allocation}")
+        assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("determined-priority-61", 61)
+        assert pod["spec"]["preemptionPolicy"] == "Never"
+
+
+async def test_a_class_that_somebody_deletes_is_made_again_for_the_pods_that_need_it(
+    idle: Place, kubeconfig: Path
+) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, stuck_grace_s=60.0)
+    await idle.start()
+    await idle.until_running(await idle.run(task(slots=1, priority=67)))
+    async with connect(KubernetesSettings(kubeconfig=str(kubeconfig))) as admin:
+        await admin.delete(f"{PRIORITY_CLASSES}/determined-priority-67")
+    await idle.until_running(await idle.run(task(slots=1, priority=67)))
+
+
+async def test_classes_are_listed_again(kubeconfig: Path) -> None:
+    path = f"{PRIORITY_CLASSES}/determined-priority-68"
+    async with connect(KubernetesSettings(kubeconfig=str(kubeconfig))) as admin:
+        classes = PriorityClasses(admin, mode="auto")
+        await classes.look()
+        assert await classes.of(task(priority=68)) == "determined-priority-68"
+        await admin.delete(path)
+        await classes.look_again()
+        with pytest.raises(Refused, match="not found"):
+            await admin.get(path, Named)  # nobody needs it now
+        assert await classes.of(task(priority=68)) == "determined-priority-68"
+        assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"
+        await admin.delete(path)
+        classes.missing("determined-priority-68")
+        await classes.look_again()
+        assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"  # somebody's pod needs it
+
+
+async def test_a_namespace_that_does_not_exist(idle: Place) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there")
+    with pytest.raises((FailedPrecondition, PermissionDenied), match="not-there"):
+        await idle.start()
+
+
+async def test_a_namespace_that_does_not_exist_for_somebody_who_may_know(idle: Place, kubeconfig: Path) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there", kubeconfig=str(kubeconfig))
+    with pytest.raises(FailedPrecondition, match='error finding namespace not-there: namespaces "not-there" not found'):
+        await idle.start()
+
+
+async def test_the_pools_namespace_is_that_of_the_cluster_configuration(idle: Place, namespace: Namespace) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, namespace="")
+    idle.cluster = cluster(resource_pools=[{"pool_name": idle.pool, "kubernetes_namespace": namespace.name}])
+    await idle.start()
+    allocation = await idle.run(task())
+    await idle.until_running(allocation)
+
+
+async def test_a_namespace_that_is_being_deleted_refuses_with_words(place: Place, namespace: Namespace) -> None:
+    hold = {"metadata": {"name": "hold", "finalizers": ["test/hold"]}}
+    await namespace.create(namespace.paths.config_maps, hold)
+    await namespace.api.delete(namespace.paths.namespace)
+    try:
+        allocation = await place.run(task())
+        ended = await place.until_ended(allocation)
+        assert ended.failure == "LAUNCH_ERROR"
+        assert "being terminated" in ended.message
+    finally:
+        await namespace.api.patch(f"{namespace.paths.config_maps}/hold", {"metadata": {"finalizers": None}})
+
+
+async def test_without_the_role_the_launcher_says_what_is_missing(
+    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
+) -> None:
+    config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.name}/roles/resolute-launcher"
+    await namespace.api.delete(path)
+    async with open_place(bus, namespace, config) as place:
+
+        async def refuses() -> bool:
+            try:
+                await place.start()
+            except PermissionDenied as error:
+                return "cannot list resource" in str(error) and "role.yaml" in str(error)
+            await place.kill()
+            return False
+
+        await eventually(refuses)
+
+
+BROKEN = [
+    ("", "names no server|not a usable kubeconfig"),
+    ("a: [b", "is not YAML"),
+    ("apiVersion: v1\nkind: Config\n", "not a usable kubeconfig"),
+    ("apiVersion: v1\nclusters: 5\ncontexts: x\ncurrent-context: y\n", "not a usable kubeconfig"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BROKEN)
+async def test_a_kubeconfig_that_does_not_work(idle: Place, tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(path))
+    with pytest.raises(InvalidRequest, match=words):
+        await idle.start()
+
+
+async def test_a_kubeconfig_that_is_not_there(idle: Place, tmp_path: Path) -> None:
+    idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(tmp_path / "none"))
+    with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
+        await idle.start()
+
+
+async def test_a_server_that_does_not_answer(idle: Place, tmp_path: Path) -> None:
+    path = tmp_path / "dead"
+    text = Path(idle.settings.kubeconfig or "").read_text()
+    path.write_text(text.replace(text[text.index("https://") :].split()[0], "https://127.0.0.1:9"))
+    idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(path), connect_patience_s=0)
+    with pytest.raises(Unavailable, match=r"cannot reach the Kubernetes API server https://127\.0\.0\.1:9"):
+        await idle.start()
+
+
+async def test_a_token_that_is_refused(idle: Place, tmp_path: Path) -> None:
+    path = tmp_path / "forged"
+    text = Path(idle.settings.kubeconfig or "").read_text()
+    token = text[text.index("token: ") :].split()[1]
+    path.write_text(text.replace(token, "forged"))
+    idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(path))
+    with pytest.raises(PermissionDenied, match="Unauthorized"):
+        await idle.start()
+
+
+async def test_credentials_that_are_replaced_are_read_again(idle: Place) -> None:
+    path = Path(idle.settings.kubeconfig or "")
+    right = path.read_text()
+    token = right[right.index("token: ") :].split()[1]
+    await idle.start()
+    assert idle.backend is not None
+    api = idle.backend._actor._api
+    api._client.configuration.api_key["BearerToken"] = "Bearer expired"
+    assert token in path.read_text()
+    allocation = await idle.run(task())
+    await idle.until_running(allocation)
+
+
+async def test_without_a_cluster_id_nothing_is_touched(idle: Place) -> None:
+    idle.settings = KubernetesSettings(kubeconfig=idle.settings.kubeconfig, namespace=idle.settings.namespace)
+    with pytest.raises(InvalidRequest, match=r"kubernetes\.cluster_id is required"):
+        await idle.start()

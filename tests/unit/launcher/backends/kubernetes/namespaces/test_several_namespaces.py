@@ -1,0 +1,294 @@
+"""Several namespaces: what becomes of runs that nobody can see, whose quota counts, and what may be part of a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from libs.clock import SystemClock
+from libs.cluster.config import ClusterConfig
+from libs.events.orders import Order
+from services.launcher.backends.kubernetes.allocations.decisions import (
+    UNSEEN_S,
+    existence,
+    judge,
+    next_look,
+    observation,
+    reaction,
+)
+from services.launcher.backends.kubernetes.allocations.state import Run, StopAsked
+from services.launcher.backends.kubernetes.allocations.tracking import Tracker
+from services.launcher.backends.kubernetes.capacity.node_matching import demands
+from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
+from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.client.objects import Pod, Quota
+from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
+from services.launcher.backends.kubernetes.manifests.task_objects import manifests
+from services.launcher.reconcile import Existence
+from tests.unit.launcher.backends.kubernetes.builders import (
+    T0,
+    exited,
+    job,
+    node,
+    pod,
+    quota,
+    run,
+    running,
+    traits,
+    view,
+)
+from tests.unit.launcher.specs import task
+
+RIGHTS = Path(__file__).parents[6] / "deploy" / "kubernetes"
+WORDS = "nobody can see what is in namespace a: forbidden"
+
+
+def unseen(*pods: Pod) -> Run:
+    made = run(*pods)
+    made.unseen = WORDS
+    return made
+
+
+def stop(made: Run, *, deadline: float) -> None:
+    made.stop = StopAsked(ordered=True, was_whole=True, deadline=deadline)
+    made.ask_to_end()
+
+
+def test_what_cannot_be_seen_lives_on_and_is_left_alone() -> None:
+    for made in (unseen(running()), unseen(), run(with_job=False)):
+        made.unseen = WORDS
+        assert existence(made, view()) is Existence.LIVE
+        assert reaction(made, view()) is None
+        judge(made, view(T0 + 1e9))
+        assert existence(made, view(T0 + 1e9)) is Existence.LIVE
+
+
+def test_what_cannot_be_seen_and_is_to_stop_is_gone_some_time_after_it_should_be() -> None:
+    made = unseen(running())
+    stop(made, deadline=T0 + 15)
+    due = T0 + 15 + UNSEEN_S
+    assert next_look(made, view(T0)) == due
+    judge(made, view(due - 1))
+    assert existence(made, view(due - 1)) is Existence.LIVE
+    judge(made, view(due))
+    assert existence(made, view(due)) is Existence.ENDED
+    told = observation(made, view(due))
+    assert (told.gone, told.stopped, told.failure) == (True, True, "")
+    assert [(each.state, each.failure) for each in told.pods] == [("TERMINATED", "DELETED")]
+
+
+def test_what_was_only_remembered_and_is_to_stop_is_gone_too() -> None:
+    made = run(with_job=False)
+    made.unseen = WORDS
+    stop(made, deadline=T0)
+    judge(made, view(T0 + UNSEEN_S))
+    assert existence(made, view(T0 + UNSEEN_S)) is Existence.ENDED
+
+
+def test_a_namespace_that_is_gone_takes_everything_with_it() -> None:
+    made = run(running())
+    made.vanish("namespace a was deleted", now=T0, lost=view().lost)
+    told = observation(made, view())
+    assert [(each.state, each.failure, each.message) for each in told.pods] == [
+        ("TERMINATED", "DELETED", "namespace a was deleted")
+    ]
+    before_its_pods = run()
+    before_its_pods.vanish("namespace a was deleted", now=T0, lost=view().lost)
+    told = observation(before_its_pods, view())
+    assert (told.gone, told.failure, told.message) == (True, "DELETED", "namespace a was deleted")
+
+
+def test_the_objects_of_an_order_are_in_its_namespace() -> None:
+    order = Order(allocation="1.x.1", pool="default", desired="run", spec=task())
+    for namespace, expected in (("", "ns1"), ("team", "team")):
+        made = manifests(msgspec.structs.replace(order, namespace=namespace), traits(services=True))
+        objects = [made.job, made.config_map, *made.secrets, *made.services]
+        assert {each["metadata"]["namespace"] for each in objects} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("kind", "hard", "slots"),
+    [
+        (SlotKind(type="cuda"), {"requests.nvidia.com/gpu": "8", "pods": "1"}, 8),
+        (SlotKind(type="cuda"), {"requests.amd.com/gpu": "8"}, None),
+        (SlotKind(type="rocm"), {"requests.amd.com/gpu": "8"}, 8),
+        (SlotKind(type="cpu", cpu=0.5), {"requests.cpu": "1500m"}, 3),
+        (SlotKind(type="cuda"), {}, None),
+    ],
+)
+def test_slots_that_a_quota_allows(kind: SlotKind, hard: dict[str, str], slots: int | None) -> None:
+    assert requested_slots(hard, kind) == slots
+
+
+@pytest.mark.parametrize(
+    ("name", "is_namespace", "is_node"),
+    [
+        ("team-1", True, True),
+        ("node.example.com", False, True),
+        ("a" * 63, True, True),
+        ("a" * 64, False, True),
+        ("", False, False),
+        (".", False, False),
+        ("..", False, False),
+        ("-a", False, False),
+        ("a-", False, False),
+        ("A", False, False),
+        ("a/b", False, False),
+        ("a%2fb", False, False),
+        ("a\n", False, False),
+    ],
+)
+def test_names_that_may_be_part_of_a_path(name: str, is_namespace: bool, is_node: bool) -> None:
+    assert (may_be_namespace(name), may_be_node(name)) == (is_namespace, is_node)
+
+
+def at(namespace: str, found: Any, **fields: Any) -> Any:
+    """The object in a namespace, with these fields of its metadata."""
+    metadata = msgspec.structs.replace(found.metadata, namespace=namespace, **fields)
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+def of(allocation: str, found: Any) -> Any:
+    notes = msgspec.structs.replace(found.metadata.annotations, allocation=allocation)
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, annotations=notes))
+
+
+@pytest.fixture
+async def tracker() -> Tracker:
+    return Tracker(pool="default", clock=SystemClock(), stuck_grace_s=60)
+
+
+async def test_jobs_of_the_same_name_in_two_namespaces_are_two(tracker: Tracker) -> None:
+    for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
+        tracker.saw_job(at(namespace, of(allocation, job())))
+        tracker.saw_pod(at(namespace, of(allocation, running())))
+    first, second = tracker.runs["1.x.1"], tracker.runs["2.x.1"]
+    assert tracker.owner_of("Pod", "a", "job-abcde") is first
+    assert tracker.owner_of("Pod", "b", "job-fghij") is second
+    assert tracker.owner_of("Job", "c", "job") is None
+    tracker.lost_pod(at("b", running()))
+    assert (list(first.pods), list(second.pods)) == (["job-abcde"], [])
+    tracker.close()
+
+
+async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_allocation(tracker: Tracker) -> None:
+    """On later releases of Kubernetes they are seen to end, rather than to be gone at once."""
+    old = running(job_uid="uid-job")
+    tracker.saw_job(job())
+    tracker.saw_pod(old)
+    run = tracker.runs["1.x.1"]
+    run.replace_job("uid-job")
+    tracker.saw_job(job())
+    tracker.saw_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
+    tracker.lost_pod(old)
+    tracker.lost_job(job())
+    assert (run.job, run.job_vanished, run.pods, run.ended, run.outcome) == (None, False, {}, {}, None)
+    tracker.saw_job(at("", job(), uid="another"))
+    tracker.saw_pod(running("job-fghij", job_uid="another"))
+    assert (tracker.existing["1.x.1"], list(run.pods)) == (Existence.LIVE, ["job-fghij"])
+    tracker.close()
+
+
+async def test_a_copy_in_another_namespace_is_not_taken_for_the_original(tracker: Tracker) -> None:
+    tracker.saw_job(at("a", job()))
+    tracker.saw_pod(at("a", running()))
+    tracker.saw_job(at("b", job(), uid="copy"))
+    tracker.saw_pod(at("b", running(), uid="copy"))
+    tracker.lost_pod(at("b", running(), uid="copy"))
+    tracker.lost_job(at("b", job(), uid="copy"))
+    (found,) = tracker.runs.values()
+    assert (found.namespace, list(found.pods), found.job_vanished) == ("a", ["job-abcde"], False)
+    tracker.close()
+
+
+async def test_what_was_remembered_is_found_again_with_the_order_it_got_meanwhile(tracker: Tracker) -> None:
+    remembered = Run(allocation="1.x.1", task="", pool="default", job_name="of 1.x.1", num_pods=1, namespace="a")
+    remembered.is_remembered, remembered.stage, remembered.unseen = True, "left", WORDS
+    tracker.add(remembered)
+    assert tracker.existing["1.x.1"] is Existence.LIVE
+    remembered.stop = StopAsked(ordered=True, was_whole=True, deadline=T0)
+    tracker.saw_job(at("a", job()))
+    tracker.regain_sight("a")
+    found = tracker.runs["1.x.1"]
+    assert (found.job_name, found.stop, found.unseen) == ("job", remembered.stop, "")
+    tracker.close()
+
+
+async def test_what_was_remembered_and_is_not_there_waits_for_its_order(tracker: Tracker) -> None:
+    remembered = Run(allocation="1.x.1", task="", pool="default", job_name="of 1.x.1", num_pods=1, namespace="a")
+    remembered.is_remembered, remembered.stage, remembered.unseen = True, "left", WORDS
+    tracker.add(remembered)
+    tracker.lose_sight("b", "elsewhere")
+    assert remembered.unseen == WORDS
+    tracker.regain_sight("a")
+    assert tracker.existing["1.x.1"] is Existence.LEFT
+    tracker.close()
+
+
+async def test_only_what_may_live_is_out_of_sight(tracker: Tracker) -> None:
+    tracker.saw_job(at("a", job(condition="Complete")))
+    tracker.saw_pod(at("a", pod(phase="Succeeded", node="n1", main={"terminated": {"exitCode": 0}})))
+    assert tracker.existing["1.x.1"] is Existence.ENDED
+    tracker.lose_sight("a", WORDS)
+    assert tracker.existing["1.x.1"] is Existence.ENDED
+    tracker.close()
+
+
+async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(tracker: Tracker) -> None:
+    config = msgspec.convert({"resource_pools": [{"pool_name": "default"}]}, ClusterConfig)
+    holdings = Holdings(
+        pool="default",
+        namespace="a",
+        cluster_id="c",
+        kind=SlotKind(type="cuda"),
+        demands=demands(config, "default"),
+        max_slots_per_pod=4,
+        max_aux_per_node=100,
+        assumed_slots=None,
+        tracker=tracker,
+        clock=SystemClock(),
+    )
+
+    def limit(namespace: str, hard: int, used: int) -> Quota:
+        name = "requests.nvidia.com/gpu"
+        found: Quota = at(namespace, quota({name: str(hard)}, {name: str(used)}))
+        return found
+
+    for item in (limit("a", 6, 1), limit("b", 8, 3), limit("c", 2, 0)):
+        holdings.quotas.saw(item)
+    holdings.nodes.saw(node("n1"))
+    of_one_slot = job(annotations={"resolute/slots-per-pod": "1"})
+    for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
+        tracker.saw_job(at(namespace, of(allocation, of_one_slot)))
+        tracker.saw_pod(at(namespace, of(allocation, running())))
+    found = await holdings.capacity()
+    assert found.quota_slots == 6
+    assert found.quota_slots_of == {"b": 6, "c": 2}  # of the three in use one is ours
+    held = [device.allocation for node in found.nodes for device in node.devices if device.allocation]
+    assert sorted(held) == ["1.x.1", "2.x.1"]
+    assert [holdings.free_slots_in(name) for name in ("a", "b", "c", "d")] == [5, 5, 2, 6]
+    holdings.forget_namespace("b")
+    holdings.quotas.lost(limit("c", 2, 0))
+    assert (await holdings.capacity()).quota_slots_of == {}
+    tracker.close()
+
+
+def test_who_makes_namespaces_may_do_in_them_what_a_role_gives() -> None:
+    def rules(file: str) -> set[tuple[str, str, str]]:
+        role = yaml.safe_load((RIGHTS / file).read_text())
+        return {
+            (group, resource, verb)
+            for rule in role["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for verb in rule["verbs"]
+        }
+
+    of_pool = {rule for rule in rules("role.yaml") if rule[1] == "leases"}  # only in the namespace of the pool
+    added = {("", "namespaces", "create"), ("", "namespaces", "delete")}
+    added |= {("", "resourcequotas", "create"), ("", "resourcequotas", "patch")}
+    assert rules("cluster-role-workspaces.yaml") == (rules("role.yaml") - of_pool) | added
