@@ -20,7 +20,7 @@ from libs.db.tables.trials import trials
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import JobChanged
 from libs.states.experiment import TERMINAL
-from services.api.actions.checkpoint_files import apply_retention_policy
+from services.api.actions.checkpoints.files import apply_retention_policy
 from services.api.actions.locked_experiments import change, check_live, lock_experiment
 from services.api.queries.experiments import shown_description
 from services.api.wire.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources

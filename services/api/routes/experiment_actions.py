@@ -11,7 +11,7 @@ from libs.db.retry import in_transaction
 from libs.errors import InvalidRequest
 from services.api.actions import experiment_states as states
 from services.api.actions.bulk import ANY_PROJECT, for_each
-from services.api.actions.checkpoint_files import delete_tensorboard_files
+from services.api.actions.checkpoints.files import delete_tensorboard_files
 from services.api.actions.edit_experiment import check_days, retain_logs
 from services.api.actions.experiment_place import check_may_grow, load_place
 from services.api.actions.move_experiment import check_may_leave, move

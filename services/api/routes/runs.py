@@ -11,8 +11,8 @@ from libs.db.retry import in_transaction
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
 from services.api.actions import trial_reports
+from services.api.actions.checkpoints.storage import register_storage
 from services.api.actions.run_metadata import replace_run_metadata
-from services.api.actions.storage import register_storage
 from services.api.actions.trial_sources import report_source
 from services.api.app import App
 from services.api.http.call import Call

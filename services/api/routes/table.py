@@ -12,8 +12,6 @@ from services.api.routes import (
     agents,
     allocations,
     auth,
-    checkpoint_reports,
-    checkpoints,
     cluster,
     experiment_actions,
     experiments,
@@ -37,6 +35,8 @@ from services.api.routes import (
     users,
     workspaces,
 )
+from services.api.routes.checkpoints import checkpoints
+from services.api.routes.checkpoints import reports as checkpoint_reports
 
 _MODULES = (
     agents,

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Double, Instant, Int32, Message, Pagination, WireEnum
-from services.api.wire.checkpoints import CheckpointWorkload, MetricsWorkload
+from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, MetricsWorkload
 from services.api.wire.ordering import OrderBy
 
 

@@ -25,7 +25,8 @@ from services.api.http.routing import shape_of
 from services.api.queries.job_summary import NO_LINE, QueuedJob, summarise
 from services.api.queries.original_config import mask_original_config
 from services.api.queries.validation_history import Point, improvements
-from services.api.routes import checkpoints, experiment_actions, experiments, model_definitions, searches, trials
+from services.api.routes import experiment_actions, experiments, model_definitions, searches, trials
+from services.api.routes.checkpoints import checkpoints
 from services.api.routes.unimplemented import reference_endpoints
 from services.api.wire.experiments import (
     ExperimentState as WireState,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from libs.errors import InvalidRequest
-from services.api.actions.checkpoint_reports import state_after
+from services.api.actions.checkpoints.reports import state_after
+from services.api.actions.checkpoints.storage import canonical_storage
 from services.api.actions.run_metadata import check_metadata
-from services.api.actions.storage import canonical_storage
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -7,20 +7,20 @@ from uuid import UUID
 
 from libs.db.retry import in_transaction
 from libs.errors import InvalidRequest
-from services.api.actions import checkpoint_reports as actions
-from services.api.actions.checkpoint_reports import ReportedCheckpoint
+from services.api.actions.checkpoints import reports as actions
+from services.api.actions.checkpoints.reports import ReportedCheckpoint
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.checkpoints import load_checkpoint
+from services.api.queries.checkpoints.checkpoints import load_checkpoint
 from services.api.wire.base import Empty
-from services.api.wire.checkpoint_reports import (
+from services.api.wire.checkpoints.checkpoints import CheckpointState
+from services.api.wire.checkpoints.reports import (
     CheckpointMetadataRequest,
     CheckpointMetadataResponse,
     PatchCheckpointsRequest,
     ReportCheckpointRequest,
 )
-from services.api.wire.checkpoints import CheckpointState
 
 _REPORTABLE: Final = (CheckpointState.COMPLETED, CheckpointState.UNSPECIFIED)
 

@@ -23,7 +23,7 @@ from services.api.queries.metric_values import (
     sign_of_searcher_metric,
 )
 from services.api.wire.base import int64, struct_value, timestamp
-from services.api.wire.checkpoints import CheckpointState, CheckpointWorkload
+from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload
 
 
 async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, CheckpointWorkload]:

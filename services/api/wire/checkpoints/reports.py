@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.api.wire.base import Instant, Int64, Message
-from services.api.wire.checkpoints import Checkpoint, CheckpointState
+from services.api.wire.checkpoints.checkpoints import Checkpoint, CheckpointState
 
 
 class ReportCheckpointRequest(Message):

@@ -27,7 +27,7 @@ from services.api.queries.metric_values import (
     sign_of_searcher_metric,
 )
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
-from services.api.wire.checkpoints import (
+from services.api.wire.checkpoints.checkpoints import (
     Checkpoint,
     CheckpointSortBy,
     CheckpointState,

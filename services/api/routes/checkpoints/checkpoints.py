@@ -11,7 +11,7 @@ from libs.checkpoints.retention import Policy
 from libs.db.retry import in_transaction
 from libs.errors import InvalidRequest
 from libs.tasks.checkpoint_gc import EVERYTHING
-from services.api.actions.checkpoint_files import remove_files
+from services.api.actions.checkpoints.files import remove_files
 from services.api.app import App
 from services.api.downloads.archives import archive, choose_format
 from services.api.downloads.pieces import in_thread
@@ -19,13 +19,13 @@ from services.api.downloads.storage import checkpoint_directory
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
-from services.api.queries.checkpoint_storage import storage_of
-from services.api.queries.checkpoints import list_checkpoints, load_checkpoint
+from services.api.queries.checkpoints.checkpoints import list_checkpoints, load_checkpoint
+from services.api.queries.checkpoints.gc_preview import preview_gc
+from services.api.queries.checkpoints.storage import storage_of
 from services.api.queries.experiments import check_exists
-from services.api.queries.gc_preview import preview_gc
 from services.api.queries.trials import check_trial_exists
 from services.api.wire.base import Empty
-from services.api.wire.checkpoints import (
+from services.api.wire.checkpoints.checkpoints import (
     DeleteCheckpointsRequest,
     GetCheckpointResponse,
     GetCheckpointsQuery,
