@@ -22,7 +22,7 @@ from services.api.actions.namespaces import Plan, carried_out, changeable_worksp
 from services.api.app import App
 from services.api.places.wishes import NamespaceWish
 from services.api.queries.workspaces import Row, unmasked, workspace_row
-from services.api.wire.users import AgentUserGroup
+from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces import PatchWorkspace, PostWorkspaceRequest
 
 LONGEST_NAME: Final = 80

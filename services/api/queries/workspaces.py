@@ -18,7 +18,7 @@ from libs.db.tables.workspaces import project_keys, projects, workspace_pins, wo
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
-from services.api.wire.users import AgentUserGroup
+from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces import (
     GetProjectsQuery,
     GetWorkspacesQuery,

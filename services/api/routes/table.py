@@ -11,7 +11,6 @@ from services.api.http.routing import Route
 from services.api.routes import (
     agents,
     allocations,
-    auth,
     cluster,
     experiment_actions,
     experiments,
@@ -29,14 +28,14 @@ from services.api.routes import (
     task_logs,
     tasks,
     templates,
-    tokens,
     trials,
     unimplemented,
-    users,
     workspaces,
 )
 from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
+from services.api.routes.users import sessions as auth
+from services.api.routes.users import tokens, users
 
 _MODULES = (
     agents,

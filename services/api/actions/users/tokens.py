@@ -15,8 +15,8 @@ from libs.db.tables.users import user_sessions
 from libs.errors import FailedPrecondition, NotFound
 from libs.events.changes import UserChanged
 from libs.tokens import digest, new_token
-from services.api.queries.users import user_by_id
-from services.api.wire.tokens import PatchTokenRequest
+from services.api.queries.users.users import user_by_id
+from services.api.wire.users.tokens import PatchTokenRequest
 
 ACCESS: Final = "ACCESS"
 

@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.tables.users import user_sessions, users
-from services.api.actions.access_tokens import ACCESS
+from services.api.actions.users.tokens import ACCESS
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
-from services.api.wire.tokens import GetTokensQuery, SortTokens, TokenInfo
+from services.api.wire.users.tokens import GetTokensQuery, SortTokens, TokenInfo
 
 _SORT: Final = {
     SortTokens.UNSPECIFIED: user_sessions.c.id,

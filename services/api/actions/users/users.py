@@ -16,8 +16,8 @@ from libs.db.tables.users import user_sessions, users
 from libs.errors import AlreadyExists, InvalidRequest
 from libs.events.changes import UserChanged
 from services.api.access import passwords
-from services.api.queries.users import Row, user_by_id, user_by_name
-from services.api.wire.users import AgentUserGroup, NewUser, PatchUser
+from services.api.queries.users.users import Row, user_by_id, user_by_name
+from services.api.wire.users.users import AgentUserGroup, NewUser, PatchUser
 
 SHORTEST_NAME: Final = 2
 LONGEST_NAME: Final = 256

@@ -7,13 +7,13 @@ from typing import Final
 from libs.errors import InvalidRequest, PermissionDenied
 from services.api.access.lifespans import lifespan
 from services.api.access.rules import require_admin
-from services.api.actions.access_tokens import change_token, create_token
+from services.api.actions.users.tokens import change_token, create_token
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
-from services.api.queries.access_tokens import list_tokens, wire_token
-from services.api.wire.tokens import (
+from services.api.queries.users.tokens import list_tokens, wire_token
+from services.api.wire.users.tokens import (
     GetTokensQuery,
     GetTokensResponse,
     PatchTokenRequest,

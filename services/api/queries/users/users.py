@@ -12,7 +12,7 @@ from libs.db.tables.users import users
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
-from services.api.wire.users import AgentUserGroup, GetUsersQuery, SortUsers, User
+from services.api.wire.users.users import AgentUserGroup, GetUsersQuery, SortUsers, User
 
 Row = Mapping[Any, Any]
 

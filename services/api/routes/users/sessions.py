@@ -7,15 +7,15 @@ from email.utils import format_datetime
 from typing import Final
 
 from services.api.access import passwords
-from services.api.actions import sessions
+from services.api.actions.users import sessions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.credentials import AUTH_COOKIE
 from services.api.http.replies.reply import Reply
 from services.api.http.routing import Route
-from services.api.queries.users import user_by_id, wire_user
+from services.api.queries.users.users import user_by_id, wire_user
 from services.api.wire.base import Empty
-from services.api.wire.users import LoginRequest, LoginResponse, UserResponse
+from services.api.wire.users.users import LoginRequest, LoginResponse, UserResponse
 
 
 async def login(call: Call[App, None, LoginRequest]) -> Reply:
