@@ -38,7 +38,7 @@ from services.api.actions.warm_start import pin_warm_start
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.http.credentials import Principal
-from services.api.queries.templates import load_template
+from services.api.queries.workspaces.templates import load_template
 from services.api.wire.experiments import CreateExperimentRequest, LaunchWarning
 
 Object = dict[str, Any]

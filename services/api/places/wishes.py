@@ -14,7 +14,7 @@ from msgspec import Struct
 from libs.cluster.config import ResourceManagerConfig
 from libs.errors import FailedPrecondition, InvalidRequest
 from services.api.places.names import is_namespace_name
-from services.api.wire.namespaces import NamespaceMeta
+from services.api.wire.workspaces.namespaces import NamespaceMeta
 
 NO_OWN_NAMESPACE: Final = "cannot set quota on a workspace that is not bound to an auto-created namespace"
 _ALL_MEANS_ALL: Final = "cannot specify a cluster name when you request to auto-create a namespace for all clusters"

@@ -19,23 +19,20 @@ from services.api.routes import (
     log_retention,
     metrics,
     model_definitions,
-    namespaces,
     pools,
-    projects,
     runs,
     searches,
     task_context,
     task_logs,
     tasks,
-    templates,
     trials,
     unimplemented,
-    workspaces,
 )
 from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
 from services.api.routes.users import sessions as auth
 from services.api.routes.users import tokens, users
+from services.api.routes.workspaces import namespaces, projects, templates, workspaces
 
 _MODULES = (
     agents,

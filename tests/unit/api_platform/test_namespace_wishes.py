@@ -9,7 +9,7 @@ import pytest
 from libs.cluster.config import ResourceManagerConfig
 from libs.errors import FailedPrecondition, InvalidRequest, ResoluteError
 from services.api.places.wishes import NamespaceWish, read_wishes
-from services.api.wire.namespaces import NamespaceMeta
+from services.api.wire.workspaces.namespaces import NamespaceMeta
 
 CLUSTER = ResourceManagerConfig(type="kubernetes", cluster_name="here")
 AUTO = NamespaceMeta(auto_create_namespace=True)

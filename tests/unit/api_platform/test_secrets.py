@@ -13,7 +13,7 @@ from libs.cluster.config import (
 )
 from libs.config import MASK
 from services.api.queries.master_config import shown_config
-from services.api.queries.workspaces import masked, unmasked
+from services.api.queries.workspaces.workspaces import masked, unmasked
 
 
 def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:

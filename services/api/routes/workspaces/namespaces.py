@@ -7,16 +7,16 @@ from typing import Final
 
 from libs.errors import InvalidRequest
 from services.api.access.rules import require_admin
-from services.api.actions import namespaces as actions
+from services.api.actions.workspaces import namespaces as actions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.places.asking import get_quota
 from services.api.places.wishes import read_wishes
-from services.api.queries.namespaces import list_unbound_workspaces, load_bindings
-from services.api.queries.workspaces import workspace_row
+from services.api.queries.workspaces.namespaces import list_unbound_workspaces, load_bindings
+from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Empty, double
-from services.api.wire.namespaces import (
+from services.api.wire.workspaces.namespaces import (
     BindingsResponse,
     DeleteBindingsQuery,
     NamespaceBinding,

@@ -23,7 +23,7 @@ from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.db.tables.workspaces import workspaces
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
-from services.api.actions.namespace_claims import (
+from services.api.actions.workspaces.namespace_claims import (
     NamespaceClaim,
     check_unclaimed,
     claim_namespace,
@@ -35,7 +35,7 @@ from services.api.app import App
 from services.api.places.asking import create_namespace, require_namespace, set_quota
 from services.api.places.names import own_namespace_name
 from services.api.places.wishes import NO_OWN_NAMESPACE, NamespaceWish, cluster_named, read_quotas, require_cluster
-from services.api.queries.workspaces import Row, workspace_row
+from services.api.queries.workspaces.workspaces import Row, workspace_row
 
 
 class Plan(Struct, frozen=True, kw_only=True):

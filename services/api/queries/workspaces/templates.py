@@ -13,7 +13,7 @@ from libs.errors import NotFound
 from services.api.http.pagination import sql_page
 from services.api.wire.base import Pagination, struct_value
 from services.api.wire.ordering import OrderBy
-from services.api.wire.templates import GetTemplatesQuery, Template
+from services.api.wire.workspaces.templates import GetTemplatesQuery, Template
 
 
 async def load_template(connection: AsyncConnection, name: str) -> Template:

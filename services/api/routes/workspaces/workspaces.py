@@ -8,17 +8,23 @@ from typing import Final
 from msgspec import UNSET
 
 from services.api.access.rules import require_admin, require_one_of_owners_or_admin
-from services.api.actions import workspaces as actions
-from services.api.actions.namespaces import Plan
+from services.api.actions.workspaces import workspaces as actions
+from services.api.actions.workspaces.namespaces import Plan
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
 from services.api.places.wishes import read_wishes
-from services.api.queries.workspaces import Row, list_projects, list_workspaces, wire_workspace, workspace_row
-from services.api.routes.namespaces import BIND, wire_bindings
+from services.api.queries.workspaces.workspaces import (
+    Row,
+    list_projects,
+    list_workspaces,
+    wire_workspace,
+    workspace_row,
+)
+from services.api.routes.workspaces.namespaces import BIND, wire_bindings
 from services.api.wire.base import Empty
-from services.api.wire.workspaces import (
+from services.api.wire.workspaces.workspaces import (
     AvailablePools,
     ChangedWorkspaceResponse,
     DeleteResponse,

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Message, Pagination, WireEnum
-from services.api.wire.namespaces import NamespaceBinding, NamespaceMeta
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
+from services.api.wire.workspaces.namespaces import NamespaceBinding, NamespaceMeta
 
 
 class WorkspaceState(WireEnum):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from services.api.access.rules import require_one_of_owners_or_admin
-from services.api.actions import projects as actions
+from services.api.actions.workspaces import projects as actions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.workspaces import project_by_key, project_row, wire_project, workspace_row
+from services.api.queries.workspaces.workspaces import project_by_key, project_row, wire_project, workspace_row
 from services.api.wire.base import Empty
-from services.api.wire.workspaces import (
+from services.api.wire.workspaces.workspaces import (
     DeleteResponse,
     MoveProjectRequest,
     Note,

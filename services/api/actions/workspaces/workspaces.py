@@ -18,12 +18,18 @@ from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
-from services.api.actions.namespaces import Plan, carried_out, changeable_workspace, plan_bindings, write_bindings
+from services.api.actions.workspaces.namespaces import (
+    Plan,
+    carried_out,
+    changeable_workspace,
+    plan_bindings,
+    write_bindings,
+)
 from services.api.app import App
 from services.api.places.wishes import NamespaceWish
-from services.api.queries.workspaces import Row, unmasked, workspace_row
+from services.api.queries.workspaces.workspaces import Row, unmasked, workspace_row
 from services.api.wire.users.users import AgentUserGroup
-from services.api.wire.workspaces import PatchWorkspace, PostWorkspaceRequest
+from services.api.wire.workspaces.workspaces import PatchWorkspace, PostWorkspaceRequest
 
 LONGEST_NAME: Final = 80
 _NEXT_ID: Final = text("SELECT nextval(pg_get_serial_sequence('workspaces', 'id'))")

@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.engine import Database
 from libs.db.tables.templates import templates
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, NotFound
-from services.api.queries.templates import load_template, wire_template
-from services.api.queries.workspaces import workspace_row
-from services.api.wire.templates import Template, TemplateFields
+from services.api.queries.workspaces.templates import load_template, wire_template
+from services.api.queries.workspaces.workspaces import workspace_row
+from services.api.wire.workspaces.templates import Template, TemplateFields
 
 DEFAULT_WORKSPACE: Final = 1
 MOST_TEMPLATES: Final = 10_000

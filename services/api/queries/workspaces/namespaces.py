@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.config import ResourceManagerConfig
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.db.tables.workspaces import workspaces
-from services.api.wire.namespaces import NamespaceBinding
+from services.api.wire.workspaces.namespaces import NamespaceBinding
 
 STALE: Final = "(stale)"
 """Behind the name of a cluster that is not configured any more."""

@@ -19,7 +19,7 @@ from libs.errors import NotFound
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
-from services.api.wire.workspaces import (
+from services.api.wire.workspaces.workspaces import (
     GetProjectsQuery,
     GetWorkspacesQuery,
     Note,

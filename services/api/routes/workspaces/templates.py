@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from services.api.actions import templates as actions
+from services.api.actions.workspaces import templates as actions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.templates import list_templates, load_template
+from services.api.queries.workspaces.templates import list_templates, load_template
 from services.api.wire.base import Empty
-from services.api.wire.templates import (
+from services.api.wire.workspaces.templates import (
     GetTemplatesQuery,
     GetTemplatesResponse,
     RenameTemplateRequest,
