@@ -37,7 +37,7 @@ from services.api.http.builtin.health import HealthReport, ResourceManagerHealth
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
-from services.api.queries.manager_health import is_reporting
+from services.api.queries.cluster.manager_health import is_reporting
 from services.api.routes.table import all_routes
 from services.api.settings import ApiSettings, HttpSettings
 from services.api.waits.hub import Hub

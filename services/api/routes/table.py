@@ -9,17 +9,13 @@ from services.api.access.callers import Access
 from services.api.access.calls import CALLS
 from services.api.http.routing import Route
 from services.api.routes import (
-    agents,
     allocations,
-    cluster,
     experiment_actions,
     experiments,
-    jobs,
     landing,
     log_retention,
     metrics,
     model_definitions,
-    pools,
     runs,
     searches,
     task_context,
@@ -30,6 +26,8 @@ from services.api.routes import (
 )
 from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
+from services.api.routes.cluster import agents, jobs, pools
+from services.api.routes.cluster import master as cluster
 from services.api.routes.users import sessions as auth
 from services.api.routes.users import tokens, users
 from services.api.routes.workspaces import namespaces, projects, templates, workspaces

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from libs.events.capacity import PoolCapacity
-from services.api.queries.manager_health import is_reporting
+from services.api.queries.cluster.manager_health import is_reporting
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

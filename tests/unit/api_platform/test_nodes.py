@@ -5,10 +5,10 @@ import pytest
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.api.queries.nodes import agents, listed, with_marks
-from services.api.queries.pools import wire_pool
-from services.api.wire.agents import ContainerState
-from services.api.wire.pools import FittingPolicy, PoolType, QueueStats, SchedulerType
+from services.api.queries.cluster.agents import agents, listed, with_marks
+from services.api.queries.cluster.pools import wire_pool
+from services.api.wire.cluster.agents import ContainerState
+from services.api.wire.cluster.pools import FittingPolicy, PoolType, QueueStats, SchedulerType
 
 
 def node(name: str, *holders: str | None, aux: tuple[str, ...] = (), **fields: object) -> NodeCapacity:

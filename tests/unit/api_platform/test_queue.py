@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SchedulerConfig
-from services.api.queries.queue import QueuedJob, in_line, stats_by_pool
+from services.api.queries.cluster.jobs import QueuedJob, in_line, stats_by_pool
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

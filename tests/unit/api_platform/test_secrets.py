@@ -12,7 +12,7 @@ from libs.cluster.config import (
     SecurityConfig,
 )
 from libs.config import MASK
-from services.api.queries.master_config import shown_config
+from services.api.queries.cluster.master import shown_config
 from services.api.queries.workspaces.workspaces import masked, unmasked
 
 

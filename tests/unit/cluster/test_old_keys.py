@@ -12,7 +12,7 @@ from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.cluster.loading import load_cluster_config
 from libs.cluster.resolution import resolve_pool
 from libs.errors import InvalidRequest
-from services.api.queries.master_config import shown_config
+from services.api.queries.cluster.master import shown_config
 from tests.unit.cluster.reading import assert_refused, kubernetes, read
 
 FROM_A_CHART = """

@@ -17,10 +17,10 @@ from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
 from services.api.master_log import MasterLog, MasterLogLine
-from services.api.queries.master_config import shown_config
+from services.api.queries.cluster.master import shown_config
 from services.api.versions import REFERENCE_VERSION, own_version
 from services.api.wire.base import Empty, timestamp
-from services.api.wire.master import (
+from services.api.wire.cluster.master import (
     ConfigResponse,
     Info,
     LogEntry,

@@ -20,8 +20,17 @@ from libs.db.tables.tasks import allocations
 from libs.events.capacity import Device as DeviceSeen
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.api.versions import REFERENCE_VERSION
-from services.api.wire.agents import Agent, Container, ContainerState, Device, DeviceStats, DeviceType, Slot, SlotStats
 from services.api.wire.base import timestamp
+from services.api.wire.cluster.agents import (
+    Agent,
+    Container,
+    ContainerState,
+    Device,
+    DeviceStats,
+    DeviceType,
+    Slot,
+    SlotStats,
+)
 
 DEVICE_TYPES: Final = {"cpu": DeviceType.CPU, "cuda": DeviceType.CUDA, "rocm": DeviceType.ROCM}
 

@@ -22,9 +22,9 @@ from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
 from services.api.queries.job_summary import NO_LINE, scheduled_at
 from services.api.wire.base import double, timestamp
+from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
+from services.api.wire.cluster.pools import QueueStats
 from services.api.wire.experiments import JobState, JobSummary
-from services.api.wire.jobs import DayInQueue, Job, JobType
-from services.api.wire.pools import QueueStats
 
 INVISIBLE: Final = "CHECKPOINT_GC"
 DAYS_AVERAGED: Final = 30

@@ -9,8 +9,8 @@ from typing import Final
 
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.events.capacity import PoolCapacity
-from services.api.queries.nodes import DEVICE_TYPES, Overrides, is_available
-from services.api.wire.pools import (
+from services.api.queries.cluster.agents import DEVICE_TYPES, Overrides, is_available
+from services.api.wire.cluster.pools import (
     FittingPolicy,
     PoolDetail,
     PoolType,

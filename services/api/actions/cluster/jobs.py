@@ -27,7 +27,7 @@ from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.locked_experiments import change, is_live, lock_experiment
 from services.api.actions.resource_request import check_resources
-from services.api.wire.jobs import QueueControl
+from services.api.wire.cluster.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from libs.errors import InvalidRequest
-from services.api.actions.job_queue import update_queue
+from services.api.actions.cluster.jobs import update_queue
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_bounds
 from services.api.http.routing import Route
-from services.api.queries.queue import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
+from services.api.queries.cluster.jobs import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty, Pagination
-from services.api.wire.jobs import (
+from services.api.wire.cluster.jobs import (
     GetJobsQuery,
     GetJobsResponse,
     GetJobsV2Response,
@@ -24,8 +24,8 @@ from services.api.wire.jobs import (
     UpdateQueueRequest,
     VisibleJob,
 )
+from services.api.wire.cluster.pools import QueueStats
 from services.api.wire.ordering import OrderBy
-from services.api.wire.pools import QueueStats
 
 DEFAULT_LIMIT: Final = 100
 

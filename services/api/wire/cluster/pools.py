@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.agents import DeviceType
 from services.api.wire.base import Message, Pagination, WireEnum
+from services.api.wire.cluster.agents import DeviceType
 
 
 class PoolType(WireEnum):

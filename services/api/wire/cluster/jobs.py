@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Double, Message, Pagination, WireEnum
+from services.api.wire.cluster.pools import QueueStats
 from services.api.wire.experiments import JobState, JobSummary
 from services.api.wire.ordering import OrderBy
-from services.api.wire.pools import QueueStats
 
 
 class JobType(WireEnum):

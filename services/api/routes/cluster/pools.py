@@ -8,10 +8,10 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.pagination import list_page
 from services.api.http.routing import Route
-from services.api.queries.nodes import load_overrides
-from services.api.queries.pools import wire_pool
-from services.api.queries.queue import load_queue, stats_by_pool
-from services.api.wire.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
+from services.api.queries.cluster.agents import load_overrides
+from services.api.queries.cluster.jobs import load_queue, stats_by_pool
+from services.api.queries.cluster.pools import wire_pool
+from services.api.wire.cluster.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
 
 
 async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
