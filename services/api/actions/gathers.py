@@ -16,7 +16,7 @@ from libs.db.task_lines import add_task_line
 from libs.errors import FailedPrecondition
 from libs.events.changes import AllocationChanged
 from libs.states.allocation import AllocationState
-from services.api.actions.allocations import lock_allocation, point_proxy_to, set_ready
+from services.api.actions.tasks.allocations import lock_allocation, point_proxy_to, set_ready
 from services.api.waits.gathering import (
     Member,
     abandoned,

@@ -9,18 +9,13 @@ from services.api.access.callers import Access
 from services.api.access.calls import CALLS
 from services.api.http.routing import Route
 from services.api.routes import (
-    allocations,
     experiment_actions,
     experiments,
     landing,
-    log_retention,
     metrics,
     model_definitions,
     runs,
     searches,
-    task_context,
-    task_logs,
-    tasks,
     trials,
     unimplemented,
 )
@@ -28,6 +23,9 @@ from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
 from services.api.routes.cluster import agents, jobs, pools
 from services.api.routes.cluster import master as cluster
+from services.api.routes.tasks import allocations, log_retention, tasks
+from services.api.routes.tasks import context as task_context
+from services.api.routes.tasks import logs as task_logs
 from services.api.routes.users import sessions as auth
 from services.api.routes.users import tokens, users
 from services.api.routes.workspaces import namespaces, projects, templates, workspaces

@@ -13,7 +13,7 @@ from sqlalchemy import insert, text, update
 from libs.db.engine import Database
 from libs.db.tables.experiments import model_definitions
 from libs.db.tables.tasks import tasks
-from services.api.queries.task_contexts import PIECE_BYTES
+from services.api.queries.tasks.context import PIECE_BYTES
 from tests.integration.api_harness.service import Run, error_of
 
 

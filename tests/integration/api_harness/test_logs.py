@@ -231,7 +231,7 @@ async def test_logs_of_a_trial_with_two_tasks(db: Database, owner: httpx.AsyncCl
 async def test_followers_see_what_comes_and_end_with_the_task(
     db: Database, bus: Bus, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.queries.task_log_following.LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr("services.api.queries.tasks.log_following.LOOK_AGAIN_S", 60.0)
     run = await new_run(db)
     path = f"/api/v1/tasks/{run.task}/logs" if kind == "task" else f"/api/v1/trials/{run.trial}/logs"
     await add_lines(db, run.task, b"first\n")

@@ -23,8 +23,8 @@ from libs.db.engine import Database, DatabaseSettings, connect_database
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.users import allocation_sessions
 from libs.tokens import digest, new_token
-from services.api.queries.task_log_following import read_logs
-from services.api.queries.task_logs import LogFilter, LogRow
+from services.api.queries.tasks.log_following import read_logs
+from services.api.queries.tasks.logs import LogFilter, LogRow
 from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, RetentionSettings, WriterSettings
 

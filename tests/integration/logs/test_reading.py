@@ -16,7 +16,7 @@ from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import service_stream
-from services.api.queries.task_log_following import (
+from services.api.queries.tasks.log_following import (
     END_GRACE,
     WAITING_GRACE,
     follow_logs,
@@ -25,7 +25,7 @@ from services.api.queries.task_log_following import (
     read_logs,
     streams_sealed,
 )
-from services.api.queries.task_logs import LogFields, LogFilter, count_logs, log_fields, log_page, log_span
+from services.api.queries.tasks.logs import LogFields, LogFilter, count_logs, log_fields, log_page, log_span
 from services.logs.store import store
 from tests.harness import eventually
 from tests.integration.logs.conftest import Task, new_task
@@ -172,7 +172,7 @@ async def test_a_regular_expression_that_is_none_is_refused(db: Database, filter
 async def test_a_hostile_regular_expression_is_stopped(
     db: Database, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.queries.task_logs.REGEX_TIME_MS", 200)
+    monkeypatch.setattr("services.api.queries.tasks.logs.REGEX_TIME_MS", 200)
     await write(db, task, [LogLine(0, 0, b"ab" * 50_000 + b"\n")])
     with pytest.raises(InvalidRequest, match="too long"):
         await numbers(db, [task.task], LogFilter(search_text=r"^(.*)(.*)(.*)\1\2\3b$", search_is_regex=True))
@@ -181,7 +181,7 @@ async def test_a_hostile_regular_expression_is_stopped(
 async def test_hostile_regular_expressions_leave_connections_to_others(
     db: Database, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.queries.task_logs.REGEX_TIME_MS", 60_000)
+    monkeypatch.setattr("services.api.queries.tasks.logs.REGEX_TIME_MS", 60_000)
     await write(db, task, [LogLine(0, 0, b"ab" * 50_000 + b"\n")])
     hostile = LogFilter(search_text=r"^(.*)(.*)(.*)\1\2\3b$", search_is_regex=True)
     searches = [asyncio.create_task(numbers(db, [task.task], hostile)) for _ in range(30)]
@@ -251,7 +251,7 @@ async def say(db: Database, task: Task, seq: int, *, ends: bool) -> None:
 async def test_a_follower_sees_every_line_and_ends_with_the_last_stream(
     db: Database, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.queries.task_log_following.END_GRACE", timedelta(seconds=60))
+    monkeypatch.setattr("services.api.queries.tasks.log_following.END_GRACE", timedelta(seconds=60))
     news = asyncio.Event()
     followed: list[bytes] = []
 

@@ -20,7 +20,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import message_id
 from libs.loglines.message import moment_of
-from services.api.queries.task_log_following import streams_sealed
+from services.api.queries.tasks.log_following import streams_sealed
 from services.logs import store as store_module
 from services.logs.parking import waiting_streams
 from services.logs.settings import WriterSettings

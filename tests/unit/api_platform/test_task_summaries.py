@@ -9,8 +9,8 @@ import msgspec
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig
 from libs.events.failures import FailureType as Failures
 from libs.events.observations import Address, PodSeen
-from services.api.queries.tasks import summary
-from services.api.wire.tasks import FailureType, ResourcesStarted, ResourcesSummary
+from services.api.queries.tasks.tasks import summary
+from services.api.wire.tasks.tasks import FailureType, ResourcesStarted, ResourcesSummary
 
 KUBERNETES = ClusterConfig(
     resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=4)

@@ -20,7 +20,7 @@ from libs.db.tables.trials import trials
 from libs.errors import AlreadyExists, InvalidRequest, NotFound
 from libs.events.changes import CheckpointChanged
 from libs.searchers.reports import read_number
-from services.api.queries.trial_tasks import trial_of_task
+from services.api.queries.tasks.trial_tasks import trial_of_task
 
 COMPLETED, PARTIALLY_DELETED, DELETED = "COMPLETED", "PARTIALLY_DELETED", "DELETED"
 _METADATA_FILE = "metadata.json"

@@ -8,7 +8,7 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
-from services.api.queries.task_contexts import context_json
+from services.api.queries.tasks.context import context_json
 
 
 async def get_context_directory(call: Call[App, None, None]) -> RawResponse:

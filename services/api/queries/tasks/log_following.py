@@ -22,7 +22,7 @@ from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import allocations, tasks
 from libs.errors import Unavailable
 from libs.loglines.batches import SERVICE_STREAM
-from services.api.queries.task_logs import PAGE_ROWS, LogFilter, LogRow, LogSpan, log_page, log_span
+from services.api.queries.tasks.logs import PAGE_ROWS, LogFilter, LogRow, LogSpan, log_page, log_span
 
 END_GRACE: Final = timedelta(seconds=5)
 """How long a follower waits, after the end of the task, for streams that do not say that they end."""

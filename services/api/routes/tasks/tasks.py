@@ -8,8 +8,8 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, encode_message
 from services.api.http.routing import Route
-from services.api.queries.tasks import count_running, live_allocations, load_task
-from services.api.wire.tasks import GetTaskResponse, GetTasksResponse, TasksCountResponse
+from services.api.queries.tasks.tasks import count_running, live_allocations, load_task
+from services.api.wire.tasks.tasks import GetTaskResponse, GetTasksResponse, TasksCountResponse
 
 
 async def get_tasks(call: Call[App, None, None]) -> GetTasksResponse:

@@ -16,11 +16,11 @@ from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.errors import NotFound
 from libs.events.failures import failure_of
 from libs.events.observations import PodSeen
-from services.api.queries.allocations import wire_allocation
 from services.api.queries.cluster.agents import DEVICE_TYPES
+from services.api.queries.tasks.allocations import wire_allocation
 from services.api.wire.base import timestamp
 from services.api.wire.cluster.agents import Device, DeviceType
-from services.api.wire.tasks import (
+from services.api.wire.tasks.tasks import (
     Address,
     AllocationSummary,
     Devices,

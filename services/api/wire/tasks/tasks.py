@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.allocations import Allocation
 from services.api.wire.base import Message, WireEnum
 from services.api.wire.cluster.agents import Device
+from services.api.wire.tasks.allocations import Allocation
 
 
 class TaskType(WireEnum):

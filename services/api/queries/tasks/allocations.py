@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.tasks import accelerator_data, allocations, tasks
 from libs.errors import NotFound
 from libs.states.allocation import AllocationState
-from services.api.wire.allocations import AcceleratorData, Allocation, TaskState
 from services.api.wire.base import timestamp
+from services.api.wire.tasks.allocations import AcceleratorData, Allocation, TaskState
 
 _QUEUED: Final = (AllocationState.PENDING, AllocationState.ASSIGNED)
 

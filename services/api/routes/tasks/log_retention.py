@@ -13,9 +13,9 @@ from services.api.access.rules import require_admin
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.log_retention import load_trial_retention, remaining_days
+from services.api.queries.tasks.log_retention import load_trial_retention, remaining_days
 from services.api.wire.base import int64
-from services.api.wire.log_retention import CleanupLogsResponse, RemainingDaysResponse
+from services.api.wire.tasks.log_retention import CleanupLogsResponse, RemainingDaysResponse
 
 CLEANUP_TIMEOUT_S: Final = 300.0
 """Removing many lines takes long; what is not removed by then is removed nevertheless."""

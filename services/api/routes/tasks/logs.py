@@ -13,18 +13,18 @@ from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import InvalidRequest, NotFound
 from libs.loglines.message import wire_time
-from services.api.actions.posted_logs import post_legacy_lines, post_lines
+from services.api.actions.tasks.logs import post_legacy_lines, post_lines
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.queries.task_log_following import follow_logs, log_is_complete, read_logs
-from services.api.queries.task_logs import LogFields, LogFilter, LogRow, log_fields
+from services.api.queries.tasks.log_following import follow_logs, log_is_complete, read_logs
+from services.api.queries.tasks.logs import LogFields, LogFilter, LogRow, log_fields
 from services.api.waits.hub import log_topic, news_or_timeout, task_topic
 from services.api.wire.base import Empty
 from services.api.wire.ordering import OrderBy
-from services.api.wire.task_logs import (
+from services.api.wire.tasks.logs import (
     LogFieldsQuery,
     LogLevel,
     LogsQuery,

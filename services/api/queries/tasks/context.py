@@ -12,7 +12,7 @@ from libs.db.engine import Database
 from libs.db.tables.experiments import model_definitions
 from libs.db.tables.tasks import tasks
 from libs.errors import NotFound
-from services.api.queries.trial_tasks import trial_of_task
+from services.api.queries.tasks.trial_tasks import trial_of_task
 
 PIECE_BYTES: Final = 3 * 512 * 1024
 """A multiple of 3, so that the base64 of the pieces is the base64 of the whole."""
