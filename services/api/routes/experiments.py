@@ -16,8 +16,8 @@ from services.api.http.routing import Route
 from services.api.queries.experiments import check_exists, list_experiments, load_config, load_experiment
 from services.api.queries.job_summary import job_summary
 from services.api.queries.labels import labels_in_use
-from services.api.queries.trials import list_trials
-from services.api.queries.validation_history import validation_history
+from services.api.queries.trials.trials import list_trials
+from services.api.queries.trials.validation_history import validation_history
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.experiments import (
@@ -34,7 +34,7 @@ from services.api.wire.experiments import (
     ValidationHistoryEntry,
     ValidationHistoryResponse,
 )
-from services.api.wire.trials import GetExperimentTrialsQuery, GetExperimentTrialsResponse
+from services.api.wire.trials.trials import GetExperimentTrialsQuery, GetExperimentTrialsResponse
 
 
 async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperimentResponse:

@@ -8,17 +8,7 @@ from dataclasses import replace
 from services.api.access.callers import Access
 from services.api.access.calls import CALLS
 from services.api.http.routing import Route
-from services.api.routes import (
-    experiment_actions,
-    experiments,
-    landing,
-    metrics,
-    model_definitions,
-    runs,
-    searches,
-    trials,
-    unimplemented,
-)
+from services.api.routes import experiment_actions, experiments, landing, model_definitions, searches, unimplemented
 from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
 from services.api.routes.cluster import agents, jobs, pools
@@ -26,6 +16,7 @@ from services.api.routes.cluster import master as cluster
 from services.api.routes.tasks import allocations, log_retention, tasks
 from services.api.routes.tasks import context as task_context
 from services.api.routes.tasks import logs as task_logs
+from services.api.routes.trials import metrics, runs, trials
 from services.api.routes.users import sessions as auth
 from services.api.routes.users import tokens, users
 from services.api.routes.workspaces import namespaces, projects, templates, workspaces

@@ -24,9 +24,10 @@ from services.api.actions.resource_request import check_resources
 from services.api.http.routing import shape_of
 from services.api.queries.job_summary import NO_LINE, QueuedJob, summarise
 from services.api.queries.original_config import mask_original_config
-from services.api.queries.validation_history import Point, improvements
-from services.api.routes import experiment_actions, experiments, model_definitions, searches, trials
+from services.api.queries.trials.validation_history import Point, improvements
+from services.api.routes import experiment_actions, experiments, model_definitions, searches
 from services.api.routes.checkpoints import checkpoints
+from services.api.routes.trials import trials
 from services.api.routes.unimplemented import reference_endpoints
 from services.api.wire.experiments import (
     ExperimentState as WireState,
@@ -37,7 +38,7 @@ from services.api.wire.experiments import (
     PatchCheckpointStorage,
     PatchResources,
 )
-from services.api.wire.trials import TrialState as WireTrialState
+from services.api.wire.trials.trials import TrialState as WireTrialState
 
 
 def pool(*slots: int, backend: str = "process") -> PoolCapacity:

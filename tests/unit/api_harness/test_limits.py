@@ -9,7 +9,7 @@ import pytest
 from libs.errors import InvalidRequest
 from services.api.actions.checkpoints.reports import state_after
 from services.api.actions.checkpoints.storage import canonical_storage
-from services.api.actions.run_metadata import check_metadata
+from services.api.actions.trials.run_metadata import check_metadata
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from libs.searchers.reports import read_number
 from services.api.http.pagination import list_bounds
-from services.api.queries.metric_values import (
+from services.api.queries.trials.metric_values import (
     number_in,
     report_at_step,
     searcher_metric_of,

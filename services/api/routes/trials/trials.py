@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from libs.db.retry import in_transaction
-from services.api.actions.trial_requests import kill_trial, retain_trial_logs
+from services.api.actions.trials.trials import kill_trial, retain_trial_logs
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.trials import load_trial
+from services.api.queries.trials.trials import load_trial
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty
 from services.api.wire.experiment_actions import RetainLogsRequest
-from services.api.wire.trials import GetTrialResponse
+from services.api.wire.trials.trials import GetTrialResponse
 
 
 async def get(call: Call[App, None, None]) -> GetTrialResponse:

@@ -15,7 +15,7 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
 from services.api.wire.base import struct_value, timestamp_ms
-from services.api.wire.metrics import GetMetricsResponse, MetricsReport
+from services.api.wire.trials.metrics import GetMetricsResponse, MetricsReport
 
 PAGE_ROWS: Final = 1000
 

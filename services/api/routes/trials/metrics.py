@@ -11,10 +11,10 @@ from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.metrics.report import make_report
-from services.api.queries.metric_reports import best_searcher_metric, read_metrics
-from services.api.queries.workloads import list_workloads
+from services.api.queries.trials.metrics import best_searcher_metric, read_metrics
+from services.api.queries.trials.workloads import list_workloads
 from services.api.wire.base import Empty, double
-from services.api.wire.metrics import (
+from services.api.wire.trials.metrics import (
     BestSearcherMetricResponse,
     GetMetricsQuery,
     GetMetricsResponse,

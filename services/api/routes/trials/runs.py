@@ -10,15 +10,15 @@ from sqlalchemy import select
 from libs.db.retry import in_transaction
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
-from services.api.actions import trial_reports
 from services.api.actions.checkpoints.storage import register_storage
-from services.api.actions.run_metadata import replace_run_metadata
-from services.api.actions.trial_sources import report_source
+from services.api.actions.trials import reports as trial_reports
+from services.api.actions.trials.run_metadata import replace_run_metadata
+from services.api.actions.trials.sources import report_source
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.wire.base import Empty, struct_value
-from services.api.wire.runs import (
+from services.api.wire.trials.runs import (
     EarlyExitRequest,
     ExitedReason,
     ProgressRequest,
