@@ -14,7 +14,7 @@ from typing import Final
 
 from libs.errors import InvalidRequest
 from services.api.contexts.links import below_a_link, leads_out
-from services.api.wire.model_definitions import File
+from services.api.wire.experiments.model_definitions import File
 
 MAX_CONTEXT_BYTES: Final = 96 * 1024 * 1024
 """Of all contents together; clients refuse to send more than 95 MiB."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from libs.errors import InvalidRequest, NotFound
 from services.api.wire.base import timestamp
-from services.api.wire.model_definitions import FileNode
+from services.api.wire.experiments.model_definitions import FileNode
 
 TEXT: Final = "text/plain; charset=utf-8"
 BINARY: Final = "application/octet-stream"

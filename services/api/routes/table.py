@@ -8,11 +8,13 @@ from dataclasses import replace
 from services.api.access.callers import Access
 from services.api.access.calls import CALLS
 from services.api.http.routing import Route
-from services.api.routes import experiment_actions, experiments, landing, model_definitions, searches, unimplemented
+from services.api.routes import landing, unimplemented
 from services.api.routes.checkpoints import checkpoints
 from services.api.routes.checkpoints import reports as checkpoint_reports
 from services.api.routes.cluster import agents, jobs, pools
 from services.api.routes.cluster import master as cluster
+from services.api.routes.experiments import actions as experiment_actions
+from services.api.routes.experiments import experiments, model_definitions, searches
 from services.api.routes.tasks import allocations, log_retention, tasks
 from services.api.routes.tasks import context as task_context
 from services.api.routes.tasks import logs as task_logs

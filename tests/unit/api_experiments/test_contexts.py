@@ -18,7 +18,7 @@ from libs.errors import InvalidRequest, NotFound
 from services.api.contexts import pack
 from services.api.contexts.pack import pack_context
 from services.api.contexts.tree import BINARY, TEXT, file_tree, read_file
-from services.api.wire.model_definitions import File
+from services.api.wire.experiments.model_definitions import File
 
 FILES = [
     File(path="train.py", content=b"print('hello')\n", mode=0o100755, mtime="1700000000", uid=1000, gid=1000),

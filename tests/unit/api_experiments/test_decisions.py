@@ -18,21 +18,22 @@ from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.ssh_keys import new_key_pair
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TrialState
-from services.api.actions.bulk import DEFAULT_STATES
-from services.api.actions.edit_experiment import changed_resources, changed_storage
-from services.api.actions.resource_request import check_resources
+from services.api.actions.experiments.bulk import DEFAULT_STATES
+from services.api.actions.experiments.edit import changed_resources, changed_storage
+from services.api.actions.experiments.resource_request import check_resources
 from services.api.http.routing import shape_of
-from services.api.queries.job_summary import NO_LINE, QueuedJob, summarise
-from services.api.queries.original_config import mask_original_config
+from services.api.queries.experiments.job_summary import NO_LINE, QueuedJob, summarise
+from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.trials.validation_history import Point, improvements
-from services.api.routes import experiment_actions, experiments, model_definitions, searches
 from services.api.routes.checkpoints import checkpoints
+from services.api.routes.experiments import actions as experiment_actions
+from services.api.routes.experiments import experiments, model_definitions, searches
 from services.api.routes.trials import trials
 from services.api.routes.unimplemented import reference_endpoints
-from services.api.wire.experiments import (
+from services.api.wire.experiments.experiments import (
     ExperimentState as WireState,
 )
-from services.api.wire.experiments import (
+from services.api.wire.experiments.experiments import (
     JobState,
     LaunchWarning,
     PatchCheckpointStorage,

@@ -25,8 +25,8 @@ from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
-from services.api.actions.locked_experiments import change, is_live, lock_experiment
-from services.api.actions.resource_request import check_resources
+from services.api.actions.experiments.locks import change, is_live, lock_experiment
+from services.api.actions.experiments.resource_request import check_resources
 from services.api.wire.cluster.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99

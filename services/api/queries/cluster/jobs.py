@@ -20,11 +20,11 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
-from services.api.queries.job_summary import NO_LINE, scheduled_at
+from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
 from services.api.wire.base import double, timestamp
 from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
 from services.api.wire.cluster.pools import QueueStats
-from services.api.wire.experiments import JobState, JobSummary
+from services.api.wire.experiments.experiments import JobState, JobSummary
 
 INVISIBLE: Final = "CHECKPOINT_GC"
 DAYS_AVERAGED: Final = 30

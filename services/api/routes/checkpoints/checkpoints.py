@@ -22,7 +22,7 @@ from services.api.http.routing import Route
 from services.api.queries.checkpoints.checkpoints import list_checkpoints, load_checkpoint
 from services.api.queries.checkpoints.gc_preview import preview_gc
 from services.api.queries.checkpoints.storage import storage_of
-from services.api.queries.experiments import check_exists
+from services.api.queries.experiments.experiments import check_exists
 from services.api.queries.trials.trials import check_trial_exists
 from services.api.wire.base import Empty
 from services.api.wire.checkpoints.checkpoints import (

@@ -12,7 +12,7 @@ from services.api.http.routing import Route
 from services.api.queries.trials.trials import load_trial
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty
-from services.api.wire.experiment_actions import RetainLogsRequest
+from services.api.wire.experiments.actions import RetainLogsRequest
 from services.api.wire.trials.trials import GetTrialResponse
 
 

@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Double, Message, Pagination, WireEnum
 from services.api.wire.cluster.pools import QueueStats
-from services.api.wire.experiments import JobState, JobSummary
+from services.api.wire.experiments.experiments import JobState, JobSummary
 from services.api.wire.ordering import OrderBy
 
 

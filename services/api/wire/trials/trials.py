@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Double, Int64, Message, Pagination, WireEnum
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, MetricsWorkload
-from services.api.wire.experiments import ExperimentState
+from services.api.wire.experiments.experiments import ExperimentState
 from services.api.wire.ordering import OrderBy
 
 

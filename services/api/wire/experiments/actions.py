@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Message
-from services.api.wire.experiments import ExperimentState
+from services.api.wire.experiments.experiments import ExperimentState
 
 
 class MoveExperimentRequest(Message):

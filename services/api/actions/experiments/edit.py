@@ -21,9 +21,9 @@ from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import JobChanged
 from libs.states.experiment import TERMINAL
 from services.api.actions.checkpoints.files import apply_retention_policy
-from services.api.actions.locked_experiments import change, check_live, lock_experiment
-from services.api.queries.experiments import shown_description
-from services.api.wire.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
+from services.api.actions.experiments.locks import change, check_live, lock_experiment
+from services.api.queries.experiments.experiments import shown_description
+from services.api.wire.experiments.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
 
 KEEP_FOR_EVER: Final = -1
 MOST_DAYS: Final = 32767

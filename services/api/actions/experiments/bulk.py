@@ -18,8 +18,8 @@ from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
 from libs.errors import NotFound, ResoluteError, Unavailable
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState
-from services.api.queries.experiments import in_states, matching_text
-from services.api.wire.experiment_actions import ActionResult, BulkExperimentFilters, BulkRequest
+from services.api.queries.experiments.experiments import in_states, matching_text
+from services.api.wire.experiments.actions import ActionResult, BulkExperimentFilters, BulkRequest
 
 ANY_PROJECT: Final = -1
 

@@ -11,7 +11,7 @@ from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import could_fit, split_slots
 from libs.errors import InvalidRequest
 from libs.events.capacity import PoolCapacity
-from services.api.wire.experiments import LaunchWarning
+from services.api.wire.experiments.experiments import LaunchWarning
 
 EXCEEDS: Final = "slots requested exceeds cluster capacity"
 UNFULFILLABLE: Final = "request unfulfillable, please try requesting less slots"

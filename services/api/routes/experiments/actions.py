@@ -9,18 +9,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.retry import in_transaction
 from libs.errors import InvalidRequest
-from services.api.actions import experiment_states as states
-from services.api.actions.bulk import ANY_PROJECT, for_each
 from services.api.actions.checkpoints.files import delete_tensorboard_files
-from services.api.actions.edit_experiment import check_days, retain_logs
-from services.api.actions.experiment_place import check_may_grow, load_place
-from services.api.actions.move_experiment import check_may_leave, move
+from services.api.actions.experiments import states
+from services.api.actions.experiments.bulk import ANY_PROJECT, for_each
+from services.api.actions.experiments.edit import check_days, retain_logs
+from services.api.actions.experiments.move import check_may_leave, move
+from services.api.actions.experiments.place import check_may_grow, load_place
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty
-from services.api.wire.experiment_actions import (
+from services.api.wire.experiments.actions import (
     BulkMoveRequest,
     BulkRequest,
     BulkResponse,

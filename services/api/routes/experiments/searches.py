@@ -14,7 +14,13 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.wire.base import struct_value
-from services.api.wire.searches import PreviewRequest, PreviewResponse, SearchSummary, SearchUnit, TrialSummary
+from services.api.wire.experiments.searches import (
+    PreviewRequest,
+    PreviewResponse,
+    SearchSummary,
+    SearchUnit,
+    TrialSummary,
+)
 
 
 async def preview_search(call: Call[App, None, PreviewRequest]) -> PreviewResponse:

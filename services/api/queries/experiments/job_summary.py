@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.tasks import allocations, jobs
-from services.api.wire.experiments import JobState, JobSummary
+from services.api.wire.experiments.experiments import JobState, JobSummary
 
 NO_LINE = -1
 """Jobs ahead, in a pool that shares its slots out instead of lining jobs up."""

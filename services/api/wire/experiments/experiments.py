@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, field
 
 from services.api.wire.base import Double, Int64, Message, Pagination, WireEnum
-from services.api.wire.model_definitions import File
+from services.api.wire.experiments.model_definitions import File
 from services.api.wire.ordering import OrderBy
 
 INT32_MAX = 2**31 - 1

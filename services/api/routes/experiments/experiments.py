@@ -8,19 +8,19 @@ from msgspec import UNSET
 
 from libs.config import mask_secrets
 from libs.db.retry import in_transaction
-from services.api.actions.create_experiment import prepare_experiment, store_experiment
-from services.api.actions.edit_experiment import delete_label, edit, put_label
+from services.api.actions.experiments.create import prepare_experiment, store_experiment
+from services.api.actions.experiments.edit import delete_label, edit, put_label
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.experiments import check_exists, list_experiments, load_config, load_experiment
-from services.api.queries.job_summary import job_summary
-from services.api.queries.labels import labels_in_use
+from services.api.queries.experiments.experiments import check_exists, list_experiments, load_config, load_experiment
+from services.api.queries.experiments.job_summary import job_summary
+from services.api.queries.experiments.labels import labels_in_use
 from services.api.queries.trials.trials import list_trials
 from services.api.queries.trials.validation_history import validation_history
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import double, struct_value, timestamp
-from services.api.wire.experiments import (
+from services.api.wire.experiments.experiments import (
     CreateExperimentRequest,
     CreateExperimentResponse,
     Experiment,

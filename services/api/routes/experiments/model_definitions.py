@@ -15,8 +15,8 @@ from services.api.contexts.tree import file_tree, read_file
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
-from services.api.queries.model_definitions import load_model_definition
-from services.api.wire.model_definitions import (
+from services.api.queries.experiments.model_definitions import load_model_definition
+from services.api.wire.experiments.model_definitions import (
     DownloadQuery,
     FileRequest,
     FileResponse,
