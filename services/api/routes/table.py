@@ -9,28 +9,22 @@ from services.api.access.callers import Access
 from services.api.access.calls import CALLS
 from services.api.http.routing import Route
 from services.api.routes import landing, unimplemented
-from services.api.routes.checkpoints import checkpoints
-from services.api.routes.checkpoints import reports as checkpoint_reports
-from services.api.routes.cluster import agents, jobs, pools
-from services.api.routes.cluster import master as cluster
-from services.api.routes.experiments import actions as experiment_actions
-from services.api.routes.experiments import experiments, model_definitions, searches
-from services.api.routes.tasks import allocations, log_retention, tasks
-from services.api.routes.tasks import context as task_context
-from services.api.routes.tasks import logs as task_logs
+from services.api.routes.checkpoints import checkpoints, reports
+from services.api.routes.cluster import agents, jobs, master, pools
+from services.api.routes.experiments import actions, experiments, model_definitions, searches
+from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, runs, trials
-from services.api.routes.users import sessions as auth
-from services.api.routes.users import tokens, users
+from services.api.routes.users import sessions, tokens, users
 from services.api.routes.workspaces import namespaces, projects, templates, workspaces
 
 _MODULES = (
     agents,
     allocations,
-    auth,
-    checkpoint_reports,
+    sessions,
+    reports,
     checkpoints,
-    cluster,
-    experiment_actions,
+    master,
+    actions,
     experiments,
     jobs,
     landing,
@@ -42,8 +36,8 @@ _MODULES = (
     projects,
     runs,
     searches,
-    task_context,
-    task_logs,
+    context,
+    logs,
     tasks,
     templates,
     tokens,
