@@ -20,12 +20,14 @@ from nats.errors import Error as NatsError
 from nats.js.api import ConsumerInfo
 from nats.js.errors import APIError, NotFoundError
 
+from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
-from libs.bus.consumer import HANDLED, RESTART_PAUSE_S, flush, patiently, retry_delay_s
+from libs.bus.consumer import HANDLED, LONGEST_BACKOFF_S, flush
 from libs.bus.message import Message, ack, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.errors import Unavailable
 from libs.ids import new_uuid
+from libs.retry import backoff_s
 
 log = structlog.get_logger()
 
@@ -86,7 +88,7 @@ async def consume_batches(
     try:
         while True:
             await _stand_by(connection, stream, durable, owner)
-            if not await patiently(connection, stream, lambda: _take_over(connection, stream, config)):
+            if not await retry_until_answered(connection, stream, lambda: _take_over(connection, stream, config)):
                 continue
             log.info("bus.batches_taken", durable=durable)
             try:
@@ -177,7 +179,7 @@ class _BatchWork:
                     await self._handler(messages)
                     break
                 except Exception:
-                    delay_s = retry_delay_s(attempt)
+                    delay_s = backoff_s(attempt, longest_s=LONGEST_BACKOFF_S)
                     log.exception(
                         "bus.batch_failed",
                         durable=self._durable,
@@ -198,7 +200,7 @@ async def _stand_by(connection: Connection, stream: str, durable: str, owner: st
     seen: object = None
     quiet_since = loop.time()
     while True:
-        info = await patiently(connection, stream, lambda: _find(connection, stream, durable))
+        info = await retry_until_answered(connection, stream, lambda: _find(connection, stream, durable))
         if info is None or (info.config.metadata or {}).get(_OWNER) in (None, owner):
             return
         progress = (info.created, info.delivered and info.delivered.consumer_seq)

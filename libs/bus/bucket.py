@@ -20,8 +20,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
-from libs.bus.consumer import RESTART_PAUSE_S, patiently
 from libs.bus.headers import SEQUENCE, STATUS, deletion_headers, is_deletion
 from libs.bus.publish import Outbound, publish
 from libs.bus.pull import PullLostError, PullSession
@@ -139,7 +139,7 @@ class Bucket:
         """
         while True:
             try:
-                consumer = await patiently(
+                consumer = await retry_until_answered(
                     self._connection, self._stream, lambda: self._create_consumer(filter, headers_only=headers_only)
                 )
                 async with aclosing(self._follow(consumer)) as changes:

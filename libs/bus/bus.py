@@ -9,7 +9,7 @@ from typing import Literal
 
 import structlog
 
-from libs.bus import batches, consumer, core, publish, streams
+from libs.bus import availability, batches, consumer, core, publish, streams
 from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
 from libs.bus.publish import Outbound
@@ -170,7 +170,7 @@ async def _ensure_streams_soon(connection: Connection) -> None:
             if asyncio.get_running_loop().time() > deadline:
                 raise
             log.warning("bus.streams_failed", error=str(error))
-        await asyncio.sleep(consumer.RESTART_PAUSE_S)
+        await asyncio.sleep(availability.RESTART_PAUSE_S)
 
 
 async def _restore_streams(connection: Connection, reconnected: asyncio.Event) -> None:
@@ -183,5 +183,5 @@ async def _restore_streams(connection: Connection, reconnected: asyncio.Event) -
             await streams.ensure_streams(connection)
         except Unavailable as error:
             log.warning("bus.streams_failed", error=str(error))
-            await asyncio.sleep(consumer.RESTART_PAUSE_S)
+            await asyncio.sleep(availability.RESTART_PAUSE_S)
             reconnected.set()

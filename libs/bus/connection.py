@@ -20,6 +20,7 @@ from nats.js import JetStreamContext
 
 from libs.bus.settings import BusSettings
 from libs.errors import Unavailable
+from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
 
@@ -64,11 +65,8 @@ class Connection:
             raise Unavailable("the bus connection is closed")
         if self.client.is_connected:
             return
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._connected.wait()
-        except TimeoutError as error:
-            raise Unavailable("the bus is not connected") from error
+        if not await wait_until_set(self._connected, timeout_s=timeout_s):
+            raise Unavailable("the bus is not connected")
         if self.client.is_closed:
             raise Unavailable("the bus connection is closed")
 

@@ -9,39 +9,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 import structlog
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from nats.js.errors import NotFoundError
 
+from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
 from libs.bus.durables import Definition, provide, until_changed
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
-from libs.bus.streams import ensure_streams
-from libs.errors import Unavailable
+from libs.retry import backoff_s
 from libs.telemetry import counter
 from libs.together import together
 
 log = structlog.get_logger()
 
-_T = TypeVar("_T")
 Handler = Callable[[Message], Awaitable[None]]
 
-RETRY_LONGEST_S: Final = 30.0
-RESTART_PAUSE_S: Final = 0.25
+LONGEST_BACKOFF_S: Final = 30.0
+"""Before the next delivery of a message that failed again and again."""
 
 HANDLED: Final = counter(
     "resolute_bus_handled_total", "Messages given to handlers of a durable consumer", "durable", "outcome"
 )
-
-
-def retry_delay_s(delivered: int) -> float:
-    """Seconds before the next delivery of a message that failed: 0.25, doubled each time, at most 30."""
-    return float(min(RETRY_LONGEST_S, 0.25 * 2 ** min(delivered - 1, 10)))
 
 
 async def consume(
@@ -84,7 +77,7 @@ async def consume(
     known: Definition | None = None
     try:
         while True:
-            found = await patiently(connection, stream, lambda: provide(connection, stream, config))
+            found = await retry_until_answered(connection, stream, lambda: provide(connection, stream, config))
             if known not in (None, found):
                 log.warning("bus.consumer_was_another", durable=durable)
                 on_doubt()
@@ -105,29 +98,6 @@ async def consume(
                 await asyncio.sleep(RESTART_PAUSE_S)
     finally:
         await _finish(connection, running, finish_s)
-
-
-async def patiently(connection: Connection, stream: str, call: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Make ``call`` until it succeeds: waits for the server, and creates missing streams if this service may.
-
-    Raises Unavailable when the connection is closed for good.
-    """
-    while True:
-        try:
-            await connection.wait_connected(connection.settings.request_timeout_s)
-            return await connection.while_connected(call())
-        except NotFoundError:
-            log.warning("bus.stream_missing", stream=stream)
-            if connection.settings.manage_streams:
-                try:
-                    await ensure_streams(connection)
-                except Unavailable as error:
-                    log.warning("bus.streams_failed", error=str(error))
-        except (NatsError, OSError, Unavailable) as error:
-            if connection.client.is_closed:
-                raise Unavailable("the bus connection is closed") from error
-            log.warning("bus.call_failed", stream=stream, error=str(error))
-        await asyncio.sleep(RESTART_PAUSE_S)
 
 
 async def _return_leftovers(session: PullSession) -> None:
@@ -163,7 +133,7 @@ async def _handle(raw: Msg, handler: Handler, durable: str, ack_wait_s: float) -
         await give_back((raw,))
         raise
     except Exception:
-        delay_s = retry_delay_s(message.delivered)
+        delay_s = backoff_s(message.delivered, longest_s=LONGEST_BACKOFF_S)
         log.exception(
             "bus.handler_failed",
             durable=durable,

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
-import asyncpg
 import msgspec
-import structlog
 from msgspec import Meta, Struct
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from libs.errors import Unavailable
-
-log = structlog.get_logger()
+from libs.db.availability import retry_until_available
+from libs.db.failures import may_be_starting
 
 SEARCHES_OF: Final = 5
 """One of so many connections of a pool may be in a search that runs long."""
@@ -86,50 +81,6 @@ async def driver_connection(connection: AsyncConnection) -> Any:
     return raw.driver_connection
 
 
-DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-"""What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
-
-
-_ABOUT_ARGUMENTS: Final = re.compile(r"number of query arguments|server expects \d+ arguments?")
-_LOST: Final = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-)
-
-
-def is_connection_failure(error: BaseException) -> bool:
-    """True when the database was lost or takes no connection now, rather than the statement wrong."""
-    if is_refused_by_driver(error):
-        return False
-    if isinstance(error, DBAPIError) and (
-        error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
-    ):
-        return True
-    return isinstance(_driver_error(error), _LOST)
-
-
-def _driver_error(error: BaseException) -> BaseException | None:
-    """What asyncpg said, behind the error and the adapter of SQLAlchemy; they do not tell one refusal from another."""
-    return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
-
-
-def is_refused_by_driver(error: BaseException) -> bool:
-    """True when asyncpg would not send the statement, because of its arguments: another try will end the same way.
-
-    It says InterfaceError of that as well as of most that happens to a connection on this side of the wire.
-    """
-    cause = _driver_error(error)
-    if not isinstance(cause, asyncpg.InterfaceError):
-        return False
-    return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None
-
-
 @asynccontextmanager
 async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database]:
     """A pool on a database that answers.
@@ -151,21 +102,14 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         },
     )
     try:
-        await _wait_for(engine, settings)
+        await retry_until_available(
+            lambda: _answers(engine), timeout_s=settings.connect_timeout_s, is_transient=may_be_starting
+        )
         yield Database(engine, settings)
     finally:
         await engine.dispose()
 
 
-async def _wait_for(engine: AsyncEngine, settings: DatabaseSettings) -> None:
-    give_up_at = asyncio.get_running_loop().time() + settings.connect_timeout_s
-    while True:
-        try:
-            async with engine.connect() as connection:
-                await connection.execute(text("SELECT 1"))
-            return
-        except (OSError, DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            if asyncio.get_running_loop().time() > give_up_at:
-                raise Unavailable(f"the database does not answer: {error}") from error
-            log.info("database.waiting", error=str(error))
-            await asyncio.sleep(0.5)
+async def _answers(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(text("SELECT 1"))

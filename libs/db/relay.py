@@ -17,9 +17,12 @@ import msgspec
 import structlog
 
 from libs.bus import Outbound
-from libs.db.engine import DRIVER_ERRORS, Database, is_connection_failure
+from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
+from libs.retry import every, with_retry
 from libs.telemetry import counter
+from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
 
@@ -48,14 +51,16 @@ class Publisher(Protocol):
 
 async def relay_outbox(db: Database, bus: Publisher) -> None:
     """Relay until cancelled; losing the database or the bus only delays."""
-    while True:
-        try:
-            await _relay_while_connected(db.url, bus)
-        except (OSError, *DRIVER_ERRORS, Unavailable) as error:
-            if not isinstance(error, Unavailable) and not is_connection_failure(error):
-                raise
-            log.warning("outbox.interrupted", error=str(error))
-        await asyncio.sleep(_RETRY_S)
+    await with_retry(
+        lambda: _relay_while_connected(db.url, bus),
+        is_transient=_is_interruption,
+        on_retry=lambda error, attempt: log.warning("outbox.interrupted", error=str(error)),
+        pause_s=every(_RETRY_S),
+    )
+
+
+def _is_interruption(error: Exception) -> bool:
+    return isinstance(error, Unavailable) or is_connection_failure(error)
 
 
 async def _relay_while_connected(url: str, bus: Publisher) -> None:
@@ -73,17 +78,9 @@ async def _relay_while_connected(url: str, bus: Publisher) -> None:
         while True:
             news.clear()
             if await _relay_batch(connection, bus, origin) < BATCH:
-                await _wait(news)
+                await wait_until_set(news, timeout_s=_LOOK_AGAIN_S)
     finally:
         connection.terminate()  # frees the lock at once, also when the connection is half dead
-
-
-async def _wait(news: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(_LOOK_AGAIN_S):
-            await news.wait()
-    except TimeoutError:
-        pass
 
 
 async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:

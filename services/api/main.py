@@ -20,10 +20,10 @@ from libs.bus import connect_bus
 from libs.capacity import CapacityView
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
+from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
-from libs.db.waiting import patiently
 from libs.service import run_service, until_signalled
 from libs.serving.server import serve_http
 from libs.serving.tls import tls_context
@@ -67,9 +67,12 @@ async def main(
     master_log.attach()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
-        await patiently(settings.database, lambda: upgrade(settings.database.url))
-        cluster_id = await patiently(
-            settings.database, lambda: bootstrap(db, clock, cluster, password=settings.initial_user_password)
+        await retry_until_available(
+            lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
+        )
+        cluster_id = await retry_until_available(
+            lambda: bootstrap(db, clock, cluster, password=settings.initial_user_password),
+            timeout_s=settings.database.connect_timeout_s,
         )
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         app = App(

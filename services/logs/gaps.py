@@ -14,7 +14,8 @@ from typing import Final
 import structlog
 
 from libs.bus import Bus, CoreMessage
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
 from services.logs.parking import overdue_streams, restart_clocks, waiting_streams

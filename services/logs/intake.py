@@ -22,7 +22,8 @@ from starlette.requests import ClientDisconnect
 
 from libs.bus import Bus
 from libs.clock import Clock
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.loglines.batches import message_id

@@ -14,9 +14,9 @@ import uvloop
 
 from libs.bus import connect_bus
 from libs.clock import SystemClock
+from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
-from libs.db.waiting import patiently
 from libs.events import subjects
 from libs.service import run_service, until_signalled
 from libs.serving.server import serve_http
@@ -42,10 +42,12 @@ async def main(
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
-        await patiently(settings.database, lambda: upgrade(settings.database.url))
+        await retry_until_available(
+            lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
+        )
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         retention = LogRetention(db=db, clock=clock, settings=settings.retention)
-        await patiently(settings.database, retention.make_partitions)
+        await retry_until_available(retention.make_partitions, timeout_s=settings.database.connect_timeout_s)
         writer = LogWriter(db=db, bus=bus, settings=settings.writer, name=settings.writer.name or socket.gethostname())
         tokens = TokenCache(
             db=db, clock=clock, cache_s=settings.intake.token_cache_s, grace_s=settings.intake.token_grace_s

@@ -21,7 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import CoreMessage
 from libs.clock import Clock
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.db.tables.logs import DAY_PARTITION, SHARD_LOCK, day_partition, day_partition_ddl
 from libs.telemetry import counter
 from services.logs.settings import RetentionSettings

@@ -14,7 +14,8 @@ from typing import Any, Final
 import structlog
 from sqlalchemy import text
 
-from libs.db.engine import Database, is_connection_failure
+from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.events.subjects import LOG_SHARDS
 
 log = structlog.get_logger()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import asyncpg
 import structlog
 
-from libs.db.engine import DRIVER_ERRORS, is_connection_failure
+from libs.db.failures import DRIVER_ERRORS, is_connection_failure
 from libs.telemetry import gauge
 from libs.together import together
 from services.scheduler.settings import LeaseSettings

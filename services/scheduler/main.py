@@ -11,10 +11,10 @@ import structlog
 from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
+from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
-from libs.db.waiting import patiently
 from libs.service import run_service, until_signalled
 from libs.together import together
 from services.scheduler.active import ActiveScheduler
@@ -33,7 +33,7 @@ async def main(settings: SchedulerSettings) -> None:
         log.warning("pool.policy_not_applied", pool=each.pool, asks_for=each.asks_for, applies=APPLIES)
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(connect_database(settings.database))
-        await patiently(settings.database, lambda: upgrade(db.url))
+        await retry_until_available(lambda: upgrade(db.url), timeout_s=settings.database.connect_timeout_s)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         await stack.enter_async_context(
             serve_status(settings.telemetry.metrics_port or 0, refused_streams=bus.refused_streams)

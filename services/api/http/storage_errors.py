@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import exc as sqlalchemy_errors
 
-from libs.db.engine import is_refused_by_driver
+from libs.db.failures import is_refused_by_driver
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, ResoluteError, Unavailable
 
 _AWAY_CLASSES: Final = (

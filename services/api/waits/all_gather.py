@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from libs.clock import Clock
 from libs.db.engine import Database
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, ResoluteError
 from services.api.actions.gathers import Peer, join, leave, load_members, refresh
 from services.api.waits.gathering import answer_of

@@ -16,8 +16,8 @@ from sqlalchemy import select, text
 from libs.bus import Message
 from libs.clock import Clock
 from libs.db.engine import Connection, Database
-from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations, tasks
+from libs.db.transactions import in_transaction
 from libs.events import subjects
 from libs.events.changes import JobChanged, TaskChanged
 from libs.events.observations import AllocationObserved

@@ -15,10 +15,10 @@ from sqlalchemy.exc import IntegrityError
 
 from libs.db.engine import Connection, Database
 from libs.db.outbox import announce
-from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspaces
+from libs.db.transactions import in_transaction
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import DELETABLE, ExperimentState, Trigger, step
 from services.scheduler.engine.allocations import AllocationEngine

@@ -18,9 +18,9 @@ from libs.capture.lines import STREAMS_PER_POD
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
-from libs.db.engine import Connection, Database, is_connection_failure
+from libs.db.engine import Connection, Database
+from libs.db.failures import is_connection_failure
 from libs.db.outbox import announce
-from libs.db.retry import in_transaction
 from libs.db.tables.checkpoints import checkpoints, trial_sources
 from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import log_streams
@@ -29,6 +29,7 @@ from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.db.tables.workspaces import projects, workspaces
+from libs.db.transactions import in_transaction
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.engine.experiment_log import say_in_log

@@ -15,7 +15,7 @@ from msgspec import Struct
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Connection, Database
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.searchers.actions import Create, Shutdown, Stop
 from libs.ssh_keys import new_key_pair
 from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, step

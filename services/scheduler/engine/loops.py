@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from libs.db.engine import is_connection_failure
+from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.telemetry import counter
 

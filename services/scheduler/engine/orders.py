@@ -19,9 +19,9 @@ from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.outbox import enqueue, key_withdrawal
-from libs.db.retry import in_transaction
 from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
+from libs.db.transactions import in_transaction
 from libs.errors import ResoluteError
 from libs.events import subjects
 from libs.events.orders import Order

@@ -20,8 +20,8 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
-from libs.db.retry import in_transaction
 from libs.db.tables.tasks import allocations
+from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, histogram

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.exc import DBAPIError, InterfaceError
 
 from libs.db.any_of import any_of
-from libs.db.engine import is_connection_failure
+from libs.db.failures import is_connection_failure
 from libs.db.tables.tasks import allocations
 from libs.db.tables.trials import trials
 

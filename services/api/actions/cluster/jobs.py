@@ -19,10 +19,10 @@ from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
 from libs.db.engine import Database
 from libs.db.outbox import announce
-from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.experiments.locks import change, is_live, lock_experiment

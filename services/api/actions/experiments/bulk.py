@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
-from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments
+from libs.db.transactions import in_transaction
 from libs.errors import NotFound, ResoluteError, Unavailable
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState
 from services.api.queries.experiments.experiments import in_states, matching_text

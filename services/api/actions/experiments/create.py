@@ -21,9 +21,9 @@ from libs.cluster.resolution import resolve_pool
 from libs.config import build_config, merge, parse_experiment_config, parse_template, random_name
 from libs.db.new_trials import Origin
 from libs.db.outbox import announce
-from libs.db.retry import in_transaction
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.tasks import jobs
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid

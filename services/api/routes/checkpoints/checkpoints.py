@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from libs.checkpoints.retention import Policy
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.actions.checkpoints.files import remove_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from services.api.actions.checkpoints import reports as actions
 from services.api.actions.checkpoints.reports import ReportedCheckpoint

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from services.api.actions.checkpoints.files import delete_tensorboard_files
 from services.api.actions.experiments import states

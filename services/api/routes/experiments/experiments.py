@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from libs.config import mask_secrets
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from services.api.actions.experiments.create import prepare_experiment, store_experiment
 from services.api.actions.experiments.edit import delete_label, edit, put_label
 from services.api.app import App

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, NotFound
 from libs.ids import new_uuid
 from services.api.actions.gathers import Peer

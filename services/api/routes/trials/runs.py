@@ -7,8 +7,8 @@ from typing import Final
 
 from sqlalchemy import select
 
-from libs.db.retry import in_transaction
 from libs.db.tables.trials import trials
+from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, NotFound
 from services.api.actions.checkpoints.storage import register_storage
 from services.api.actions.trials import reports as trial_reports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 from services.api.actions.trials.trials import kill_trial, retain_trial_logs
 from services.api.app import App
 from services.api.http.call import Call

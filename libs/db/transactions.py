@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -12,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
+from libs.retry import with_retry
 
 TRIES: Final = 5
 _WAIT_S: Final = (0.01, 0.05)
@@ -28,24 +28,27 @@ async def in_transaction(db: Database, work: Callable[[AsyncConnection], Awaitab
 
     ``work`` must have no effect but on the transaction, since it may run more than once.
     """
-    for attempt in range(1, TRIES):
-        try:
-            async with db.transaction() as connection:
-                return await work(connection)
-        except DBAPIError as error:
-            if not lost_race(error):
-                raise
-            log.info("transaction.retried", attempt=attempt, sqlstate=_sqlstate(error))
-        await asyncio.sleep(random.uniform(*_WAIT_S) * attempt)  # noqa: S311  # jitter, not a secret
-    async with db.transaction() as connection:
-        return await work(connection)
+
+    async def once() -> Result:
+        async with db.transaction() as connection:
+            return await work(connection)
+
+    return await with_retry(once, is_transient=_lost_race, on_retry=_say, pause_s=_pause_s, max_attempts=TRIES)
 
 
-def lost_race(error: DBAPIError) -> bool:
+def _lost_race(error: Exception) -> bool:
     """Whether the same transaction may well succeed when it is tried again."""
     return _sqlstate(error) in _LOST_RACE
 
 
-def _sqlstate(error: DBAPIError) -> str | None:
-    state = getattr(error.orig, "sqlstate", None)
+def _say(error: Exception, attempt: int) -> None:
+    log.info("transaction.retried", attempt=attempt, sqlstate=_sqlstate(error))
+
+
+def _pause_s(attempt: int) -> float:
+    return random.uniform(*_WAIT_S) * attempt  # noqa: S311  # jitter, not a secret
+
+
+def _sqlstate(error: Exception) -> str | None:
+    state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
     return state if isinstance(state, str) else None

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import DatabaseSettings, connect_database
-from libs.db.retry import in_transaction
+from libs.db.transactions import in_transaction
 
 
 async def test_both_sides_of_a_deadlock_get_through(database_url: str) -> None:

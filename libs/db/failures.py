@@ -1,0 +1,55 @@
+"""Tell a database that is lost, or not there yet, from a statement that is wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
+_ABOUT_ARGUMENTS: Final = re.compile(r"number of query arguments|server expects \d+ arguments?")
+_LOST: Final = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
+
+
+def is_connection_failure(error: BaseException) -> bool:
+    """True when the database was lost or takes no connection now, rather than the statement wrong."""
+    if is_refused_by_driver(error):
+        return False
+    if isinstance(error, DBAPIError) and (
+        error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
+    ):
+        return True
+    return isinstance(_driver_error(error), _LOST)
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    """What asyncpg said, behind the error and the adapter of SQLAlchemy; they do not tell one refusal from another."""
+    return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
+
+
+def is_refused_by_driver(error: BaseException) -> bool:
+    """True when asyncpg would not send the statement, because of its arguments: another try will end the same way.
+
+    It says InterfaceError of that as well as of most that happens to a connection on this side of the wire.
+    """
+    cause = _driver_error(error)
+    if not isinstance(cause, asyncpg.InterfaceError):
+        return False
+    return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None
+
+
+def may_be_starting(error: BaseException) -> bool:
+    """True for whatever a database may answer before it has ever answered well, refused credentials included."""
+    return isinstance(error, (OSError, DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError))
