@@ -17,11 +17,11 @@ from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.service import run_service, until_signalled
 from libs.together import together
-from services.scheduler.active import ActiveScheduler
-from services.scheduler.lease import hold_lease
-from services.scheduler.policies import APPLIES, shortfalls
+from services.scheduler.controller import ActiveScheduler
+from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.status import serve_status
+from services.scheduler.unapplied_policies import APPLIES, shortfalls
 
 log = structlog.get_logger()
 

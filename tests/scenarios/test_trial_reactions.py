@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from libs.states.trial import TrialState
-from services.scheduler.engine.exits import ExitKind
-from services.scheduler.engine.reactions import (
+from services.scheduler.allocations.exits import ExitKind
+from services.scheduler.experiments.trial_reactions import (
     MAX_RESTARTS,
     NO_RETRY,
     Next,

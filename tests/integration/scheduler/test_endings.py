@@ -15,8 +15,8 @@ from libs.events.orders import Environment, TaskSpec
 from libs.ids import new_uuid
 from libs.states.experiment import Trigger
 from libs.tasks.stored import StoredTask, to_document
-from services.scheduler.engine.allocations import AllocationEngine
-from services.scheduler.engine.containers import ContainerDeletion
+from services.scheduler.allocations.reconciler import AllocationEngine
+from services.scheduler.deletion.workspaces import ContainerDeletion
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 

@@ -13,8 +13,8 @@ from libs.bus.headers import TTL
 from libs.clock import SystemClock
 from libs.events import subjects
 from libs.events.orders import Order
-from services.scheduler.engine import housekeeping
-from services.scheduler.engine.housekeeping import Housekeeping
+from services.scheduler.deletion import housekeeping
+from services.scheduler.deletion.housekeeping import Housekeeping
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World
 

@@ -7,8 +7,8 @@ from typing import Final
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.scheduler.engine.experiments import ExperimentEngine
-from services.scheduler.engine.queue import PoolQueue
+from services.scheduler.experiments.reconciler import ExperimentEngine
+from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import QueueSettings
 from tests.integration.scheduler.world import World
 

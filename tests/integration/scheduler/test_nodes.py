@@ -11,7 +11,7 @@ from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.orders import Order
 from libs.states.experiment import Trigger
-from services.scheduler.engine.experiments import ExperimentEngine
+from services.scheduler.experiments.reconciler import ExperimentEngine
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
@@ -161,7 +161,7 @@ async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World, m
     # How it grows is tested elsewhere; here the second shall not be over before the test has looked.
     pauses = {1: timedelta(seconds=1)}
     monkeypatch.setattr(
-        "services.scheduler.engine.backoff.pause_after", lambda ends: pauses.get(ends, timedelta(hours=1))
+        "services.scheduler.experiments.trial_backoff.pause_after", lambda ends: pauses.get(ends, timedelta(hours=1))
     )
 
     async def refuse(order: Order) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from libs.clock import SystemClock
 from libs.db.tables.cluster import outbox
 from libs.events.observations import AllocationObserved, PodSeen
-from services.scheduler.engine.allocations import AllocationEngine
+from services.scheduler.allocations.reconciler import AllocationEngine
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.scheduler.engine.old_sessions import forget_sessions
+from services.scheduler.deletion.old_sessions import forget_sessions
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 

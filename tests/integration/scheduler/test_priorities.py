@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from libs.clock import SystemClock
-from services.scheduler.engine.experiments import ExperimentEngine
+from services.scheduler.experiments.reconciler import ExperimentEngine
 from tests.harness import eventually
 from tests.integration.scheduler.world import KUBERNETES, QUICK, World
 

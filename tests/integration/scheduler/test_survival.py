@@ -20,7 +20,7 @@ from libs.searchers.actions import Create
 from libs.searchers.searcher import Searcher
 from libs.states.experiment import Trigger
 from libs.together import end
-from services.scheduler.lease import hold_lease
+from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import LeaseSettings
 from tests.harness import ServiceProcess, eventually
 from tests.integration.scheduler.test_endings import _launch_notebook

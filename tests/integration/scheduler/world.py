@@ -40,7 +40,7 @@ from libs.states.trial import TrialState, asked_for
 from libs.together import end
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.trials_follow import let_trials_follow
-from services.scheduler.active import ActiveScheduler
+from services.scheduler.controller import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
 

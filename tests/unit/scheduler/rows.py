@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.scheduler.engine.rows import AllocationRow, TrialRow
+from services.scheduler.transactions.rows import AllocationRow, TrialRow
 from tests.harness import FakeClock
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from libs.states.allocation import CLUSTER_PREEMPTS
-from services.scheduler.engine.backoff import count_end
-from services.scheduler.engine.leaving import NODE_DISABLED
-from services.scheduler.engine.rows import TrialRow
+from services.scheduler.allocations.termination import NODE_DISABLED
+from services.scheduler.experiments.trial_backoff import count_end
+from services.scheduler.transactions.rows import TrialRow
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation, trial
 

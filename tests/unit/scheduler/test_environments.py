@@ -10,8 +10,8 @@ from libs.config.experiment import normalise_experiment_config
 from libs.events.orders import Owner
 from libs.tasks.checkpoint_gc import checkpoint_gc_task, client_storage
 from libs.tasks.stored import from_document, to_document
-from services.scheduler.engine.environments import AgentLink, environment_of, owner_of_task, proxy_ports_of
-from services.scheduler.engine.ports import BASES, PortRegistry
+from services.scheduler.orders.environments import AgentLink, environment_of, owner_of_task, proxy_ports_of
+from services.scheduler.queue.ports import BASES, PortRegistry
 
 
 def stored(**config: Any) -> dict[str, Any]:

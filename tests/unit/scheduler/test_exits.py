@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from libs.events.observations import AllocationObserved, PodSeen
-from services.scheduler.engine.exits import ExitKind, exit_record
+from services.scheduler.allocations.exits import ExitKind, exit_record
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation
 

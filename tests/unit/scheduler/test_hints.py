@@ -13,8 +13,8 @@ from libs.events.changes import (
     TrialChanged,
     WorkspaceChanged,
 )
-from services.scheduler.engine.attention import Key
-from services.scheduler.engine.hints import Hint, hint_of
+from services.scheduler.workqueue.notifications import Hint, hint_of
+from services.scheduler.workqueue.work_queue import Key
 
 CASES: list[tuple[PublicEvent, Hint]] = [
     (ExperimentChanged(experiment_id=3, what="created"), Hint((Key("experiment", 3),))),

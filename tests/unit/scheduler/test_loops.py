@@ -6,7 +6,7 @@ import pytest
 
 from libs.errors import Unavailable
 from libs.together import end
-from services.scheduler.engine.attention import Attention, Key
+from services.scheduler.workqueue.work_queue import Attention, Key
 from tests.harness import eventually
 
 ONE = Key("experiment", 1)

@@ -7,10 +7,10 @@ import pytest
 
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.states.allocation import AllocationState
-from services.scheduler.engine.leaving import follow_up, kill, terminate
-from services.scheduler.engine.observing import observe, state_seen
-from services.scheduler.engine.outgoing import Outgoing
-from services.scheduler.engine.rows import AllocationRow
+from services.scheduler.allocations.observation import observe, state_seen
+from services.scheduler.allocations.termination import follow_up, kill, terminate
+from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.rows import AllocationRow
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation
 

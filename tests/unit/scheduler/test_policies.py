@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig, SchedulerConfig
-from services.scheduler.policies import Shortfall, shortfalls
+from services.scheduler.unapplied_policies import Shortfall, shortfalls
 
 
 def test_pools_whose_policy_does_not_apply_are_named() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from services.scheduler.engine.pool_rows import held_of, nodes_of, off_the_pool
-from services.scheduler.engine.whereabouts import is_on
+from services.scheduler.allocations.pod_nodes import is_on
+from services.scheduler.queue.pool_rows import held_of, nodes_of, off_the_pool
 from tests.unit.scheduler.rows import allocation
 
 

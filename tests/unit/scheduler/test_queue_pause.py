@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.scheduler.engine.queue import pause_s
+from services.scheduler.queue.pool_queue import pause_s
 from services.scheduler.settings import QueueSettings
 
 SETTINGS = QueueSettings(plan_interval_s=0.1, resync_s=10.0)

@@ -6,7 +6,7 @@ import pytest
 
 from libs.searchers.actions import Create, Shutdown
 from libs.states.trial import TrialState
-from services.scheduler.engine.search import Search, SearchFailedError
+from services.scheduler.experiments.search import Search, SearchFailedError
 
 
 def config(**searcher: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.scheduler.engine.silence import Silence
+from services.scheduler.allocations.silence import Silence
 
 
 def test_at_the_start_all_are_to_be_asked_about_until_each_was() -> None:

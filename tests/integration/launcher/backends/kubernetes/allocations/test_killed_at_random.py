@@ -26,7 +26,7 @@ from libs.together import end
 from services.launcher.backends.kubernetes.client.informer import Follow
 from services.launcher.backends.kubernetes.client.objects import Job, Pod
 from services.launcher.backends.kubernetes.manifests.names import PURPOSE_LABEL
-from services.scheduler.engine.observing import ended
+from services.scheduler.allocations.observation import ended
 from tests.harness.processes import ServiceProcess
 from tests.harness.seeds import chance
 from tests.harness.waiting import eventually

@@ -9,7 +9,7 @@ import pytest
 
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Environment
-from services.scheduler.engine.observing import state_seen
+from services.scheduler.allocations.observation import state_seen
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.allocations.statuses import (
     INIT,

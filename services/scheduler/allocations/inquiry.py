@@ -1,0 +1,92 @@
+"""Asks launchers whether they have said anything that was not heard.
+
+Observations are events, and events can be missed: while nobody scheduled for longer than they are kept, or when
+somebody meddled with the consumer that they wait in. What launchers see is a level, so they are asked for it: at the
+start, in doubt, and of allocations that have been silent for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import structlog
+from sqlalchemy import select
+
+from libs.bus import Bus
+from libs.db.engine import Database
+from libs.db.tables.tasks import allocations
+from libs.errors import ResoluteError
+from libs.events import subjects
+from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
+from services.scheduler.allocations.silence import Silence
+from services.scheduler.settings import EngineSettings
+from services.scheduler.workqueue.retry_loop import retried_after
+
+log = structlog.get_logger()
+
+AT_ONCE: Final = 5000
+"""Allocations in one question, which then has less than half the size that a server takes unless configured."""
+
+
+class Inquiry:
+    def __init__(self, *, db: Database, bus: Bus, settings: EngineSettings) -> None:
+        self._db = db
+        self._bus = bus
+        self._settings = settings
+        self._silence = Silence(settings.silence_s)
+        self._due = asyncio.Event()
+
+    def doubt(self) -> None:
+        """Ask about everything, as something may have been missed."""
+        self._silence.doubt()
+        self._due.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled; launchers that do not answer are asked again."""
+        failures = 0
+        while True:
+            self._due.clear()
+            try:
+                await self._ask()
+                failures = 0
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
+                failures += 1
+                await retried_after("inquiry", error, failures)
+                continue
+            try:
+                async with asyncio.timeout(self._settings.resync_s):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+
+    async def _ask(self) -> None:
+        columns = allocations.c
+        live = select(columns.allocation_id, columns.pool, columns.revision).where(
+            columns.released_at.is_(None), columns.assigned_at.is_not(None)
+        )
+        async with self._db.read() as connection:
+            rows = {row.allocation_id: row for row in await connection.execute(live)}
+        heard_by_pool: dict[str, dict[str, int]] = {}
+        now = asyncio.get_running_loop().time()
+        for ident in self._silence.silent({ident: row.revision for ident, row in rows.items()}, now):
+            heard_by_pool.setdefault(rows[ident].pool, {})[ident] = rows[ident].revision
+        for pool, heard in heard_by_pool.items():
+            await self._ask_launcher(pool, heard)
+
+    async def _ask_launcher(self, pool: str, heard: Mapping[str, int]) -> None:
+        idents = list(heard)
+        for start in range(0, len(idents), AT_ONCE):
+            part = idents[start : start + AT_ONCE]
+            question = SayAgainAsked(heard={ident: heard[ident] for ident in part})
+            try:
+                await self._bus.request(subjects.launcher_rpc(pool, SAY_AGAIN), msgspec.json.encode(question))
+            except ResoluteError as error:
+                # It is away, or older than the question; when it comes back it says everything by itself.
+                log.info("launcher.not_asked", pool=pool, allocations=len(part), error=str(error))
+                return
+            now = asyncio.get_running_loop().time()
+            for ident in part:
+                self._silence.asked(ident, now)

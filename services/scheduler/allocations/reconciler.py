@@ -1,0 +1,176 @@
+"""Allocations on their own: what launchers see of them, what runs out of time, and the end of tasks that are no trials.
+
+Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial reacts is
+the business of ``experiments.py``; that an allocation waits for the reaction shows in its column ``settled``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import structlog
+from sqlalchemy import select, text
+
+from libs.bus import Message
+from libs.clock import Clock
+from libs.db.engine import Connection, Database
+from libs.db.tables.tasks import allocations, tasks
+from libs.db.transactions import in_transaction
+from libs.events import subjects
+from libs.events.changes import JobChanged, TaskChanged
+from libs.events.observations import AllocationObserved
+from services.scheduler.allocations.ended import clear_ended
+from services.scheduler.allocations.observation import observe
+from services.scheduler.allocations.pod_nodes import is_on
+from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_over, kill
+from services.scheduler.deletion.checkpoint_gc import TASK_TYPE as GC_TASK
+from services.scheduler.deletion.checkpoint_gc import record_outcome
+from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.rows import AllocationRow, Locked, TaskRow, lock_one
+
+log = structlog.get_logger()
+
+
+_DISABLED: Final = text("SELECT node FROM node_overrides WHERE NOT draining")
+# Pods that have ended, and places that were not taken, are found as well; the row itself decides, under its lock.
+_ON_DISABLED: Final = text("""
+    SELECT a.allocation_id FROM allocations a
+    WHERE a.released_at IS NULL AND a.assigned_at IS NOT NULL AND a.killed_at IS NULL AND EXISTS (
+        SELECT 1 FROM node_overrides o
+        WHERE NOT o.draining AND jsonb_build_array(jsonb_build_object('node', o.node)) <@ (a.pods || a.places)
+    )
+    ORDER BY a.allocation_id
+""")
+
+
+class AllocationEngine:
+    def __init__(
+        self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None], plan_binds: bool = True
+    ) -> None:
+        """
+        ended       called after the commit that ended an allocation, to save a way over the bus
+        plan_binds  pods go where the planner saw room for them
+        """
+        self._db = db
+        self._clock = clock
+        self._ended = ended
+        self._plan_binds = plan_binds
+
+    async def hear(self, message: Message) -> None:
+        """Handler of the durable consumer of observations."""
+        try:
+            seen = msgspec.json.decode(message.data, type=AllocationObserved)
+        except msgspec.DecodeError as error:
+            # It would be as unreadable the next time.
+            log.error("observation.unreadable", subject=message.subject, error=str(error))
+            return
+        if message.subject != subjects.observed(seen.pool, seen.allocation):
+            # The subject is what a launcher is allowed to say; the content is only what it says.
+            log.error("observation.not_its_own", subject=message.subject, allocation=seen.allocation, pool=seen.pool)
+            return
+        await self.observe(seen)
+
+    async def observe(self, seen: AllocationObserved) -> None:
+        """Apply an observation; old ones, and those of allocations nobody knows, change nothing."""
+        await self._change(
+            seen.allocation, lambda row, out: observe(row, seen, now=self._clock.now(), out=out), pool=seen.pool
+        )
+
+    async def follow_up_all(self) -> list[str]:
+        """Have leave what the api was told should, and kill what was asked to and has not; returns the allocations."""
+        columns = allocations.c
+        is_wish = columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
+        query = select(columns.allocation_id).where(
+            columns.released_at.is_(None),
+            columns.killed_at.is_(None),
+            is_wish | (columns.preempt_deadline <= self._clock.now()),
+        )
+        async with self._db.read() as connection:
+            due = list((await connection.execute(query)).scalars())
+        for allocation in due:
+            await self.follow_up(allocation)
+        return due
+
+    async def follow_up(self, allocation: str) -> None:
+        """Do what is due with one allocation, if anything is."""
+        await self._change(allocation, lambda row, out: follow_up(row, now=self._clock.now(), out=out))
+
+    async def clear_disabled_nodes(self) -> list[str]:
+        """Kill whatever runs on a node that an administrator has disabled without drain; returns the allocations."""
+        async with self._db.read() as connection:
+            disabled = frozenset((await connection.execute(_DISABLED)).scalars())
+            candidates = list((await connection.execute(_ON_DISABLED)).scalars()) if disabled else []
+
+        def kill_if_there(row: AllocationRow, out: Outgoing) -> None:
+            if row.assigned_at is not None and is_on(row, disabled, plan_binds=self._plan_binds):
+                kill(row, reason=NODE_DISABLED, now=self._clock.now(), out=out)
+
+        for allocation in candidates:
+            await self._change(allocation, kill_if_there)
+        return candidates
+
+    async def kill(self, allocation: str, *, reason: str) -> None:
+        await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))
+
+    async def _change(
+        self, allocation: str, change: Callable[[AllocationRow, Outgoing], None], *, pool: str | None = None
+    ) -> None:
+        async def work(connection: Connection) -> AllocationRow | None:
+            locked: Locked[AllocationRow] = Locked()
+            row = await lock_one(connection, AllocationRow, allocation, locked)
+            if row is None or pool not in (None, row.pool) or is_over(row):
+                return None
+            out = Outgoing()
+            change(row, out)
+            await locked.write(connection)
+            await clear_ended(connection, out.events, now=self._clock.now())
+            await out.flush(connection)
+            return row
+
+        row = await in_transaction(self._db, work)
+        if row is not None and is_over(row):
+            self._ended(row)
+
+    async def settle_task(self, allocation: str) -> int | None:
+        """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to.
+
+        Such tasks run once: whatever ends their allocation ends them. Source: docs/reference/harness-protocol.md 17.3.
+        """
+        return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
+
+    async def _settle(self, connection: Connection, allocation: str) -> int | None:
+        locked_tasks: Locked[TaskRow] = Locked()
+        locked: Locked[AllocationRow] = Locked()
+        row = await lock_one(connection, AllocationRow, allocation, locked)
+        if row is None or row.settled or not is_over(row):
+            return None
+        task = await lock_one(connection, TaskRow, row.task_id, locked_tasks)
+        if task is None or task.task_type == "TRIAL":
+            return None
+        now = self._clock.now()
+        row.settled = True
+        out = Outgoing()
+        out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
+        if task.task_type == GC_TASK and task.experiment_id is not None:
+            await record_outcome(connection, task.experiment_id, row, now=now, out=out)
+        if task.end_time is None:
+            task.end_time = now
+            out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))
+            out.announce(JobChanged(job_id=row.job_id, what="ended", pool=row.pool))
+        await locked.write(connection)
+        await locked_tasks.write(connection)
+        await out.flush(connection)
+        return task.experiment_id
+
+
+async def owner_of(connection: Connection, allocation: str) -> tuple[str, int | None] | None:
+    """Task type, and experiment if any, of the task that an allocation belongs to."""
+    query = (
+        select(tasks.c.task_type, tasks.c.experiment_id)
+        .join(allocations, allocations.c.task_id == tasks.c.task_id)
+        .where(allocations.c.allocation_id == allocation)
+    )
+    found = (await connection.execute(query)).first()
+    return None if found is None else (found.task_type, found.experiment_id)

@@ -1,0 +1,140 @@
+"""Getting an allocation to end: asking it to leave, or killing it. Pure: what changes is the row, and what goes out.
+
+Preemption asks: the task checkpoints, acknowledges and exits, and is killed at the deadline. It takes a task that can
+be asked: preemptible, and ready, which means that its code runs and listens. Everything else is killed at once.
+All of it may be done again and changes nothing then. Source: docs/reference/scheduling.md 7 (flows) and 8.1.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from libs.events.changes import AllocationChanged
+from libs.events.failures import FailureType
+from libs.events.orders import Order
+from libs.states.allocation import AllocationState
+from services.scheduler.allocations.exits import KILLED, ExitKind, ExitRecord, Failure, exit_before_start, has_failed
+from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.rows import AllocationRow
+
+KILL_GRACE_S: Final = 15.0
+"""Seconds between SIGTERM and SIGKILL (docs/reference/scheduling.md 8.2)."""
+
+
+NODE_DISABLED: Final = "node disabled without drain"
+"""The reason for killing what an administrator wants gone from a node (docs/reference/scheduling.md 11.2)."""
+
+
+def is_over(row: AllocationRow) -> bool:
+    return row.state == AllocationState.TERMINATED
+
+
+def is_leaving(row: AllocationRow) -> bool:
+    """Whether it was asked to leave or killed, or is over."""
+    return row.preempted_at is not None or row.killed_at is not None or is_over(row)
+
+
+def terminate(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> None:
+    """Ask it to leave if it can be asked, else kill it."""
+    if is_leaving(row):
+        return
+    if row.assigned_at is None or not (row.preemptible and row.is_ready):
+        kill(row, reason=reason, now=now, out=out)
+        return
+    row.preempted_at = now
+    row.preempt_deadline = now + timedelta(seconds=row.preemption_timeout_s)
+    row.preempt_reason = reason
+    note(row, f"gracefully terminating allocation's remaining resources (reason: {reason})", now=now, out=out)
+    out.announce(changed(row, "signal"))
+
+
+def kill(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> None:
+    """End it without asking. One that still waits for its slots is over at once."""
+    if row.killed_at is not None or is_over(row):
+        return
+    row.killed_at = now
+    row.kill_reason = reason
+    if row.assigned_at is None:
+        finish(row, exit_before_start(row, now), now=now, out=out)
+        return
+    # What died before is its own failure; what dies from here on died of the kill.
+    row.killed_while_running = not any(has_failed(pod) for pod in row.pods_seen)
+    note(row, f"forcibly killing allocation's remaining resources (reason: {reason})", now=now, out=out)
+    out.order(stop_order(row))
+    out.announce(changed(row, "signal"))
+
+
+def follow_up(row: AllocationRow, *, now: datetime, out: Outgoing) -> None:
+    """Do what is due without any news of it: ask it to leave as the api was told to, kill it when its time is up."""
+    if row.preempt_reason is not None:
+        terminate(row, reason=row.preempt_reason, now=now, out=out)
+    if row.preempt_deadline is not None and row.preempt_deadline <= now:
+        overdue = f"allocation did not preempt in {timedelta(seconds=row.preemption_timeout_s)}"
+        kill(row, reason=overdue, now=now, out=out)
+
+
+def stop_order(row: AllocationRow) -> Order:
+    return Order(
+        allocation=row.allocation_id,
+        pool=row.pool,
+        desired="stop",
+        grace_s=KILL_GRACE_S,
+        reason=row.kill_reason or "",
+        namespace=row.namespace,
+    )
+
+
+def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: Outgoing) -> None:
+    """It is over: record why, give its slots back, withdraw its order. Its sessions are the shell's to revoke."""
+    if is_over(row):
+        return
+    started = row.assigned_at is not None
+    row.state = AllocationState.TERMINATED
+    row.end_time = now
+    row.released_at = now
+    row.exit_reason = record.reason
+    row.exit_error = record.error
+    row.exit_kind = record.kind
+    row.stopped_early = record.stopped_early
+    row.status_code = record.status_code
+    row.wait_reason = ""
+    if started:
+        out.withdraw(row.pool, row.allocation_id)
+        if record.explanation:
+            note(row, record.explanation, now=now, out=out)
+        has_crashed = record.status_code and not record.killed
+        note(row, _exit_line(record), now=now, out=out, level="ERROR" if has_crashed else _level(record))
+    note(row, f"{row.name} was terminated: {record.reason}", now=now, out=out, level=_level(record))
+    out.announce(changed(row, "ended"))
+
+
+def _exit_line(record: ExitRecord) -> str:
+    if record.error is not None:
+        return f"crashed: {record.error}"
+    if record.killed:
+        return f"killed: {KILLED}"
+    if record.status_code:  # it has left as it was asked to, which is no error, whatever its exit code
+        return f"crashed: {Failure(FailureType.RESOURCES_FAILED, '', record.status_code)}"
+    return "resources exited successfully with a zero exit code"
+
+
+def _level(record: ExitRecord) -> str:
+    return "INFO" if record.kind == ExitKind.NONE else "ERROR"
+
+
+def note(row: AllocationRow, text: str, *, now: datetime, out: Outgoing, level: str = "INFO") -> None:
+    """A line in the log of its task."""
+    out.line(task=row.task_id, allocation=row.allocation_id, text=text, now=now, level=level)
+
+
+def changed(row: AllocationRow, what: Literal["requested", "state", "signal", "ended"]) -> AllocationChanged:
+    return AllocationChanged(
+        allocation_id=row.allocation_id,
+        task_id=row.task_id,
+        what=what,
+        state=row.state,
+        pool=row.pool,
+        exit_reason=row.exit_reason or "",
+        exit_code=row.status_code,
+    )

@@ -1,0 +1,209 @@
+"""The active scheduler: its loops, and who looks at what when something is worth a look."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+import structlog
+
+from libs.bus import Bus, CoreMessage
+from libs.capacity import CapacityView
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig
+from libs.db.engine import Database
+from libs.errors import Unavailable
+from libs.events import subjects
+from libs.events.looks import LookAsked
+from libs.together import together
+from services.scheduler.allocations.inquiry import Inquiry
+from services.scheduler.allocations.reconciler import AllocationEngine, owner_of
+from services.scheduler.deletion.housekeeping import Housekeeping
+from services.scheduler.deletion.namespaces import NamespaceDeletion
+from services.scheduler.deletion.workspaces import ContainerDeletion
+from services.scheduler.experiments.reconciler import ExperimentEngine, Outcome
+from services.scheduler.orders.order_keys import OrderKeys
+from services.scheduler.orders.orders import OrderRepair
+from services.scheduler.queue.pool_queue import PoolQueue
+from services.scheduler.settings import SchedulerSettings
+from services.scheduler.transactions.rows import AllocationRow
+from services.scheduler.workqueue.notifications import hint_of
+from services.scheduler.workqueue.resync import keys_that_need_attention
+from services.scheduler.workqueue.retry_loop import retried_after
+from services.scheduler.workqueue.work_queue import Attention, Key
+
+log = structlog.get_logger()
+
+OBSERVATION_ACK_WAIT_S: Final = 3.0
+SCHEDULERS: Final = "schedulers"
+"""Queue group: while a scheduler takes over from another, one of them answers."""
+LOOK_TIMEOUT_S: Final = 2.0
+
+
+class ActiveScheduler:
+    """Everything that only one scheduler does at a time; each part is nevertheless correct if two do."""
+
+    def __init__(
+        self, *, db: Database, bus: Bus, clock: Clock, cluster: ClusterConfig, settings: SchedulerSettings
+    ) -> None:
+        self._db = db
+        self._bus = bus
+        self._clock = clock
+        self._settings = settings
+        self._capacity = CapacityView(changed=self._plan)
+        self._experiments = ExperimentEngine(
+            db=db,
+            clock=clock,
+            cluster=cluster,
+            capacity=self._capacity.of,
+            log_wait=timedelta(seconds=settings.engine.log_wait_s),
+        )
+        self._allocations = AllocationEngine(
+            db=db,
+            clock=clock,
+            ended=self._allocation_ended,
+            plan_binds=cluster.resource_manager.type != "kubernetes",
+        )
+        self._containers = ContainerDeletion(db=db, allocations=self._allocations)
+        self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
+        self._inquiry = Inquiry(db=db, bus=bus, settings=settings.engine)
+        self._attention = Attention(self._look)
+        self._resync_now = asyncio.Event()
+        self._order_keys = OrderKeys(listed=self._resync_now.set)
+        self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys)
+        self._housekeeping = Housekeeping(db=db, bus=bus, clock=clock, sessions_kept_s=settings.engine.sessions_kept_s)
+        self._queues = {
+            pool.pool_name: PoolQueue(
+                db=db,
+                clock=clock,
+                cluster=cluster,
+                pool=pool,
+                capacity=self._capacity.of,
+                ended=self._allocation_ended,
+                settings=settings.queue,
+            )
+            for pool in cluster.resource_pools
+        }
+
+    async def run(self) -> None:
+        """Act until cancelled."""
+        async with (
+            self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
+            self._bus.serve(subjects.LOOK, self._look_now, queue=SCHEDULERS),
+        ):
+            await together(
+                attention=self._attention.run(),
+                capacity=self._capacity.follow(self._bus),
+                resync=self._resync(),
+                observations=self._observe(),
+                inquiry=self._inquiry.run(),
+                order_keys=self._order_keys.follow(self._bus),
+                housekeeping=self._housekeeping.run(),
+                **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
+            )
+
+    async def _observe(self) -> None:
+        await self._bus.consume(
+            stream=subjects.EVENTS_STREAM,
+            durable=subjects.OBSERVER,
+            filter=subjects.observed_by(),
+            handler=self._allocations.hear,
+            concurrency=self._settings.engine.observers,
+            # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
+            ack_wait_s=OBSERVATION_ACK_WAIT_S,
+            on_doubt=self._inquiry.doubt,
+        )
+
+    async def _hear(self, message: CoreMessage) -> None:
+        hint = hint_of(message.subject, message.data)
+        for key in hint.keys:
+            self._attention.poke(key)
+        if hint.pool is not None:
+            self._plan(hint.pool)
+
+    async def _look_now(self, message: CoreMessage) -> bytes:
+        """Look at experiments for somebody who waits, but not for long."""
+        asked = msgspec.json.decode(message.data, type=LookAsked)
+        looks = (self._attention.looked_at(Key("experiment", ident)) for ident in asked.experiments)
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                await asyncio.gather(*looks)
+        except TimeoutError as error:
+            raise Unavailable("the scheduler is busy") from error
+        return b""
+
+    def _plan(self, pool: str) -> None:
+        """Have the queue of ``pool`` planned, or all of them when it is not named."""
+        for queue in self._queues.values() if not pool else filter(None, (self._queues.get(pool),)):
+            queue.hint()
+
+    def _allocation_ended(self, row: AllocationRow) -> None:
+        self._attention.poke(Key("allocation", row.allocation_id))
+        self._plan(row.pool)
+
+    async def _look(self, key: Key) -> float | None:
+        match key.kind, key.ident:
+            case "experiment", int(ident):
+                return self._follow_up(await self._experiments.reconcile(ident))
+            case "deletion", int(ident):
+                return self._follow_up(await self._experiments.delete(ident))
+            case "allocation", str(allocation):
+                await self._look_at_ended(allocation)
+            case "leaving", str(allocation):
+                await self._allocations.follow_up(allocation)
+            case "nodes", _:
+                await self._allocations.clear_disabled_nodes()
+            case "project", int(ident):
+                return await self._containers.advance_project(ident)
+            case "workspace", int(ident):
+                return await self._containers.advance_workspace(ident)
+            case "namespaces", int(ident):
+                return await self._namespaces.advance(ident)
+            case _:
+                raise AssertionError(f"nobody looks at {key}")
+        return None
+
+    def _follow_up(self, outcome: Outcome) -> float | None:
+        for pool in outcome.pools:
+            self._plan(pool)
+        return outcome.look_again_in_s
+
+    async def _look_at_ended(self, allocation: str) -> None:
+        """An allocation is over: its task reacts, or the experiment whose trial it was."""
+        async with self._db.read() as connection:
+            owner = await owner_of(connection, allocation)
+        if owner is None:
+            return
+        task_type, experiment = owner
+        if task_type == "TRIAL" and experiment is not None:
+            self._attention.poke(Key("experiment", experiment))
+            return
+        await self._allocations.settle_task(allocation)
+        if experiment is not None:
+            self._attention.poke(Key("deletion", experiment))
+
+    async def _resync(self) -> None:
+        """Look for what nobody has said: at the start, after gaps in the hints, and now and then."""
+        failures = 0
+        everything = True
+        while True:
+            self._resync_now.clear()
+            try:
+                for key in await keys_that_need_attention(self._db, self._clock, everything=everything):
+                    self._attention.poke(key)
+                everything = False
+                await self._allocations.follow_up_all()
+                await self._allocations.clear_disabled_nodes()
+                await self._repair.repair()
+                failures = 0
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
+                failures += 1
+                await retried_after("resync", error, failures)
+                continue
+            try:
+                async with asyncio.timeout(self._settings.engine.resync_s):
+                    await self._resync_now.wait()
+            except TimeoutError:
+                pass

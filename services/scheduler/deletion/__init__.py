@@ -1,0 +1,1 @@
+"""Deletion of experiments, projects, workspaces and namespaces, and of the files of checkpoints."""

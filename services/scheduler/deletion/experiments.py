@@ -1,0 +1,231 @@
+"""Deleting an experiment: its files first, then its logs, then its rows; each step may be repeated after a crash.
+
+Source: docs/reference/experiments.md 6 (delete procedure). A deletion that fails says why, and may be asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from msgspec import Struct
+from sqlalchemy import delete, exists, func, select, text, union
+from sqlalchemy.exc import DBAPIError
+
+from libs.capture.lines import STREAMS_PER_POD
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
+from libs.db.engine import Connection, Database
+from libs.db.failures import is_connection_failure
+from libs.db.outbox import announce
+from libs.db.tables.checkpoints import checkpoints, trial_sources
+from libs.db.tables.experiments import experiments
+from libs.db.tables.logs import log_streams
+from libs.db.tables.metrics import metrics
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.users import allocation_sessions, user_sessions
+from libs.db.tables.workspaces import projects, workspaces
+from libs.db.transactions import in_transaction
+from libs.events.changes import WorkspaceChanged
+from libs.states.experiment import ExperimentState, Trigger, step
+from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletable_checkpoints, deletion_of, failure_of_gc
+from services.scheduler.transactions.experiment_log import say_in_log
+from services.scheduler.transactions.locked_experiment import Run, experiment_changed, lock_run
+
+log = structlog.get_logger()
+
+ROWS_AT_ONCE: Final = 10_000
+"""Log lines and metrics that one transaction deletes: there may be millions."""
+OWNERS_AT_ONCE: Final = 500
+"""Tasks or trials whose lines or metrics one statement looks for: there may be a hundred thousand."""
+
+
+WITHOUT_FILES: Final = (
+    "an administrator can delete it and leave its files: det dev curl '/api/v1/experiments/{id}?force=true' -X DELETE"
+)
+_LOOK_AGAIN_S: Final = 0.1
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    pools: frozenset[str] = frozenset()
+    """Whose queues have something new."""
+    look_again_in_s: float | None = None
+
+
+class ExperimentDeletion:
+    def __init__(self, *, db: Database, clock: Clock, cluster: ClusterConfig, log_wait: timedelta) -> None:
+        """log_wait  longest wait for the last log lines, which would otherwise be stored after the others are gone"""
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+        self._log_wait = log_wait
+
+    async def advance(self, experiment_id: int) -> Progress:
+        """Carry the deletion as far as it can go now."""
+        try:
+            progress, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
+            if files_are_gone:
+                await self._delete_rows(experiment_id)
+            return progress
+        except DBAPIError as error:
+            if is_connection_failure(error):
+                raise
+            log.exception("deletion.failed", experiment=experiment_id)
+            reason = f"cannot delete the rows of experiment {experiment_id}: {error.orig}"
+        await in_transaction(self._db, lambda c: self._fail(c, experiment_id, reason))
+        return Progress()
+
+    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[Progress, bool]:
+        """Start the GC tasks or look how they did; True when all files are gone."""
+        run = await self._lock(connection, experiment_id)
+        if run is None:
+            return Progress(), False
+        if run.experiment.deletion_tasks is None:
+            doomed = await deletable_checkpoints(run)
+            has_tensorboards = await _may_have_tensorboards(connection, experiment_id)
+            rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=has_tensorboards))
+            run.experiment.deletion_tasks = [row.task_id for row in rows]
+            await run.write()
+            return Progress(pools=frozenset(row.pool for row in rows)), not rows
+        if await self._has_live_allocations(connection, experiment_id):
+            return Progress(), False
+        if await self._lines_are_to_come(connection, run.experiment.deletion_tasks):
+            return Progress(look_again_in_s=_LOOK_AGAIN_S), False
+        failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
+        if failure is None:
+            return Progress(), True
+        await _mark_failed(run, f"{failure}; {WITHOUT_FILES.format(id=experiment_id)}")
+        return Progress(), False
+
+    async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
+        run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
+        return run if run is not None and run.state == ExperimentState.DELETING else None
+
+    async def _has_live_allocations(self, connection: Connection, experiment_id: int) -> bool:
+        query = (
+            select(allocations.c.allocation_id)
+            .join(tasks, tasks.c.task_id == allocations.c.task_id)
+            .where(tasks.c.experiment_id == experiment_id, allocations.c.released_at.is_(None))
+            .limit(1)
+        )
+        return (await connection.execute(query)).first() is not None
+
+    async def _lines_are_to_come(self, connection: Connection, task_ids: list[str]) -> bool:
+        """Whether the log of a GC task is incomplete, and the wait for it is not over."""
+        recent = allocations.c.end_time > self._clock.now() - self._log_wait
+        pods = select(allocations.c.pods).where(any_of(allocations.c.task_id, task_ids), recent)
+        ended = [
+            sum(pod.get("exit_code") is not None for pod in row) for row in (await connection.execute(pods)).scalars()
+        ]
+        # Those of its pods, and the one in which services speak about it.
+        expected = sum(count * STREAMS_PER_POD + 1 for count in ended if count)
+        sealed = select(func.count(log_streams.c.sealed_at)).where(any_of(log_streams.c.task_id, task_ids))
+        return (await connection.execute(sealed)).scalar_one() < expected
+
+    async def _gc_failure(self, connection: Connection, task_ids: list[str]) -> str | None:
+        query = (
+            select(allocations.c.task_id, allocations.c.exit_reason)
+            .where(any_of(allocations.c.task_id, task_ids), ~allocations.c.stopped_early)
+            .order_by(allocations.c.task_id)
+        )
+        failed = (await connection.execute(query)).first()
+        return None if failed is None else failure_of_gc(failed.task_id, failed.exit_reason)
+
+    async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
+        run = await self._lock(connection, experiment_id)
+        if run is not None:
+            await _mark_failed(run, reason)
+
+    async def _delete_rows(self, experiment_id: int) -> None:
+        async with self._db.read() as connection:
+            task_ids = await _task_ids(connection, experiment_id)
+            of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
+            trial_ids = list((await connection.execute(of_experiment)).scalars())
+        await self._delete_many("task_logs", "task_id, id, ingested_at", "task_id", task_ids)
+        await self._delete_many("metrics", "trial_id, id", "trial_id", trial_ids)
+        await in_transaction(self._db, lambda c: self._delete_experiment(c, experiment_id))
+
+    async def _delete_many(self, table: str, key: str, column: str, values: Sequence[str | int]) -> None:
+        """Delete the rows whose ``column`` is one of ``values``, some at a time."""
+        statement = text(
+            f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608  # names from this module
+            f" (SELECT {key} FROM {table} WHERE {column} = ANY(:values) LIMIT {ROWS_AT_ONCE})"
+        )
+        for start in range(0, len(values), OWNERS_AT_ONCE):
+            some = {"values": values[start : start + OWNERS_AT_ONCE]}
+            while True:
+                async with self._db.transaction() as connection:
+                    if (await connection.execute(statement, some)).rowcount < ROWS_AT_ONCE:
+                        break
+
+    async def _delete_experiment(self, connection: Connection, experiment_id: int) -> None:
+        run = await self._lock(connection, experiment_id)
+        if run is None:
+            return
+        task_ids = await _task_ids(connection, experiment_id)
+        of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
+        job_ids = select(tasks.c.job_id).where(any_of(tasks.c.task_id, task_ids), tasks.c.job_id.is_not(None))
+        own_jobs = set((await connection.execute(job_ids)).scalars()) | {run.experiment.job_id}
+        own_allocations = select(allocations.c.allocation_id).where(any_of(allocations.c.task_id, task_ids))
+        deleted_checkpoints = (checkpoints.c.experiment_id == experiment_id) & (checkpoints.c.state == "DELETED")
+        for statement in (
+            delete(log_streams).where(any_of(log_streams.c.task_id, task_ids)),
+            delete(trial_sources).where(trial_sources.c.trial_id.in_(of_experiment)),
+            delete(checkpoints).where(deleted_checkpoints),
+            delete(allocation_sessions).where(allocation_sessions.c.allocation_id.in_(own_allocations)),
+            delete(user_sessions).where(user_sessions.c.allocation_id.in_(own_allocations)),
+            delete(tasks).where(any_of(tasks.c.task_id, task_ids)),
+            delete(jobs).where(any_of(jobs.c.job_id, own_jobs)),
+            delete(experiments).where(experiments.c.id == experiment_id),
+        ):
+            await connection.execute(statement)
+        await announce(connection, experiment_changed(run.experiment, "deleted"))
+        log.info("experiment.deleted", experiment=experiment_id)
+
+
+async def _task_ids(connection: Connection, experiment_id: int) -> list[str]:
+    query = union(
+        select(tasks.c.task_id).where(tasks.c.experiment_id == experiment_id),
+        select(trial_tasks.c.task_id)
+        .join(trials, trials.c.id == trial_tasks.c.trial_id)
+        .where(trials.c.experiment_id == experiment_id),
+    )
+    return list((await connection.execute(query)).scalars())
+
+
+async def _may_have_tensorboards(connection: Connection, experiment_id: int) -> bool:
+    """Whether some trial wrote TensorBoard files, as far as can be known here.
+
+    The harness writes them from what is reported, and uploads those of the user's own with reports and checkpoints.
+    """
+    reported = exists().where(metrics.c.trial_id == trials.c.id, trials.c.experiment_id == experiment_id)
+    saved = exists().where(checkpoints.c.experiment_id == experiment_id)
+    return bool((await connection.execute(select(reported | saved))).scalar_one())
+
+
+async def _mark_failed(run: Run, reason: str) -> None:
+    """The deletion of the experiment has failed, and with it that of the project and workspace that it is part of."""
+    failed = step(run.state, Trigger.DELETE_FAILED)
+    assert failed is not None, "only deletions fail"
+    run.experiment.state = failed
+    run.experiment.error = reason
+    run.experiment.deletion_tasks = None
+    text = f"the experiment was not deleted: {reason}"
+    await say_in_log(run.connection, run.experiment.id, text, now=run.now, out=run.out)
+    await run.write()
+    deleting = (projects.c.id == run.experiment.project_id) & (projects.c.state == "DELETING")
+    message = {"state": "DELETE_FAILED", "error_message": f"experiment {run.experiment.id}: {reason}"}
+    found = await run.connection.execute(
+        projects.update().where(deleting).values(message).returning(projects.c.id, projects.c.workspace_id)
+    )
+    for project in found:
+        above = (workspaces.c.id == project.workspace_id) & (workspaces.c.state == "DELETING")
+        await run.connection.execute(workspaces.update().where(above).values(message))
+        await announce(
+            run.connection,
+            WorkspaceChanged(workspace_id=project.workspace_id, what="project", project_id=project.id),
+        )

@@ -1,0 +1,62 @@
+"""Removes what no task needs any more and nobody asks about: what would otherwise grow with every task, for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+import structlog
+
+from libs.bus import DELETIONS_KEPT_S, Bus
+from libs.clock import Clock
+from libs.db.engine import Database
+from libs.events import subjects
+from services.scheduler.deletion.old_sessions import forget_sessions
+from services.scheduler.workqueue.retry_loop import retried_after
+
+log = structlog.get_logger()
+
+EVERY_S: Final = 3600.0
+PURGED_AT_ONCE: Final = 1000
+
+
+class Housekeeping:
+    """Sessions that ended long ago, and deletions of orders that every launcher has seen."""
+
+    def __init__(self, *, db: Database, bus: Bus, clock: Clock, sessions_kept_s: float) -> None:
+        self._db = db
+        self._bus = bus
+        self._clock = clock
+        self._sessions_kept = timedelta(seconds=sessions_kept_s)
+
+    async def run(self) -> None:
+        """Now and then, until cancelled."""
+        failures = 0
+        while True:
+            try:
+                await self.tidy()
+                failures = 0
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
+                failures += 1
+                await retried_after("housekeeping", error, failures)
+                continue
+            await asyncio.sleep(EVERY_S)
+
+    async def tidy(self) -> None:
+        forgotten = await forget_sessions(self._db, before=self._clock.now() - self._sessions_kept)
+        if forgotten:
+            log.info("sessions.forgotten", count=forgotten)
+        purged = await self._purge_withdrawals()
+        if purged:
+            log.info("orders.deletions_purged", count=purged)
+
+    async def _purge_withdrawals(self) -> int:
+        before = self._clock.now() - timedelta(seconds=DELETIONS_KEPT_S)
+        bucket = self._bus.bucket(subjects.ORDERS_BUCKET)
+        purged = 0
+        while True:
+            some = await bucket.purge_deletions(before=before, most=PURGED_AT_ONCE)
+            purged += some
+            if some < PURGED_AT_ONCE:
+                return purged

@@ -1,0 +1,29 @@
+"""What there is to do when an experiment is over (docs/reference/experiments.md 5.1, terminal work)."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete
+
+from libs.db.tables.experiments import searcher_snapshots
+from libs.events.changes import JobChanged
+from libs.states.experiment import ExperimentState, Trigger, step
+from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletion_of, superfluous_checkpoints
+from services.scheduler.experiments.searcher_events import forget
+from services.scheduler.transactions.locked_experiment import Run
+
+
+async def end_experiment(run: Run) -> None:
+    """End a stopping experiment without live trials."""
+    experiment = run.experiment
+    ended = step(run.state, Trigger.TRIALS_ENDED)
+    assert ended is not None, "only stopping experiments end"
+    experiment.state = ended
+    experiment.end_time = run.now
+    if ended == ExperimentState.COMPLETED:
+        experiment.progress = 1.0
+    await run.connection.execute(
+        delete(searcher_snapshots).where(searcher_snapshots.c.experiment_id == experiment.id),
+    )
+    await forget(run)
+    run.out.announce(JobChanged(job_id=experiment.job_id, what="ended"))
+    await create_gc_tasks(run, deletion_of(await superfluous_checkpoints(run), delete_tensorboards=False))

@@ -1,0 +1,95 @@
+"""Reacting to allocations that have ended: gathering the facts, and waiting for logs where they decide."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import func, select
+
+from libs.capture.lines import STREAMS_PER_POD
+from libs.db.engine import Connection
+from libs.db.tables.logs import log_streams
+from libs.db.tables.tasks import tasks
+from libs.states.trial import TrialState
+from services.scheduler.allocations.exits import ExitKind
+from services.scheduler.allocations.termination import is_over, note
+from services.scheduler.experiments.trial_moves import apply_reaction
+from services.scheduler.experiments.trial_reactions import NO_RETRY, TrialExit, may_depend_on_logs, react
+from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.rows import AllocationRow, TrialRow
+
+LOG_WAIT: Final = timedelta(seconds=30)
+"""Longest wait for the log of an attempt (docs/reference/logs.md 13.10)."""
+_LOOK_AGAIN_S: Final = (0.05, 0.5)
+
+
+async def settle_exits(run: Run, *, log_wait: timedelta) -> None:
+    """React to every allocation of a live trial that has ended, unless its log is still to come.
+
+    log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and
+              expects all of it there; and a trial that starts again should not overtake its own last words.
+    """
+    for trial in run.live:
+        row = run.open_allocation(trial)
+        if row is None or not is_over(row):
+            continue
+        if await _log_is_to_come(run, trial, row, log_wait):
+            run.look_again(in_s=_pause_s(run, row))
+            continue
+        matches = await _matches(run.connection, row.task_id) if row.exit_kind else []
+        reaction = react(_exit(run, trial, row, retries_canceled=bool(matches)))
+        if reaction.error == NO_RETRY:
+            note(row, "trial failed and matched logs to a don't retry policy", now=run.now, out=run.out, level="ERROR")
+            for match in matches:
+                text = f'(log "{match.get("log", "")}" matched regex "{match.get("regex", "")}")'
+                note(row, text, now=run.now, out=run.out, level="ERROR")
+        apply_reaction(run, trial, reaction)
+
+
+def _exit(run: Run, trial: TrialRow, row: AllocationRow, *, retries_canceled: bool = False) -> TrialExit:
+    return TrialExit(
+        state=TrialState(trial.state),
+        kind=ExitKind(row.exit_kind),
+        stopped_early=row.stopped_early,
+        stopped_by_searcher=trial.stopped_by_searcher,
+        early_exit=trial.early_exit_reason is not None,
+        retries_canceled=retries_canceled,
+        restarts=trial.restarts,
+        max_restarts=int(run.experiment.config["max_restarts"]),
+    )
+
+
+async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
+    """Whether lines of this attempt are missing, and the wait for them is not over."""
+    decides = may_depend_on_logs(_exit(run, trial, row)) and _has_policies(run.experiment.config)
+    longest = LOG_WAIT if decides else log_wait
+    if row.end_time is None or run.now >= row.end_time + longest:
+        return False
+    if row.killed_at is not None and not decides:
+        return False  # a capture that was killed with its pod cannot say that it has ended
+    ended_pods = sum(pod.exit_code is not None for pod in row.pods_seen)
+    sealed = select(func.count(log_streams.c.sealed_at)).where(
+        log_streams.c.task_id == row.task_id,
+        log_streams.c.allocation_id == row.allocation_id,
+        log_streams.c.contiguous,
+    )
+    return (await run.connection.execute(sealed)).scalar_one() < ended_pods * STREAMS_PER_POD
+
+
+def _pause_s(run: Run, row: AllocationRow) -> float:
+    """Usually the log is complete in a moment; if it is not, it may take long."""
+    shortest, longest = _LOOK_AGAIN_S
+    waited_s = (run.now - row.end_time).total_seconds() if row.end_time else 0.0
+    return min(max(waited_s / 2, shortest), longest)
+
+
+def _has_policies(config: dict[str, object]) -> bool:
+    """Whether some policy does more than put a label on the trial."""
+    policies = config.get("log_policies") or []
+    return isinstance(policies, list) and any(policy.get("action") and policy.get("pattern") for policy in policies)
+
+
+async def _matches(connection: Connection, task_id: str) -> list[dict[str, str]]:
+    found = await connection.execute(select(tasks.c.cancel_retries).where(tasks.c.task_id == task_id))
+    return list(found.scalar_one())

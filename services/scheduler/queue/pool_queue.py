@@ -1,0 +1,206 @@
+"""The queue of one pool: plan when something has changed, give slots to whom the plan starts, note why others wait.
+
+An advisory lock of the pool makes plans follow one another, whoever makes them; a plan is made from what is committed
+and carried out in one transaction, so no slot is given twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import structlog
+from msgspec import Struct
+from sqlalchemy import select, text, update
+
+from libs.clock import Clock
+from libs.cluster.config import ClusterConfig, PoolConfig
+from libs.db.any_of import any_of
+from libs.db.engine import Connection, Database
+from libs.db.tables.tasks import allocations
+from libs.db.transactions import in_transaction
+from libs.events.capacity import PoolCapacity
+from libs.states.allocation import AllocationState
+from libs.telemetry import counter, histogram
+from services.scheduler.allocations.ended import clear_ended
+from services.scheduler.allocations.termination import changed, is_over
+from services.scheduler.orders.orders import issue
+from services.scheduler.orders.task_specs import TaskMaterial
+from services.scheduler.plan.decisions import Start, Wait
+from services.scheduler.plan.planner import plan
+from services.scheduler.queue.pool_rows import load_pool
+from services.scheduler.queue.ports import choose_with_ports
+from services.scheduler.settings import QueueSettings
+from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
+from services.scheduler.workqueue.retry_loop import retried_after
+
+log = structlog.get_logger()
+
+_POOL_LOCKS: Final = 0x5E50
+"""First half of the advisory locks of pools; the second is a hash of the name."""
+_STARTS_AT_ONCE: Final = 100
+"""Allocations that one transaction starts; the next plan follows at once."""
+_LARGEST_SHARE: Final = 0.3
+"""Part of the time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
+
+PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan a pool and carry it out", "pool")
+STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
+
+
+class PlanOutcome(Struct, frozen=True, kw_only=True):
+    started: int
+    impossible: tuple[AllocationRow, ...]
+    """Allocations whose turn it was, and that turned out to make no task."""
+    more: bool
+    """Whether another plan at once could start something."""
+    was_empty: bool
+
+
+def pause_s(took_s: float, *, was_empty: bool, settings: QueueSettings) -> float:
+    """How long to let a pool be after a plan that took ``took_s``, whatever happens meanwhile.
+
+    Never longer than ``resync_s``: a plan that stood still with the database says nothing about the next one.
+    """
+    # Nobody waited: that was a look rather than a plan, and whoever comes next need not wait for its sake.
+    interval_s = 0.0 if was_empty else settings.plan_interval_s
+    return min(max(interval_s - took_s, took_s * (1 / _LARGEST_SHARE - 1)), settings.resync_s)
+
+
+class PoolQueue:
+    """``ended`` is called for allocations that turn out to be impossible when they are to start."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        cluster: ClusterConfig,
+        pool: PoolConfig,
+        capacity: Callable[[str], PoolCapacity | None],
+        ended: Callable[[AllocationRow], None],
+        settings: QueueSettings,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._cluster = cluster
+        self._pool = pool
+        self._capacity = capacity
+        self._ended = ended
+        self._settings = settings
+        self._hinted = asyncio.Event()
+
+    def hint(self) -> None:
+        """Something about the pool may have changed."""
+        self._hinted.set()
+
+    async def run(self) -> None:
+        """Plan until cancelled: after hints, and now and then without."""
+        failures = 0
+        while True:
+            self._hinted.clear()
+            began = time.monotonic()
+            try:
+                outcome = await self.plan_once()
+                failures = 0
+            except Exception as error:  # noqa: BLE001  # the rim of the loop
+                failures += 1
+                await retried_after(f"queue of {self._pool.pool_name}", error, failures)
+                continue
+            took = time.monotonic() - began
+            await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, settings=self._settings))
+            if not outcome.more:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.resync_s):
+                await self._hinted.wait()
+        except TimeoutError:
+            pass
+
+    async def plan_once(self) -> PlanOutcome:
+        """Make one plan and carry it out."""
+        with PLAN_SECONDS.labels(self._pool.pool_name).time():
+            outcome = await in_transaction(self._db, self._plan)
+        for row in outcome.impossible:
+            self._ended(row)
+        STARTED.labels(self._pool.pool_name).inc(outcome.started)
+        return outcome
+
+    async def _plan(self, connection: Connection) -> PlanOutcome:
+        name = self._pool.pool_name
+        await connection.execute(
+            text("SELECT pg_advisory_xact_lock(:space, hashtext(:pool))"), {"space": _POOL_LOCKS, "pool": name}
+        )
+        loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
+        decisions = plan(loaded.snapshot)
+        starts = [decision for decision in decisions if isinstance(decision, Start)]
+        chosen, ports, portless = await choose_with_ports(
+            connection, starts, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
+        )
+        rows = await self._start(connection, chosen, ports, loaded.namespaces)
+        waits = [*(decision for decision in decisions if isinstance(decision, Wait)), *portless]
+        await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.reason])
+        impossible = tuple(row for row in rows if is_over(row))
+        return PlanOutcome(
+            started=len(rows) - len(impossible),
+            impossible=impossible,
+            more=bool(impossible) or len(starts) > len(chosen) + len(portless),
+            was_empty=not decisions,
+        )
+
+    async def _start(
+        self,
+        connection: Connection,
+        starts: Sequence[Start],
+        ports: Mapping[str, dict[str, int]],
+        namespaces: Mapping[str, str],
+    ) -> list[AllocationRow]:
+        """Give the slots and write the orders; who has ended meanwhile is passed over."""
+        if not starts:
+            return []
+        locked: Locked[AllocationRow] = Locked()
+        chosen = {start.allocation: start for start in starts}
+        waiting = any_of(allocations.c.allocation_id, chosen) & (allocations.c.state == AllocationState.PENDING)
+        rows = await lock_many(connection, AllocationRow, waiting, locked)
+        # In the order of the plan, so that the first in the queue is the first that its launcher hears of.
+        by_id = {row.allocation_id: row for row in rows}
+        rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
+        now = self._clock.now()
+        out = Outgoing()
+        material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
+        for row in rows:
+            row.state = AllocationState.ASSIGNED
+            row.assigned_at = now
+            row.wait_reason = ""
+            row.priority = material.priority(row)
+            row.namespace = namespaces.get(row.allocation_id, "")
+            row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
+            row.ports = ports.get(row.allocation_id, {})
+            out.announce(changed(row, "state"))
+        await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)
+        await locked.write(connection)
+        await clear_ended(connection, out.events, now=now)
+        await out.flush(connection)
+        return rows
+
+
+async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:
+    """Write down why they wait. Rows that somebody holds are left to the next plan."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for wait in waits:
+        by_reason[wait.reason].append(wait.allocation)
+    for reason, ids in by_reason.items():
+        free = (
+            select(allocations.c.allocation_id)
+            .where(any_of(allocations.c.allocation_id, ids), allocations.c.assigned_at.is_(None))
+            .order_by(allocations.c.allocation_id)
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        await connection.execute(
+            update(allocations).where(allocations.c.allocation_id.in_(free)).values(wait_reason=reason)
+        )

@@ -1,0 +1,161 @@
+"""The rows of a pool as the planner wants to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import select, text
+
+from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
+from libs.db.engine import Connection
+from libs.db.tables.cluster import node_overrides
+from libs.events.capacity import NodeCapacity, PoolCapacity
+from services.scheduler.allocations.pod_nodes import nodes_of_pods
+from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
+
+_PENDING: Final = text("""
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
+           coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots,
+           coalesce(nullif(b.namespace, :own), '') AS namespace
+    FROM allocations a
+    LEFT JOIN jobs j ON j.job_id = a.job_id
+    LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
+    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
+""")
+_HELD: Final = text("""
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace
+    FROM allocations a
+    WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
+""")
+# The namespace of a workspace is the same for all pools, and so is its quota. What a launcher reports of it is already
+# without the pods of other pools, once they are there.
+_HELD_ELSEWHERE: Final = text("""
+    SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, '[]'::jsonb AS places, a.pods, a.namespace
+    FROM allocations a
+    WHERE a.pool <> :pool AND a.namespace = ANY(:limited) AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
+      AND (a.pods = '[]' OR a.namespace <> ALL(:reported))
+""")
+_QUOTAS_ASKED_FOR: Final = text("""
+    SELECT namespace, quota_slots FROM auto_created_namespaces
+    WHERE cluster_name = :cluster AND namespace = ANY(:namespaces) AND quota_slots IS NOT NULL
+""")
+
+
+class LoadedPool(Struct, frozen=True):
+    snapshot: PoolSnapshot
+    wait_reasons: Mapping[str, str]
+    """What pending allocations say they wait for."""
+    namespaces: Mapping[str, str]
+    """Where pending allocations would run, as far as that is not the namespace of the pool."""
+
+
+async def load_pool(
+    connection: Connection, pool: PoolConfig, *, cluster: ClusterConfig, capacity: PoolCapacity | None
+) -> LoadedPool:
+    """Everything that is pending or held in the pool; empty of held ones when nothing is pending."""
+    parameters = {"pool": pool.pool_name}
+    manager = cluster.resource_manager
+    bound_in = manager.cluster_name if manager.type == "kubernetes" else None
+    # Who is bound to where the pool runs anyway shares its quota.
+    places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
+    pending = list((await connection.execute(_PENDING, {**parameters, **places})).mappings())
+    if not pending:
+        return LoadedPool(PoolSnapshot(nodes=None), {}, {})
+    held = list((await connection.execute(_HELD, parameters)).mappings())
+    namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
+    reported = {} if capacity is None else capacity.quota_slots_of
+    quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
+    limits = {"limited": list(quotas), "reported": list(reported)}
+    elsewhere = (await connection.execute(_HELD_ELSEWHERE, {**parameters, **limits})).mappings() if quotas else ()
+    excluded = set((await connection.execute(select(node_overrides.c.node))).scalars())
+    scheduler: SchedulerConfig = cluster.scheduler_of(pool)
+    default_priority = cluster.default_priority(pool.pool_name)
+    snapshot = PoolSnapshot(
+        nodes=None if capacity is None else nodes_of(capacity, excluded),
+        held=(*(held_of(row) for row in held), *(off_the_pool(held_of(row)) for row in elsewhere)),
+        pending=tuple(request_of(row, default_priority) for row in pending),
+        max_slots_by_job={row["job_id"]: row["max_slots"] for row in pending if row["max_slots"] is not None},
+        quota_slots=None if capacity is None else capacity.quota_slots,
+        quota_by_namespace=quotas,
+        larger_priority_first=manager.type == "kubernetes",
+        fitting=scheduler.fitting_policy,
+    )
+    return LoadedPool(
+        snapshot,
+        wait_reasons={row["allocation_id"]: row["wait_reason"] for row in pending},
+        namespaces=namespaces,
+    )
+
+
+async def _quotas(
+    connection: Connection, namespaces: Iterable[str], reported: Mapping[str, int], *, cluster_name: str
+) -> dict[str, int]:
+    """Slots that namespaces of workspaces allow: as launchers see them, or else as they were asked for."""
+    wanted = set(namespaces)
+    if not wanted:
+        return {}
+    parameters = {"cluster": cluster_name, "namespaces": sorted(wanted)}
+    asked = await connection.execute(_QUOTAS_ASKED_FOR, parameters)
+    return {row.namespace: row.quota_slots for row in asked} | {
+        namespace: slots for namespace, slots in reported.items() if namespace in wanted
+    }
+
+
+def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node, ...]:
+    """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled.
+
+    Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
+    """
+    disabled = frozenset(excluded)
+    return tuple(
+        Node(
+            name=node.name,
+            slots=node.slots - _held_by_strangers(node),
+            lent=_held_by_other_pools(node),
+            max_aux=capacity.max_aux_containers_per_node,
+            available=node.enabled and not node.draining and node.name not in disabled,
+        )
+        for node in capacity.nodes
+    )
+
+
+def _held_by_strangers(node: NodeCapacity) -> int:
+    return sum(device.container is not None and device.allocation is None for device in node.devices)
+
+
+def _held_by_other_pools(node: NodeCapacity) -> int:
+    return sum(device.foreign and device.allocation is not None for device in node.devices)
+
+
+def held_of(row: Mapping[Any, Any]) -> Held:
+    """What an allocation holds, and where. Pods that have ended hold nothing."""
+    slots = row["slots"] // row["num_pods"]
+    nodes = nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"])
+    return Held(
+        allocation=row["allocation_id"],
+        job=row["job_id"],
+        pods=tuple((node, slots) for node in nodes),
+        namespace=row["namespace"],
+    )
+
+
+def off_the_pool(held: Held) -> Held:
+    """What an allocation of another pool holds of a quota that pools share, and nothing of the nodes of this one:
+    there the launcher sees it as foreign."""
+    return msgspec.structs.replace(held, pods=tuple(("", slots) for _, slots in held.pods))
+
+
+def request_of(row: Mapping[Any, Any], default_priority: int) -> Request:
+    return Request(
+        allocation=row["allocation_id"],
+        job=row["job_id"],
+        pods=(row["slots"] // row["num_pods"],) * row["num_pods"],
+        priority=row["priority"] if row["priority"] is not None else default_priority,
+        submitted_at=row["submitted_at"],
+        requested_at=row["requested_at"],
+        blocked_nodes=frozenset(row["blocked_nodes"]),
+        namespace=row["namespace"],
+    )
