@@ -21,11 +21,11 @@ from libs.events import subjects
 from libs.service import run_service, until_signalled
 from libs.serving.server import serve_http
 from libs.together import together
-from services.logs.intake import intake_app
-from services.logs.retention import LogRetention
+from services.logs.intake.http import intake_app
+from services.logs.intake.tokens import TokenCache
+from services.logs.log_retention import LogRetention
 from services.logs.settings import IntakeSettings, LogsSettings
-from services.logs.tokens import TokenCache
-from services.logs.writer import LogWriter
+from services.logs.writing.writer import LogWriter
 
 log = structlog.get_logger()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
@@ -10,9 +10,10 @@ from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
-from services.logs.reception import DECODED_FACTOR
 
 MIB = 2**20
+DECODED_FACTOR: Final = 5
+"""Memory that the records of a body take, in multiples of its size; lines of 20 bytes are the worst usual case."""
 
 
 class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

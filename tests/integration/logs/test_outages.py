@@ -21,7 +21,7 @@ from libs.capture.lines import STREAMS, encode_end, encode_line, segment_name
 from libs.db.engine import Database
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.container.settings import TaskSettings
-from services.logs.completeness import completeness_of
+from services.logs.intake.completeness import completeness_of
 from services.logs.lines.streams import Origin
 from services.logs.settings import IntakeSettings, LogsSettings
 from tests.harness import NatsServer, ServiceProcess, eventually

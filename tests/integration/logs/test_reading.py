@@ -26,7 +26,7 @@ from services.api.queries.tasks.log_following import (
     streams_sealed,
 )
 from services.api.queries.tasks.logs import LogFields, LogFilter, count_logs, log_fields, log_page, log_span
-from services.logs.store import store
+from services.logs.writing.store import store
 from tests.harness import eventually
 from tests.integration.logs.conftest import Task, new_task
 

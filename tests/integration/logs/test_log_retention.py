@@ -17,9 +17,9 @@ from libs.db.tables.logs import day_partition, day_partition_ddl
 from libs.db.tables.trials import trial_tasks, trials
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
-from services.logs.retention import LogRetention
+from services.logs.log_retention import LogRetention
 from services.logs.settings import RetentionSettings
-from services.logs.store import store
+from services.logs.writing.store import store
 from tests.harness import FakeClock
 from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, new_task
 
@@ -144,7 +144,7 @@ async def test_a_day_nobody_needs_is_dropped_whole(db: Database) -> None:
 
 
 async def test_many_lines_go_in_small_steps(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.logs.retention.ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("services.logs.log_retention.ROWS_AT_ONCE", 4)
     task, neighbour = await written(db, DAY_0, days=1, count=13), await written(db, DAY_0, days=-1)
     assert await retention(db, FakeClock()).remove_expired() == 13
     assert await left(db, task, neighbour) == [False, True]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from libs.ids import task_of_allocation
+from services.logs.intake.tokens import TokenCache
 from services.logs.lines.streams import Origin
-from services.logs.tokens import TokenCache
 
 _MAX_IDENT: Final = 256
 

@@ -13,7 +13,7 @@ from libs.events.logs import LogBatch, LogLine
 from libs.loglines.message import nanoseconds_of
 from services.logs.lines.arrival import Position, advance, advance_service, extent, give_up
 from services.logs.lines.notices import given_up_line
-from services.logs.parking import TAKEN_AT_ONCE, head_of, park, take_ready
+from services.logs.writing.parking import TAKEN_AT_ONCE, head_of, park, take_ready
 
 
 class Stream(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Bodies are read whole or refused before they cost too much; shards are shared."""
+"""Bodies are read whole or refused before they cost too much."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from libs.events.subjects import LOG_SHARDS
-from services.logs.reception import (
+from services.logs.intake.reception import (
     DECODED_FACTOR,
     MemoryBudget,
     OverloadedError,
@@ -20,7 +19,6 @@ from services.logs.reception import (
     UndecodableError,
 )
 from services.logs.settings import IntakeSettings, LogsSettings
-from services.logs.sharing import share_of
 
 MIB = 2**20
 
@@ -136,16 +134,3 @@ async def test_memory_is_given_in_the_order_in_which_it_is_asked_for() -> None:
 def test_settings_leave_room_for_the_largest_body() -> None:
     with pytest.raises(msgspec.ValidationError, match="memory_bytes"):
         msgspec.convert({"intake": {"memory_bytes": 10 * MIB}}, LogsSettings)
-
-
-def test_every_shard_falls_to_one_writer() -> None:
-    writers = ["a", "b", "c"]
-    shares = [share_of(writer, writers) for writer in writers]
-    assert sorted(shard for share in shares for shard in share) == list(range(LOG_SHARDS))
-    assert share_of("a", ["a"]) == frozenset(range(LOG_SHARDS))
-    assert share_of("a", []) == share_of("stranger", writers) == frozenset()
-
-
-def test_a_writer_that_leaves_moves_only_its_own_shards() -> None:
-    for writer in ("a", "b"):
-        assert share_of(writer, ["a", "b", "c"]) <= share_of(writer, ["a", "b"])

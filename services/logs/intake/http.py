@@ -28,14 +28,14 @@ from libs.errors import Unavailable
 from libs.events import subjects
 from libs.loglines.batches import message_id
 from libs.telemetry import counter, exposition
-from services.logs.completeness import LONGEST_WAIT_S, Completeness, wait_until_complete
+from services.logs.intake.authentication import NoTokenError, UnknownTokenError, origin_of
+from services.logs.intake.completeness import LONGEST_WAIT_S, Completeness, wait_until_complete
+from services.logs.intake.reception import MemoryBudget, OverloadedError, Reception, TooLargeError, UndecodableError
+from services.logs.intake.tokens import TokenCache
 from services.logs.lines.bodies import records_of
+from services.logs.lines.fast_path import usual_batches
 from services.logs.lines.streams import Origin, batches_of
-from services.logs.lines.usual import usual_batches
-from services.logs.reception import MemoryBudget, OverloadedError, Reception, TooLargeError, UndecodableError
-from services.logs.senders import NoTokenError, UnknownTokenError, origin_of
 from services.logs.settings import IntakeSettings
-from services.logs.tokens import TokenCache
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
-from services.logs.policies import LogPolicies
-from services.logs.store import store
+from services.logs.writing.policy_effects import LogPolicies
+from services.logs.writing.store import store
 from tests.integration.logs.conftest import Task, texts_of
 
 POLICIES: list[dict[str, Any]] = [

@@ -1,6 +1,6 @@
 """A logs service that dies of SIGKILL after its first transaction has committed, before the bus hears of it.
 
-``python -m tests.integration.logs.crashing_writer <database url> <bus url> <where>``, where ``copy`` dies before that
+Run it with ``python -m``, and with the URLs of the database and the bus and with where it dies: ``copy`` is before that
 commit, with the lines copied.
 """
 
@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 from libs.bus import BusSettings
 from libs.db.engine import DatabaseSettings
-from services.logs import store as store_module
-from services.logs import writer as writer_module
 from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, WriterSettings
+from services.logs.writing import store as store_module
+from services.logs.writing import writer as writer_module
 
 
 def die() -> NoReturn:

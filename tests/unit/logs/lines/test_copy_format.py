@@ -8,7 +8,7 @@ from typing import Any
 
 from libs.events.logs import LogLine
 from libs.loglines.message import moment_of
-from services.logs.lines.copying import COLUMNS, PIECE_BYTES, rows_of
+from services.logs.lines.copy_format import COLUMNS, PIECE_BYTES, rows_of
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
 MOMENTS = ("ingested_at", "timestamp")

@@ -13,7 +13,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import container_key, end_of_writer, launcher_stream
 from services.logs.settings import WriterSettings
-from services.logs.writer import LogWriter
+from services.logs.writing.writer import LogWriter
 from tests.integration.logs.conftest import Task, new_task, texts_of
 
 

@@ -14,8 +14,8 @@ from libs.capture.lines import encode_end, encode_line
 from libs.events.logs import LogBatch
 from libs.loglines.cutting import MAX_LINE_BYTES
 from services.logs.lines.bodies import records_of
+from services.logs.lines.fast_path import usual_batches
 from services.logs.lines.streams import Origin, batches_of
-from services.logs.lines.usual import usual_batches
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 5))
 ORIGIN = Origin(task="1.a", allocation="1.a.1", pod="pod-0", node="node-1", restart=2)

@@ -19,12 +19,12 @@ from libs.db.engine import Database
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.telemetry import counter
-from services.logs.gaps import GapWatch
-from services.logs.launchers import without_false_words
-from services.logs.policies import LogPolicies
 from services.logs.settings import WriterSettings
-from services.logs.sharing import ShardSharing
-from services.logs.store import ONLY_WHAT_IS_READY, Stored, store
+from services.logs.writing.gaps import GapWatch
+from services.logs.writing.launcher_lines import without_false_words
+from services.logs.writing.policy_effects import LogPolicies
+from services.logs.writing.shard_assignment import ShardSharing
+from services.logs.writing.store import ONLY_WHAT_IS_READY, Stored, store
 
 log = structlog.get_logger()
 

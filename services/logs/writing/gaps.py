@@ -18,9 +18,9 @@ from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
-from services.logs.parking import overdue_streams, restart_clocks, waiting_streams
 from services.logs.settings import WriterSettings
-from services.logs.store import ONLY_WHAT_IS_READY
+from services.logs.writing.parking import overdue_streams, restart_clocks, waiting_streams
+from services.logs.writing.store import ONLY_WHAT_IS_READY
 
 log = structlog.get_logger()
 

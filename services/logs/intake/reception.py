@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Self
 
-DECODED_FACTOR: Final = 5
-"""Memory that the records of a body take, in multiples of its size; lines of 20 bytes are the worst usual case."""
+from services.logs.settings import DECODED_FACTOR
+
 _PIECE_BYTES: Final = 1 << 20
 
 

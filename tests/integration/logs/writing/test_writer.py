@@ -21,11 +21,11 @@ from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import message_id
 from libs.loglines.message import moment_of
 from services.api.queries.tasks.log_following import streams_sealed
-from services.logs import store as store_module
-from services.logs.parking import waiting_streams
 from services.logs.settings import WriterSettings
-from services.logs.store import store
-from services.logs.writer import LogWriter
+from services.logs.writing import store as store_module
+from services.logs.writing.parking import waiting_streams
+from services.logs.writing.store import store
+from services.logs.writing.writer import LogWriter
 from tests.harness import PostgresServer, ServiceProcess, eventually
 from tests.integration.logs.conftest import (
     Service,
@@ -266,7 +266,11 @@ async def test_a_writer_killed_in_the_middle_loses_and_doubles_nothing(
     for each in batches:
         await bus.publish(subjects.logs(task.task), msgspec.msgpack.encode(each), msg_id=message_id(each))
     crashing = ServiceProcess(
-        "tests.integration.logs.crashing_writer", database_url, bus_settings.url, where, log_path=tmp_path / "log"
+        "tests.integration.logs.writing.crashing_writer",
+        database_url,
+        bus_settings.url,
+        where,
+        log_path=tmp_path / "log",
     )
     with crashing:
         await eventually(lambda: not crashing.is_running, timeout_s=30)

@@ -16,11 +16,11 @@ from msgspec import Struct
 from libs.db.engine import Database, driver_connection
 from libs.events.logs import LogBatch, LogLine
 from services.logs.lines.arrival import Position
-from services.logs.lines.copying import COLUMNS, SIGNATURE, TRAILER, rows_of
+from services.logs.lines.copy_format import COLUMNS, SIGNATURE, TRAILER, rows_of
 from services.logs.lines.rows import in_order_of_time
-from services.logs.parking import lock_shard
-from services.logs.policies import LogPolicies
-from services.logs.taking import Limits, Stream, Taken, take_in
+from services.logs.writing.parking import lock_shard
+from services.logs.writing.policy_effects import LogPolicies
+from services.logs.writing.stream_update import Limits, Stream, Taken, take_in
 
 UNPARKED_AT_ONCE: Final = 64
 """Batches that one transaction takes from where they waited; they may be half a megabyte each."""
