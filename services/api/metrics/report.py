@@ -14,7 +14,7 @@ from services.api.metrics.groups import Kind, check_epochs, check_group, kind_of
 from services.api.metrics.merge import Measured, to_document
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class MetricReport(Struct, frozen=True, kw_only=True):
     """One report of one trial.
 
     run       the run of the trial that sent it
@@ -42,7 +42,7 @@ def make_report(
     end_time: datetime,
     avg: Mapping[str, Any],
     batches: list[Any] | None,
-) -> Report:
+) -> MetricReport:
     """Check and prepare a report. Raises InvalidRequest (docs/reference/experiments.md 9.1)."""
     check_group(group)
     kind = kind_of(group)
@@ -52,7 +52,7 @@ def make_report(
         step = step or 0
         check_epochs(avg)
     measured = Measured(avg, batches or None)
-    return Report(
+    return MetricReport(
         trial_id=trial_id,
         run=run,
         group=group,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from services.api.metrics.groups import Kind
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class StoredReport(Struct, frozen=True, kw_only=True):
     """A stored report that was not taken back; ``step`` is its total of batches."""
 
     id: int
@@ -22,7 +22,7 @@ class Row(Struct, frozen=True, kw_only=True):
     step: int
 
 
-def rolled_back(rows: Iterable[Row], *, kind: Kind, run: int, step: int) -> tuple[Row, ...]:
+def rolled_back(rows: Iterable[StoredReport], *, kind: Kind, run: int, step: int) -> tuple[StoredReport, ...]:
     """The rows that a report of this kind, run and step takes back: those of earlier runs that lie after it.
 
     Rows of its own kind also where they have the very same step; another kind may already have been reported there
@@ -33,7 +33,7 @@ def rolled_back(rows: Iterable[Row], *, kind: Kind, run: int, step: int) -> tupl
     return tuple(row for row in rows if row.run < run and (row.step > step or (row.kind is kind and row.step == step)))
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ReportPosition(Struct, frozen=True, kw_only=True):
     """Where a report stands among those before it.
 
     back      rows that it takes back
@@ -41,18 +41,19 @@ class Place(Struct, frozen=True, kw_only=True):
     newest    no row of its group that stays is of a later step
     """
 
-    back: tuple[Row, ...] = ()
-    existing: Row | None = None
+    back: tuple[StoredReport, ...] = ()
+    existing: StoredReport | None = None
     newest: bool = True
 
 
-def find_place(rows: Iterable[Row], *, group: str, kind: Kind, run: int, step: int) -> Place:
-    """Place a report; ``rows`` are at least those at or after its step that are of its group or of earlier runs."""
+def find_position(rows: Iterable[StoredReport], *, group: str, kind: Kind, run: int, step: int) -> ReportPosition:
+    """Find where a report stands among ``rows``: at least those at or after its step that are of its group or of
+    earlier runs."""
     rows = tuple(rows)
     back = rolled_back(rows, kind=kind, run=run, step=step)
     gone = {row.id for row in back}
     own = [row for row in rows if row.group == group and row.id not in gone]
-    return Place(
+    return ReportPosition(
         back=back,
         existing=next((row for row in own if row.step == step), None),
         newest=not any(row.step > step for row in own),

@@ -54,7 +54,7 @@ class Validation(Struct, frozen=True):
     metrics: Mapping[str, Any]
 
 
-class Standing(Struct, frozen=True):
+class ValidationStanding(Struct, frozen=True):
     """What a trial's validations amount to: the best score, its row, and the row of the latest; None without any."""
 
     score: Score | None = None
@@ -62,19 +62,19 @@ class Standing(Struct, frozen=True):
     latest_id: int | None = None
 
 
-def standing(validations: Iterable[Validation], goal: SearchGoal) -> Standing:
+def standing(validations: Iterable[Validation], goal: SearchGoal) -> ValidationStanding:
     """The standing from scratch; ``validations`` in the order of their steps."""
-    result = Standing()
+    result = ValidationStanding()
     for validation in validations:
         result = advance(result, validation, goal)
     return result
 
 
-def advance(before: Standing, validation: Validation, goal: SearchGoal) -> Standing:
+def advance(before: ValidationStanding, validation: Validation, goal: SearchGoal) -> ValidationStanding:
     """The standing after one more validation, of a later step than all before it."""
     if not counts_as_validation(validation.metrics, goal):
         return before
     reached = score(validation.metrics, goal)
     if reached is None or not is_better(reached.signed, None if before.score is None else before.score.signed):
-        return Standing(before.score, before.best_id, validation.id)
-    return Standing(reached, validation.id, validation.id)
+        return ValidationStanding(before.score, before.best_id, validation.id)
+    return ValidationStanding(reached, validation.id, validation.id)

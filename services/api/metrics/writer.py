@@ -1,9 +1,9 @@
 """Group commit: reports that arrive while a transaction runs share the next one.
 
 Nobody waits for company: a report that finds its lane idle is written at once. Under load the batches grow by
-themselves, and with them the number of reports per commit, which is why all reports that can go the short way share one
-lane. It never waits for a lock. What does wait, for its trial or for the experiments of a batch, has lanes of its own.
-A report that cannot be stored fails alone.
+themselves, and with them the number of reports per commit, which is why all reports that can take the fast path share
+one lane. It never waits for a lock. What does wait, for its trial or for the experiments of a batch, has lanes of its
+own. A report that cannot be stored fails alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from libs.db.engine import Database, driver_connection
 from libs.errors import InvalidRequest, ResoluteError, Unavailable
 from libs.telemetry import counter
 from services.api.metrics.announcements import Announcements, enqueue_events
-from services.api.metrics.batch import ExperimentsNeeded, store_batch
+from services.api.metrics.fast_path import KnownTrials, store_fast
 from services.api.metrics.groups import Kind
-from services.api.metrics.report import Report
-from services.api.metrics.short_way import KnownTrials, store_newest
+from services.api.metrics.locked_path import ExperimentsNeeded, store_locked
+from services.api.metrics.report import MetricReport
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ _LINGER_S: Final = 0.5
 
 class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lanes: Annotated[int, Meta(ge=1)] = 2
-    """Transactions at a time beside the short way's; a trial always takes the same lane. Each uses a connection while
+    """Transactions at a time beside the fast path's; a trial always takes the same lane. Each uses a connection while
     it is busy."""
     max_batch: Annotated[int, Meta(ge=1)] = 500
     """Reports that share a transaction at most."""
@@ -57,19 +57,19 @@ class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class _Waiting:
     __slots__ = ("done", "report")
 
-    def __init__(self, report: Report, done: asyncio.Future[None]) -> None:
+    def __init__(self, report: MetricReport, done: asyncio.Future[None]) -> None:
         self.report = report
         self.done = done
 
 
-class _Elsewhere(Enum):
-    LONG_WAY = "not stored, and nothing said against it: the long way decides"
+class _Undecided(Enum):
+    LOCKED_PATH = "not stored, and nothing said against it: the locked path decides"
 
 
-_Verdict: TypeAlias = ResoluteError | _Elsewhere | None
+_Outcome: TypeAlias = ResoluteError | _Undecided | None
 """What became of a report; None: it is stored."""
-_Commit: TypeAlias = Callable[[Any, Sequence[Report], Announcements], Awaitable[Sequence[_Verdict]]]
-"""Stores a batch with an asyncpg connection; one verdict per report, in their order."""
+_Commit: TypeAlias = Callable[[Any, Sequence[MetricReport], Announcements], Awaitable[Sequence[_Outcome]]]
+"""Stores a batch with an asyncpg connection; one outcome per report, in their order."""
 
 
 class MetricsWriter:
@@ -78,15 +78,15 @@ class MetricsWriter:
     def __init__(self, *, db: Database, settings: MetricsSettings | None = None) -> None:
         settings = settings or MetricsSettings()
         self._known = KnownTrials()
-        self._long = [_Lane(db, settings, partial(_store_long, self._known)) for _ in range(settings.lanes)]
-        self._short = _Lane(db, settings, partial(_store_short, self._known), otherwise=self._long_lane)
+        self._locked = [_Lane(db, settings, partial(_take_locked_path, self._known)) for _ in range(settings.lanes)]
+        self._fast = _Lane(db, settings, partial(_take_fast_path, self._known), otherwise=self._locked_lane)
 
-    async def store(self, report: Report) -> None:
+    async def store(self, report: MetricReport) -> None:
         """Return when the report is committed, or was before (clients repeat requests).
 
         Raises InvalidRequest, NotFound; Unavailable when too many wait; and what the database raises.
         """
-        lane = self._short if self._known.covers(report) else self._long_lane(report)
+        lane = self._fast if self._known.covers(report) else self._locked_lane(report)
         waiting = _Waiting(report, asyncio.get_running_loop().create_future())
         lane.add(waiting)
         await waiting.done
@@ -94,11 +94,11 @@ class MetricsWriter:
     async def run(self) -> None:
         """Write until cancelled; whoever waits then gets Unavailable."""
         async with asyncio.TaskGroup() as tasks:
-            for lane in (self._short, *self._long):
+            for lane in (self._fast, *self._locked):
                 tasks.create_task(lane.run(), name="metrics lane")
 
-    def _long_lane(self, report: Report) -> _Lane:
-        return self._long[report.trial_id % len(self._long)]
+    def _locked_lane(self, report: MetricReport) -> _Lane:
+        return self._locked[report.trial_id % len(self._locked)]
 
 
 class _Lane:
@@ -113,7 +113,7 @@ class _Lane:
         settings: MetricsSettings,
         commit: _Commit,
         *,
-        otherwise: Callable[[Report], _Lane] | None = None,
+        otherwise: Callable[[MetricReport], _Lane] | None = None,
     ) -> None:
         self._db = db
         self._settings = settings
@@ -195,7 +195,7 @@ class _Lane:
 
     async def _write(self, driver: Any, batch: Sequence[_Waiting]) -> None:
         try:
-            verdicts = await self._commit(driver, [waiting.report for waiting in batch], self._announcements)
+            outcomes = await self._commit(driver, [waiting.report for waiting in batch], self._announcements)
         except _BAD_VALUE:
             if len(batch) == 1:
                 _refuse(batch, InvalidRequest("a value is out of range"))
@@ -210,51 +210,51 @@ class _Lane:
             _refuse(batch, Unavailable("the database does not answer, try again") if lost else error)
             raise
         else:
-            for waiting, verdict in zip(batch, verdicts, strict=True):
-                self._conclude(waiting, verdict)
-            STORED.inc(sum(verdict is None for verdict in verdicts))
+            for waiting, outcome in zip(batch, outcomes, strict=True):
+                self._conclude(waiting, outcome)
+            STORED.inc(sum(outcome is None for outcome in outcomes))
 
-    def _conclude(self, waiting: _Waiting, verdict: _Verdict) -> None:
-        if verdict is _Elsewhere.LONG_WAY:
+    def _conclude(self, waiting: _Waiting, outcome: _Outcome) -> None:
+        if outcome is _Undecided.LOCKED_PATH:
             assert self._otherwise is not None
             try:
                 self._otherwise(waiting.report).add(waiting)
             except Unavailable as error:
                 _refuse([waiting], error)
-        elif verdict is not None:
-            _refuse([waiting], verdict)
+        elif outcome is not None:
+            _refuse([waiting], outcome)
         elif not waiting.done.done():
             waiting.done.set_result(None)
 
 
-async def _store_short(
-    known: KnownTrials, driver: Any, reports: Sequence[Report], announcements: Announcements
-) -> Sequence[_Verdict]:
-    """Store what can go the short way, without waiting for anybody."""
+async def _take_fast_path(
+    known: KnownTrials, driver: Any, reports: Sequence[MetricReport], announcements: Announcements
+) -> Sequence[_Outcome]:
+    """Store what can take the fast path, without waiting for anybody."""
     newest = [report for report in reports if known.covers(report)]
     prepared = known.prepare(newest)
     try:
-        written = await store_newest(driver, prepared, announcements.admit(prepared.events, _now_s())) if newest else {}
+        written = await store_fast(driver, prepared, announcements.admit(prepared.events, _now_s())) if newest else {}
     except (*_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
-        log.info("metrics.short_way_failed", error=str(error), reports=len(newest))
+        log.info("metrics.fast_path_failed", error=str(error), reports=len(newest))
         written = {}
     else:
         BATCHES.inc()
     known.remember(written)
     stored = {report.trial_id: report for report in newest if report.trial_id in written}
-    return [None if stored.get(report.trial_id) is report else _Elsewhere.LONG_WAY for report in reports]
+    return [None if stored.get(report.trial_id) is report else _Undecided.LOCKED_PATH for report in reports]
 
 
-async def _store_long(
-    known: KnownTrials, driver: Any, reports: Sequence[Report], announcements: Announcements
-) -> Sequence[_Verdict]:
+async def _take_locked_path(
+    known: KnownTrials, driver: Any, reports: Sequence[MetricReport], announcements: Announcements
+) -> Sequence[_Outcome]:
     """Store or refuse each report, waiting for the locks that takes."""
     with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
     known.forget(report.trial_id for report in reports if report.kind is not Kind.PROFILING)
     for tries_left in reversed(range(_TRIES)):
         try:
             async with driver.transaction():
-                outcome = await store_batch(driver, reports, with_experiments=with_experiments)
+                outcome = await store_locked(driver, reports, with_experiments=with_experiments)
                 await enqueue_events(driver, announcements.admit(outcome.events, _now_s()))
         except ExperimentsNeeded:
             with_experiments = True

@@ -9,10 +9,10 @@ import pytest
 
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import Kind
-from services.api.metrics.report import Report, make_report
+from services.api.metrics.report import MetricReport, make_report
 
 
-def report(group: str = "training", step: int | None = 1, **avg: Any) -> Report:
+def report(group: str = "training", step: int | None = 1, **avg: Any) -> MetricReport:
     return make_report(trial_id=1, run=1, group=group, step=step, end_time=datetime.now(UTC), avg=avg, batches=None)
 
 

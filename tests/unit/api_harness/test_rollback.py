@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.api.metrics.groups import kind_of
-from services.api.metrics.rollback import Row, find_place
+from services.api.metrics.rollback import StoredReport, find_position
 
 # (group, run, step, total of batches afterwards, rows taken back); a checkpoint is no report and changes nothing.
 SEQUENCE = [
@@ -34,17 +34,17 @@ SEQUENCE = [
 class TrialRows:
     """What is stored of a trial, in memory."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StoredReport] = field(default_factory=list)
     next_id: int = 1
 
     def report(self, group: str, run: int, step: int) -> int:
         """Returns how many rows were taken back."""
-        place = find_place(self.rows, group=group, kind=kind_of(group), run=run, step=step)
-        self.rows = [row for row in self.rows if row not in place.back]
-        if place.existing is None:
-            self.rows.append(Row(id=self.next_id, run=run, group=group, kind=kind_of(group), step=step))
+        position = find_position(self.rows, group=group, kind=kind_of(group), run=run, step=step)
+        self.rows = [row for row in self.rows if row not in position.back]
+        if position.existing is None:
+            self.rows.append(StoredReport(id=self.next_id, run=run, group=group, kind=kind_of(group), step=step))
             self.next_id += 1
-        return len(place.back)
+        return len(position.back)
 
     @property
     def total_batches(self) -> int:
@@ -58,9 +58,9 @@ def test_the_sequence_of_the_specification() -> None:
 
 
 def test_a_report_of_the_same_step_is_merged_with_the_row_that_stays() -> None:
-    rows = [Row(id=1, run=1, group="training", kind=kind_of("training"), step=5)]
-    assert find_place(rows, group="training", kind=kind_of("training"), run=1, step=5).existing == rows[0]
-    restarted = find_place(rows, group="training", kind=kind_of("training"), run=2, step=5)
+    rows = [StoredReport(id=1, run=1, group="training", kind=kind_of("training"), step=5)]
+    assert find_position(rows, group="training", kind=kind_of("training"), run=1, step=5).existing == rows[0]
+    restarted = find_position(rows, group="training", kind=kind_of("training"), run=2, step=5)
     assert (restarted.existing, restarted.back) == (None, (rows[0],))
 
 

@@ -1,4 +1,4 @@
-"""One batch of reports in one transaction: read what they meet, decide each, write everything at once.
+"""The locked path, for any report: lock the trials of a batch, read what each report meets, decide, write all at once.
 
 A batch holds at most one report per trial (profiling apart), so no report depends on another of its batch, and each is
 accepted or refused by itself. Locks are taken in the order experiments, trials, each in the order of their ids.
@@ -17,17 +17,17 @@ from libs.errors import InvalidRequest, NotFound, ResoluteError
 from libs.events.changes import ExperimentChanged, PublicEvent, TrialChanged
 from libs.states import experiment as experiment_states
 from services.api.metrics import statements as sql
+from services.api.metrics.fast_path import KnownTrial
 from services.api.metrics.groups import Kind, group_of_summary, summary_key
 from services.api.metrics.merge import Merged, from_document, merge, to_document
-from services.api.metrics.report import Report, encode
-from services.api.metrics.rollback import Place, Row, find_place
-from services.api.metrics.short_way import KnownTrial
+from services.api.metrics.report import MetricReport, encode
+from services.api.metrics.rollback import ReportPosition, StoredReport, find_position
 from services.api.metrics.summary import GroupSummary, TrialSummary, decode_summary, fold, fold_more
 from services.api.metrics.validations import (
     Score,
     SearchGoal,
-    Standing,
     Validation,
+    ValidationStanding,
     advance,
     is_better,
     standing,
@@ -39,7 +39,7 @@ class ExperimentsNeeded(Exception):
 
 
 @dataclass(slots=True)
-class Experiment:
+class ExperimentRow:
     id: int
     state: str
     is_searching: bool
@@ -48,7 +48,7 @@ class Experiment:
 
 
 @dataclass(slots=True)
-class Trial:
+class TrialRow:
     """A locked trial, and what this batch makes of it."""
 
     id: int
@@ -57,16 +57,16 @@ class Trial:
     run: int
     total_batches: int
     summary: TrialSummary
-    standing: Standing
+    standing: ValidationStanding
 
 
 @dataclass(slots=True)
-class Write:
+class PendingWrite:
     """What one accepted report writes."""
 
-    report: Report
-    trial: Trial
-    place: Place
+    report: MetricReport
+    trial: TrialRow
+    position: ReportPosition
     merged: Merged | None = None
 
     @property
@@ -76,11 +76,11 @@ class Write:
 
     @property
     def moves_standing(self) -> bool:
-        return self.report.kind is Kind.VALIDATION or any(row.kind is Kind.VALIDATION for row in self.place.back)
+        return self.report.kind is Kind.VALIDATION or any(row.kind is Kind.VALIDATION for row in self.position.back)
 
 
 @dataclass(slots=True)
-class Outcome:
+class BatchOutcome:
     """What became of a batch.
 
     errors   by position in the batch, None for a report that is stored
@@ -93,7 +93,7 @@ class Outcome:
     written: dict[int, KnownTrial] = field(default_factory=dict)
 
 
-async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiments: bool) -> Outcome:
+async def store_locked(driver: Any, reports: Sequence[MetricReport], *, with_experiments: bool) -> BatchOutcome:
     """Store a batch with the asyncpg connection ``driver``, in a transaction that the caller has begun and will commit.
 
     with_experiments  lock the experiments as well, without which nothing about validations can change
@@ -104,23 +104,23 @@ async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiment
     experiments = await _lock_experiments(driver, trial_ids) if with_experiments else {}
     trials = await _lock_trials(driver, trial_ids)
 
-    outcome = Outcome([_refusal(report, trials.get(report.trial_id)) for report in reports])
+    outcome = BatchOutcome([_refusal(report, trials.get(report.trial_id)) for report in reports])
     accepted = [n for n, error in enumerate(outcome.errors) if error is None]
     profiling = [reports[n] for n in accepted if reports[n].kind is Kind.PROFILING]
     ordinary = {n: reports[n] for n in accepted if reports[n].kind is not Kind.PROFILING}
 
-    writes: list[Write] = []
-    places = await _find_places(driver, ordinary, trials)
+    writes: list[PendingWrite] = []
+    positions = await _find_positions(driver, ordinary, trials)
     for n, report in ordinary.items():
-        place, old = places.get(n, (Place(), None))
-        write = Write(report, trials[report.trial_id], place)
+        position, old = positions.get(n, (ReportPosition(), None))
+        write = PendingWrite(report, trials[report.trial_id], position)
         if old is not None:
             try:
                 write.merged = merge(from_document(old), report.measured)
             except InvalidRequest as error:
                 outcome.errors[n] = error
                 continue
-            if not write.merged.changed and not place.back:
+            if not write.merged.changed and not position.back:
                 continue  # a request that was repeated
         writes.append(write)
     if not with_experiments and any(write.moves_standing for write in writes):
@@ -131,7 +131,7 @@ async def store_batch(driver: Any, reports: Sequence[Report], *, with_experiment
     return outcome
 
 
-def _refusal(report: Report, trial: Trial | None) -> ResoluteError | None:
+def _refusal(report: MetricReport, trial: TrialRow | None) -> ResoluteError | None:
     if trial is None:
         return NotFound("trial", report.trial_id)
     if report.run != trial.run:
@@ -139,9 +139,9 @@ def _refusal(report: Report, trial: Trial | None) -> ResoluteError | None:
     return None
 
 
-async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Experiment]:
+async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, ExperimentRow]:
     return {
-        row["id"]: Experiment(
+        row["id"]: ExperimentRow(
             id=row["id"],
             state=row["state"],
             is_searching=not row["unmanaged"] and row["state"] in experiment_states.LIVE,
@@ -152,21 +152,27 @@ async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Expe
     }
 
 
-async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, Trial]:
+async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, TrialRow]:
     trials = {}
     for row in await driver.fetch(sql.LOCK_TRIALS, trial_ids):
         ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id = row
         best = None if signed is None else Score(value, signed)
-        trials[ident] = Trial(
-            ident, experiment_id, state, run, total, decode_summary(summary), Standing(best, best_id, latest_id)
+        trials[ident] = TrialRow(
+            ident,
+            experiment_id,
+            state,
+            run,
+            total,
+            decode_summary(summary),
+            ValidationStanding(best, best_id, latest_id),
         )
     return trials
 
 
-async def _find_places(
-    driver: Any, reports: Mapping[int, Report], trials: Mapping[int, Trial]
-) -> dict[int, tuple[Place, Mapping[str, Any] | None]]:
-    """The place of each report that is not simply the newest of its trial, and the row it meets there."""
+async def _find_positions(
+    driver: Any, reports: Mapping[int, MetricReport], trials: Mapping[int, TrialRow]
+) -> dict[int, tuple[ReportPosition, Mapping[str, Any] | None]]:
+    """The position of each report that is not simply the newest of its trial, and the row it meets there."""
     probes: list[tuple[int, int, int, int, str, str]] = []
     met = []
     for n, report in reports.items():
@@ -178,31 +184,31 @@ async def _find_places(
         probes.extend(
             (n, trial.id, report.run, report.step, report.group, group_of_summary(key)) for key in trial.summary
         )
-    rows: dict[int, list[Row]] = {n: [] for n in met}
+    rows: dict[int, list[StoredReport]] = {n: [] for n in met}
     documents: dict[int, str] = {}
     if probes:
         for row in await driver.fetch(sql.NEIGHBOURS, *_columns(probes)):
             n, ident, run, group, kind, step, document = row
-            rows[n].append(Row(id=ident, run=run, group=group, kind=Kind(kind), step=step))
+            rows[n].append(StoredReport(id=ident, run=run, group=group, kind=Kind(kind), step=step))
             if document is not None:
                 documents[ident] = document
-    places: dict[int, tuple[Place, Mapping[str, Any] | None]] = {}
+    positions: dict[int, tuple[ReportPosition, Mapping[str, Any] | None]] = {}
     for n in met:
         report = reports[n]
         assert report.step is not None
-        place = find_place(rows[n], group=report.group, kind=report.kind, run=report.run, step=report.step)
-        old = None if place.existing is None else msgspec.json.decode(documents[place.existing.id])
-        places[n] = (place, old)
-    return places
+        position = find_position(rows[n], group=report.group, kind=report.kind, run=report.run, step=report.step)
+        old = None if position.existing is None else msgspec.json.decode(documents[position.existing.id])
+        positions[n] = (position, old)
+    return positions
 
 
 async def _write(
     driver: Any,
-    writes: Sequence[Write],
-    profiling: Sequence[Report],
-    experiments: Mapping[int, Experiment],
+    writes: Sequence[PendingWrite],
+    profiling: Sequence[MetricReport],
+    experiments: Mapping[int, ExperimentRow],
 ) -> dict[int, KnownTrial]:
-    if archived := [(write.trial.id, row.id) for write in writes for row in write.place.back]:
+    if archived := [(write.trial.id, row.id) for write in writes for row in write.position.back]:
         await driver.execute(sql.ARCHIVE, *_columns(archived))
     row_ids = await _insert(driver, [write for write in writes if write.merged is None])
     if replaced := [_replacement(write) for write in writes if write.merged is not None]:
@@ -223,11 +229,11 @@ async def _write(
     return {trial_id: _known(by_id[trial_id], version) for trial_id, version in versions}
 
 
-def _known(trial: Trial, version: int) -> KnownTrial:
+def _known(trial: TrialRow, version: int) -> KnownTrial:
     return KnownTrial(trial.experiment_id, trial.state, trial.run, trial.total_batches, trial.summary, version)
 
 
-async def _insert(driver: Any, writes: Sequence[Write]) -> dict[int, int]:
+async def _insert(driver: Any, writes: Sequence[PendingWrite]) -> dict[int, int]:
     """Insert the rows of ``writes``; returns their ids by trial."""
     if not writes:
         return {}
@@ -236,28 +242,28 @@ async def _insert(driver: Any, writes: Sequence[Write]) -> dict[int, int]:
     return dict(await driver.fetch(sql.INSERT_ROWS, *_columns(rows)))
 
 
-def _replacement(write: Write) -> tuple[int, int, str]:
+def _replacement(write: PendingWrite) -> tuple[int, int, str]:
     assert write.merged is not None
-    assert write.place.existing is not None
+    assert write.position.existing is not None
     document = to_document(write.report.kind, write.merged.whole)
-    return write.trial.id, write.place.existing.id, encode(document)
+    return write.trial.id, write.position.existing.id, encode(document)
 
 
-async def _count(driver: Any, write: Write) -> None:
+async def _count(driver: Any, write: PendingWrite) -> None:
     """Bring summary and total of the trial up to date, in memory; its rows are written already."""
     report, trial = write.report, write.trial
     assert report.step is not None
     key = summary_key(report.group)
-    if write.place.back:
-        for touched in {report.group, *(row.group for row in write.place.back)}:
+    if write.position.back:
+        for touched in {report.group, *(row.group for row in write.position.back)}:
             trial.summary[summary_key(touched)] = await _summarise(driver, trial.id, touched)
         trial.total_batches = await driver.fetchval(sql.SURVIVING_STEPS, trial.id)
         return
     group = trial.summary.setdefault(key, {})
     if write.merged is not None:
-        fold_more(group, write.merged.added, newest=write.place.newest)
+        fold_more(group, write.merged.added, newest=write.position.newest)
     else:
-        fold(group, report.measured.avg, newest=write.place.newest)
+        fold(group, report.measured.avg, newest=write.position.newest)
     trial.total_batches = max(trial.total_batches, report.step)
 
 
@@ -269,9 +275,9 @@ async def _summarise(driver: Any, trial_id: int, group: str) -> GroupSummary:
 
 
 async def _update_standings(
-    driver: Any, writes: Sequence[Write], row_ids: Mapping[int, int], experiments: Mapping[int, Experiment]
+    driver: Any, writes: Sequence[PendingWrite], row_ids: Mapping[int, int], experiments: Mapping[int, ExperimentRow]
 ) -> None:
-    changed: list[Trial] = []
+    changed: list[TrialRow] = []
     overtaken: set[int] = set()
     for write in writes:
         if not write.moves_standing:
@@ -284,7 +290,7 @@ async def _update_standings(
         changed.append(trial)
         reached = trial.standing.score
         if before.best_id != trial.standing.best_id and (
-            write.place.back or (reached is not None and is_better(reached.signed, experiment.best_signed))
+            write.position.back or (reached is not None and is_better(reached.signed, experiment.best_signed))
         ):
             overtaken.add(experiment.id)
     if changed:
@@ -293,22 +299,24 @@ async def _update_standings(
         await driver.execute(sql.UPDATE_BEST_TRIALS, sorted(overtaken))
 
 
-async def _new_standing(driver: Any, write: Write, row_ids: Mapping[int, int], goal: SearchGoal) -> Standing:
-    if write.merged is None and write.place.newest and not write.place.back:
+async def _new_standing(
+    driver: Any, write: PendingWrite, row_ids: Mapping[int, int], goal: SearchGoal
+) -> ValidationStanding:
+    if write.merged is None and write.position.newest and not write.position.back:
         validation = Validation(row_ids[write.trial.id], write.report.measured.avg)
         return advance(write.trial.standing, validation, goal)
     rows = await driver.fetch(sql.SURVIVING_VALIDATIONS, write.trial.id)
     return standing((Validation(row["id"], msgspec.json.decode(row["metrics"])) for row in rows), goal)
 
 
-def _standing_row(trial: Trial) -> tuple[int, float | None, float | None, int | None, int | None]:
+def _standing_row(trial: TrialRow) -> tuple[int, float | None, float | None, int | None, int | None]:
     best = trial.standing.score
     value, signed = (None, None) if best is None else (best.value, best.signed)
     return trial.id, value, signed, trial.standing.best_id, trial.standing.latest_id
 
 
 async def _tell_searchers(
-    driver: Any, writes: Sequence[Write], experiments: Mapping[int, Experiment]
+    driver: Any, writes: Sequence[PendingWrite], experiments: Mapping[int, ExperimentRow]
 ) -> list[PublicEvent]:
     told = []
     for write in writes:
@@ -328,7 +336,7 @@ async def _tell_searchers(
 
 
 def _trial_events(
-    writes: Sequence[Write], profiling: Sequence[Report], trials: Mapping[int, Trial]
+    writes: Sequence[PendingWrite], profiling: Sequence[MetricReport], trials: Mapping[int, TrialRow]
 ) -> Iterator[TrialChanged]:
     written = {write.trial.id for write in writes}
     for write in writes:

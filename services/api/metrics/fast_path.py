@@ -1,10 +1,10 @@
-"""The short way for what training code nearly always sends: a report beyond all steps its trial has reported so far.
+"""The fast path, for what training code nearly always sends: a report beyond all steps its trial has reported so far.
 
 Such a report meets no other row and no search, so all it needs is the trial as it was after the last one. That is
 remembered, with the version of its row, and the report is written by one statement that does nothing when the row has
-changed since, or is being changed, whoever does it. What is not written this way goes the long way (``batch.py``),
-where locks and rows decide. The version of a row is its ``xmin`` (PostgreSQL manual, 5.6 System Columns): every update
-changes it.
+changed since, or is being changed, whoever does it. What is not written this way takes the locked path
+(``locked_path.py``), where locks and rows decide; both leave the same rows for the same reports. The version of a row
+is its ``xmin`` (PostgreSQL manual, 5.6 System Columns): every update changes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 from libs.db.outbox import event_message
 from libs.events.changes import PublicEvent, TrialChanged
 from services.api.metrics.groups import Kind, summary_key
-from services.api.metrics.report import Report
+from services.api.metrics.report import MetricReport
 from services.api.metrics.statements import STORE_NEWEST, STORE_NEWEST_AND_ENQUEUE
 from services.api.metrics.summary import TrialSummary, fold
 
@@ -53,13 +53,13 @@ class _NewestReport(Struct):
 
 class KnownTrials:
     """What the writer remembers. Entries are taken out while they change: a failure leaves none half changed, and what
-    comes meanwhile for the same trial goes the long way."""
+    comes meanwhile for the same trial takes the locked path."""
 
     def __init__(self) -> None:
         self._known: dict[int, KnownTrial] = {}
 
-    def covers(self, report: Report) -> bool:
-        """Whether a report can go the short way."""
+    def covers(self, report: MetricReport) -> bool:
+        """Whether a report can take the fast path."""
         known = self._known.get(report.trial_id)
         return (
             known is not None
@@ -79,9 +79,9 @@ class KnownTrials:
         for trial_id in trial_ids:
             self._known.pop(trial_id, None)
 
-    def prepare(self, reports: Sequence[Report]) -> Prepared:
+    def prepare(self, reports: Sequence[MetricReport]) -> PreparedReports:
         """Count reports that are covered, of different trials, in."""
-        prepared = Prepared({}, [], [])
+        prepared = PreparedReports({}, [], [])
         for report in reports:
             trial = self._known.pop(report.trial_id)
             assert report.step is not None
@@ -114,7 +114,7 @@ class KnownTrials:
         return prepared
 
 
-class Prepared(Struct):
+class PreparedReports(Struct):
     """Reports that are ready to be written, their trials as they will be then, and what may be announced."""
 
     trials: dict[int, KnownTrial]
@@ -122,7 +122,7 @@ class Prepared(Struct):
     events: list[TrialChanged]
 
 
-async def store_newest(driver: Any, prepared: Prepared, events: Sequence[PublicEvent]) -> dict[int, KnownTrial]:
+async def store_fast(driver: Any, prepared: PreparedReports, events: Sequence[PublicEvent]) -> dict[int, KnownTrial]:
     """Write prepared reports and ``events`` with an asyncpg connection, in one statement that commits by itself.
 
     Returns the trials whose reports were written; the rows of the others have changed or are locked, and nothing of
