@@ -35,9 +35,8 @@ from services.api.http.call import Call, ClientGone, while_connected
 from services.api.http.credentials import ALLOCATION_TOKEN_HEADER, Credentials, Principal, find_credentials
 from services.api.http.decoding.body import BodyDecoder
 from services.api.http.decoding.query import QueryDecoder
-from services.api.http.decoding.upload_memory import Reservation, UploadMemory
-from services.api.http.errors import UNKNOWN_API_PATH, Failure, classify, unknown_path
-from services.api.http.patience import patiently
+from services.api.http.decoding.upload_memory import UploadMemory, UploadReservation
+from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
 from services.api.http.replies.reply import (
     EMPTY_MESSAGE,
     JSON_TYPE,
@@ -52,6 +51,7 @@ from services.api.http.replies.reply import (
     send_raw,
 )
 from services.api.http.replies.streams import AUTHENTICATED_FOR_S, StreamResult, send_stream, until_refused
+from services.api.http.retry import retry_while_away
 from services.api.http.routing import HandlerResult, Route, RouteTable
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
@@ -177,7 +177,7 @@ class _Dispatcher:
     async def _serve(self, exchange: _Exchange, path: dict[str, str], endpoint: _Endpoint) -> None:
         route = endpoint.route
 
-        def explain(error: Exception) -> Failure:
+        def explain(error: Exception) -> ErrorReply:
             failure = classify(error, request_id=exchange.request_id)
             if failure.unexpected:
                 log.error("http.unexpected", method=route.method, route=route.path, exc_info=error)
@@ -250,14 +250,16 @@ class _Endpoint:
         self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
         self._decode_body = _body_decoder(route)
 
-    async def serve(self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], Failure]) -> None:
+    async def serve(
+        self, exchange: _Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]
+    ) -> None:
         route = self.route
-        repeats = route.repeatable and ALLOCATION_TOKEN_HEADER in exchange.headers
+        repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = credentials = None
         if route.access.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             who = partial(self._authenticate, credentials)
-            principal = await (patiently(who) if repeats else who())
+            principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.access, principal)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
@@ -275,7 +277,7 @@ class _Endpoint:
                 scope=exchange.scope,
                 receive=exchange.receive,
             )
-            result = await (patiently(lambda: self._handle(call)) if repeats else self._handle(call))
+            result = await (retry_while_away(lambda: self._handle(call)) if repeats else self._handle(call))
         if isinstance(result, StreamResult):
             await self._send_stream(exchange, result, credentials, explain)
         else:
@@ -291,7 +293,7 @@ class _Endpoint:
         exchange: _Exchange,
         stream: StreamResult,
         credentials: Credentials | None,
-        explain: Callable[[Exception], Failure],
+        explain: Callable[[Exception], ErrorReply],
     ) -> None:
         until = None
         if credentials is not None:
@@ -327,7 +329,7 @@ async def _send_message(exchange: _Exchange, message: object, headers: Headers) 
     )
 
 
-async def _send_failure(exchange: _Exchange, failure: Failure, *, stream: bool, raw: bool) -> None:
+async def _send_failure(exchange: _Exchange, failure: ErrorReply, *, stream: bool, raw: bool) -> None:
     body = failure.stream_body() if stream else failure.plain_body() if raw else failure.api_body()
     headers: Headers = [JSON_TYPE, *exchange.reply_headers(), *failure.headers]
     await send_bytes(exchange.send, body, status=failure.status, headers=headers)
@@ -346,7 +348,7 @@ def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:
     return bytes if route.body is bytes else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
 
 
-async def read_body(exchange: _Exchange, limit: int, reservation: Reservation) -> bytes:
+async def read_body(exchange: _Exchange, limit: int, reservation: UploadReservation) -> bytes:
     """The whole body of a request, which is never held beyond ``limit`` bytes.
 
     Raises InvalidRequest for a longer one (at once, when its length is announced), Unavailable when there is no memory

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from libs import errors
-from services.api.http.storage_errors import as_known_error
+from services.api.http.database_errors import as_known_error
 
 STATUS: Final[Mapping[type[errors.ResoluteError], tuple[int, int, str]]] = {
     # class: HTTP status, gRPC code, gRPC name
@@ -36,7 +36,7 @@ RETRY_AFTER: Final = (b"retry-after", b"1")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorReply:
     """What went wrong, in every vocabulary that some client reads.
 
     unexpected  a bug of ours: the message is generic, the stack belongs into the log
@@ -50,7 +50,7 @@ class Failure:
 
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Headers that belong to this failure."""
+        """Headers that belong to this reply."""
         return (RETRY_AFTER,) if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ()
 
     def api_body(self) -> bytes:
@@ -80,24 +80,24 @@ class Failure:
         )
 
 
-UNKNOWN_API_PATH: Final = Failure(501, 12, "Unimplemented", "Not Implemented")
+UNKNOWN_API_PATH: Final = ErrorReply(501, 12, "Unimplemented", "Not Implemented")
 
 
-def unknown_path(method: str, path: str) -> Failure:
+def unknown_path(method: str, path: str) -> ErrorReply:
     """The answer for a path outside of /api/v1 that nobody serves."""
-    return Failure(404, 5, "NotFound", f"api not found: {method} {path}")
+    return ErrorReply(404, 5, "NotFound", f"api not found: {method} {path}")
 
 
-def classify(error: Exception, *, request_id: str) -> Failure:
+def classify(error: Exception, *, request_id: str) -> ErrorReply:
     """The answer for an exception; what is not foreseen becomes a 500 whose text says only where to look in the log."""
     known = error if isinstance(error, errors.ResoluteError) else as_known_error(error)
     if known is None:
-        return Failure(500, 13, "Internal", f"internal server error (request {request_id})", unexpected=True)
+        return ErrorReply(500, 13, "Internal", f"internal server error (request {request_id})", unexpected=True)
     for ancestor in type(known).__mro__:
         if ancestor in STATUS:
             status, code, reason = STATUS[ancestor]
             # Texts quote what clients sent, and escapes in JSON or YAML make surrogates that no answer can carry.
-            return Failure(status, code, reason, str(known).encode("utf-8", "replace").decode())
+            return ErrorReply(status, code, reason, str(known).encode("utf-8", "replace").decode())
     raise AssertionError("ResoluteError itself is in the table")
 
 

@@ -37,14 +37,17 @@ class Route:
     """One row of the REST interface.
 
     path            as in docs/reference/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end
-    takes the rest access          who may call it; all of the interface is in access/calls.py query           struct of
-    the query parameters; None ignores them body            type of the body: a Message, ``str``, ``list[...]``;
-    ``bytes`` takes it as it came, None not at all response        the message of the reply, for the API description;
-    streams name the message of one line stream          the handler returns a StreamResult, and errors have the shape
-    streams use raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not
-    count allow_nul       whether text in the body may contain NUL characters repeatable      done twice it has the
-    effect of once: for a task it is done again while the database is away max_body_bytes  None: 136 MiB for
-    authenticated callers, 4 MiB for others summary         one line for the API description
+                    takes the rest
+    access          who may call it; all of the interface is in access/calls.py
+    query           struct of the query parameters; None ignores them
+    body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
+    response        the message of the reply, for the API description; streams name the message of one line
+    stream          the handler returns a StreamResult, and errors have the shape streams use
+    raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count
+    allow_nul       whether text in the body may contain NUL characters
+    idempotent      done twice it has the effect of once: for a task it is done again while the database is away
+    max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
+    summary         one line for the API description
     """
 
     method: str
@@ -57,7 +60,7 @@ class Route:
     access: Access = USERS
     raw: bool = False
     allow_nul: bool = False
-    repeatable: bool = False
+    idempotent: bool = False
     max_body_bytes: int | None = None
     summary: str = ""
 

@@ -179,7 +179,7 @@ async def starlette(call: Call[World, None, None]) -> Response:
 ROUTES = [
     Route(method="POST", path="/api/v1/echoes", handler=echo, body=Echo, response=Echo, max_body_bytes=10_000),
     Route(method="GET", path="/api/v1/echoes/{echoId}", handler=get, response=Echo),
-    Route(method="POST", path="/api/v1/reports", handler=report, repeatable=True),
+    Route(method="POST", path="/api/v1/reports", handler=report, idempotent=True),
     Route(method="POST", path="/api/v1/things", handler=report),
     Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, access=ANYBODY),
     Route(method="DELETE", path="/api/v1/echoes/{echoId}", handler=quiet),

@@ -17,7 +17,7 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import InvalidRequest
-from services.api.http.storage_errors import as_known_error
+from services.api.http.database_errors import as_known_error
 from tests.integration.api_platform.world import Rows, World
 
 INCOMPRESSIBLE = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=4000))

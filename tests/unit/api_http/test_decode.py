@@ -19,7 +19,7 @@ from services.api.http.decoding.body import BodyDecoder
 from tests.unit.api_http.shapes import Branch, Everything, State
 
 decode = BodyDecoder(Everything)
-LARGE = b" " * (300 * 1024)  # too large for the short way
+LARGE = b" " * (300 * 1024)  # too large for the fast path
 
 
 class Accepted(NamedTuple):
@@ -61,7 +61,7 @@ ACCEPTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("padding", [b"", LARGE], ids=["short way", "long way"])
+@pytest.mark.parametrize("padding", [b"", LARGE], ids=["fast path", "slow path"])
 @pytest.mark.parametrize("case", ACCEPTED, ids=[case.name for case in ACCEPTED])
 def test_every_spelling_gives_the_same_value(case: Accepted, padding: bytes) -> None:
     assert decode(case.body.encode() + padding) == case.expected

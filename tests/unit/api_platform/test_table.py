@@ -32,8 +32,8 @@ def test_nothing_is_public_by_mistake() -> None:
 
 def test_what_makes_something_is_never_made_twice() -> None:
     """A commit may have succeeded though its connection was lost, so only these are done again for a task."""
-    repeated = {route.path.removeprefix("/api/v1/") for route in all_routes() if route.repeatable}
-    assert {route.method for route in all_routes() if route.repeatable} == {"POST"}
+    repeated = {route.path.removeprefix("/api/v1/") for route in all_routes() if route.idempotent}
+    assert {route.method for route in all_routes() if route.idempotent} == {"POST"}
     assert repeated == {
         "allocations/{allocationId}/signals/ack_preemption",
         "allocations/{allocationId}/signals/pending_preemption",

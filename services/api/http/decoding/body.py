@@ -1,10 +1,10 @@
-"""From the bytes of a body to a typed value: a short way for what clients nearly always send, a long one for the rest.
+"""Decodes a body into a typed value: a fast path for what clients nearly always send, a slow path for the rest.
 
-The short way lets msgspec decode straight into the struct. It is taken only when the result is certain to be the same:
+The fast path lets msgspec decode straight into the struct. It is taken only when the result is certain to be the same:
 the body has no escaped characters (NUL, names spelled with escapes), no snake_case spelling of a known field, no run of
 digits long enough to be out of range, and is neither large nor deep. These tests are searches in C and cost a fraction
-of the decoding. Whatever the short way cannot decode gets a second chance on the long way, through ``protojson``, whose
-complaint is the one the client sees.
+of the decoding. Whatever the fast path cannot decode gets a second chance on the slow path, through ``protojson``,
+whose complaint is the one the client sees.
 Source: docs/reference/platform.md 1.2 and 1.3 (malformed JSON, bad enum, bad integer: 400).
 """
 
@@ -27,7 +27,7 @@ from services.api.http.decoding.protojson import (
 
 Value = TypeVar("Value")
 
-_SHORT_WAY_MAX_BYTES: Final = 256 * 1024
+_FAST_PATH_MAX_BYTES: Final = 256 * 1024
 _DIGITS_TO_ZERO: Final = bytes.maketrans(b"123456789", b"000000000")
 _FIELD_OF_MESSAGE: Final = re.compile(r"(?s)(.*) - at `(?:key in )?\$(.*)`")
 
@@ -61,16 +61,16 @@ class BodyDecoder(Generic[Value]):
         """
         if not body or body.isspace():
             body = self._when_empty
-        if self._short_way_is_safe(body):
+        if self._fast_path_is_safe(body):
             try:
                 return self._decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                pass  # the long way finds out what it is, and forgives more
+                pass  # the slow path finds out what it is, and forgives more
         return self._decode_tolerantly(body)
 
-    def _short_way_is_safe(self, body: bytes) -> bool:
+    def _fast_path_is_safe(self, body: bytes) -> bool:
         return (
-            len(body) <= _SHORT_WAY_MAX_BYTES
+            len(body) <= _FAST_PATH_MAX_BYTES
             and b"\\" not in body
             and body.count(b"{") + body.count(b"[") <= MAX_DEPTH
             and self._snake_name(body) is None

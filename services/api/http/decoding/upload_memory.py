@@ -19,11 +19,11 @@ class UploadMemory:
     def __init__(self, total_bytes: int) -> None:
         self.free_bytes = total_bytes
 
-    def reservation(self) -> Reservation:
-        return Reservation(self)
+    def reservation(self) -> UploadReservation:
+        return UploadReservation(self)
 
 
-class Reservation:
+class UploadReservation:
     """The part of one request; what it took comes back when the block ends."""
 
     def __init__(self, memory: UploadMemory) -> None:

@@ -19,9 +19,9 @@ from starlette.types import Send
 from libs.errors import Unavailable
 from libs.together import together
 from services.api.http.call import ClientGone
-from services.api.http.errors import Failure
+from services.api.http.database_errors import as_known_error
+from services.api.http.errors import ErrorReply
 from services.api.http.replies.reply import JSON_TYPE, Headers
-from services.api.http.storage_errors import as_known_error
 
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
@@ -54,7 +54,7 @@ async def send_stream(
     result: StreamResult,
     *,
     headers: Headers,
-    classify: Callable[[Exception], Failure],
+    classify: Callable[[Exception], ErrorReply],
     until: Coroutine[Any, Any, None] | None = None,
 ) -> None:
     """Send a stream to its end.

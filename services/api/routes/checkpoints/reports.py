@@ -80,7 +80,7 @@ _ALL: Final = "/api/v1/checkpoints"
 
 ROUTES: Final = (
     Route(
-        method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty, repeatable=True
+        method="POST", path=_ALL, handler=post_checkpoint, body=ReportCheckpointRequest, response=Empty, idempotent=True
     ),
     Route(method="PATCH", path=_ALL, handler=patch_checkpoints, body=PatchCheckpointsRequest, response=Empty),
     Route(

@@ -219,9 +219,9 @@ ROUTES: Final = (
         body=PostTaskLogsRequest,
         response=Empty,
         allow_nul=True,
-        repeatable=True,
+        idempotent=True,
     ),
-    Route(method="POST", path="/task-logs", handler=post_legacy_task_logs, body=bytes, raw=True, repeatable=True),
+    Route(method="POST", path="/task-logs", handler=post_legacy_task_logs, body=bytes, raw=True, idempotent=True),
     Route(method="GET", path=_TASK, handler=get_task_logs, query=LogsQuery, response=TaskLog, stream=True),
     Route(method="GET", path=_TRIAL, handler=get_trial_logs, query=LogsQuery, response=TrialLog, stream=True),
     Route(

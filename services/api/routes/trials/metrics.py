@@ -101,7 +101,7 @@ ROUTES: Final = (
         handler=post_metrics,
         body=ReportMetricsRequest,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -109,7 +109,7 @@ ROUTES: Final = (
         handler=post_training_metrics,
         body=TrialMetrics,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -117,7 +117,7 @@ ROUTES: Final = (
         handler=post_validation_metrics,
         body=TrialMetrics,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="GET",

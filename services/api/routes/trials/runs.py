@@ -104,7 +104,7 @@ ROUTES: Final = (
         handler=post_start,
         body=StartRunRequest,
         response=StartRunResponse,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(method="GET", path=_METADATA, handler=get_metadata, response=RunMetadataResponse),
     Route(
@@ -113,7 +113,7 @@ ROUTES: Final = (
         handler=post_metadata,
         body=RunMetadataRequest,
         response=RunMetadataResponse,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -121,7 +121,7 @@ ROUTES: Final = (
         handler=post_progress,
         body=ProgressRequest,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -129,7 +129,7 @@ ROUTES: Final = (
         handler=post_early_exit,
         body=EarlyExitRequest,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -137,7 +137,7 @@ ROUTES: Final = (
         handler=post_runner_metadata,
         body=RunnerMetadataRequest,
         response=Empty,
-        repeatable=True,
+        idempotent=True,
     ),
     Route(
         method="POST",
@@ -145,6 +145,6 @@ ROUTES: Final = (
         handler=post_trial_source_info,
         body=TrialSourceInfoRequest,
         response=TrialSourceInfoResponse,
-        repeatable=True,
+        idempotent=True,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.errors import InvalidRequest, Unavailable
-from services.api.http.patience import patiently
+from services.api.http.retry import retry_while_away
 
 
 class Work:
@@ -24,14 +24,14 @@ class Work:
 
 async def test_a_lost_database_is_waited_for() -> None:
     work = Work(ConnectionRefusedError(111, "refused"), ConnectionResetError(104, "reset"))
-    assert await patiently(work) == "done"
+    assert await retry_while_away(work) == "done"
     assert work.times == 3
 
 
-async def test_patience_has_an_end() -> None:
+async def test_retries_have_an_end() -> None:
     work = Work(*[ConnectionRefusedError(111, "refused")] * 3)
     with pytest.raises(ConnectionRefusedError):
-        await patiently(work, patience_s=0)
+        await retry_while_away(work, give_up_after_s=0)
     assert work.times == 1
 
 
@@ -39,5 +39,5 @@ async def test_patience_has_an_end() -> None:
 async def test_an_answer_is_an_answer(error: Exception) -> None:
     work = Work(error)
     with pytest.raises(type(error)):
-        await patiently(work)
+        await retry_while_away(work)
     assert work.times == 1
