@@ -11,7 +11,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.ids import AllocationId
-from services.api.http.credentials import CallingTask
+from services.api.access.principal import CallingTask
 
 
 async def calling_task(connection: AsyncConnection, allocation_id: AllocationId) -> CallingTask:

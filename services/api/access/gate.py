@@ -19,9 +19,9 @@ from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoints
 from libs.errors import PermissionDenied
 from services.api.access.callers import Access, Callers, Thing
+from services.api.access.principal import CallingTask, Principal
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.credentials import CallingTask, Principal
 
 
 def check_caller(access: Access, principal: Principal) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from libs.errors import PermissionDenied
-from services.api.http.credentials import Principal
+from services.api.access.principal import Principal
 
 
 def require_admin(principal: Principal, what: str = "perform this action") -> None:

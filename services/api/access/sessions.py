@@ -23,7 +23,8 @@ from libs.events import subjects
 from libs.ids import AllocationId, UserId
 from libs.tokens import digest
 from services.api.access.calling_tasks import calling_task
-from services.api.http.credentials import Credentials, Principal, TokenKind
+from services.api.access.credentials import Credentials, TokenKind
+from services.api.access.principal import Principal
 
 REMEMBER_S: Final = 10.0
 MOST_REMEMBERED: Final = 10_000

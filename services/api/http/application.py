@@ -27,12 +27,13 @@ from starlette.types import Message as AsgiMessage
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from libs.errors import InvalidRequest
+from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
 from services.api.access.gate import check_caller, check_own
+from services.api.access.principal import Principal
 from services.api.http.builtin.health import Health, health_route
 from services.api.http.builtin.metrics import HttpMetrics
 from services.api.http.builtin.openapi import description_routes
 from services.api.http.call import Call, ClientGone, while_connected
-from services.api.http.credentials import ALLOCATION_TOKEN_HEADER, Credentials, Principal, find_credentials
 from services.api.http.decoding.body import BodyDecoder
 from services.api.http.decoding.query import QueryDecoder
 from services.api.http.decoding.upload_memory import UploadMemory, UploadReservation

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
-from services.api.http.credentials import Principal
+from services.api.access.principal import Principal
 from services.api.http.decoding.query import parse_path_int, parse_path_text
 
 App = TypeVar("App")

@@ -15,10 +15,11 @@ from starlette.responses import PlainTextResponse, Response
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthenticated, Unavailable
 from libs.ids import AllocationId, UserId
 from services.api.access.callers import ANYBODY
+from services.api.access.credentials import Credentials, TokenKind
+from services.api.access.principal import CallingTask, Principal
 from services.api.http.application import build_application
 from services.api.http.builtin.health import HealthReport
 from services.api.http.call import Call
-from services.api.http.credentials import CallingTask, Credentials, Principal, TokenKind
 from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route

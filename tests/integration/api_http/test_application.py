@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from libs.errors import Unauthenticated
-from services.api.http.credentials import ALLOCATION_TOKEN_HEADER
+from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
 from tests.integration.api_http.service import World, application
 
 USER = {"authorization": "Bearer hans"}

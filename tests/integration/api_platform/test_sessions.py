@@ -20,9 +20,9 @@ from libs.db.tables.users import allocation_sessions, user_sessions, users
 from libs.errors import Unauthenticated
 from libs.events.changes import AllocationChanged
 from libs.tokens import digest, new_token
+from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.login_pace import FIRST_WAIT_S, FREE_BY_NAME
 from services.api.access.sessions import Sessions
-from services.api.http.credentials import Credentials, TokenKind
 from tests.harness import FakeClock
 from tests.harness.api import ApiProcess
 from tests.harness.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from libs.errors import Unauthenticated
-from services.api.http.credentials import Credentials, TokenKind, find_credentials
+from services.api.access.credentials import Credentials, TokenKind, find_credentials
 
 USER, ALLOCATION = TokenKind.USER, TokenKind.ALLOCATION
 X_USER = {"grpc-metadata-x-user-token": "Bearer x-user"}

@@ -19,9 +19,9 @@ from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 from libs.tasks.checkpoint_gc import EVERYTHING
+from services.api.access.principal import Principal
 from services.api.access.rules import require_owner_or_admin
 from services.api.actions.experiments.locks import change, lock_experiment
-from services.api.http.credentials import Principal
 
 
 class StoredCheckpoint(Struct, frozen=True):

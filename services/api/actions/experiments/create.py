@@ -30,6 +30,7 @@ from libs.ids import new_uuid
 from libs.searchers.beginning import Beginning, begin
 from libs.ssh_keys import KeyPair, new_key_pair
 from libs.states.trial import TrialState
+from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.forking import Parent, load_parent
 from services.api.actions.experiments.place import Place, choose_place, keep_place, lock_place
@@ -37,7 +38,6 @@ from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
 from services.api.contexts.pack import pack_context
-from services.api.http.credentials import Principal
 from services.api.queries.workspaces.templates import load_template
 from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
 

@@ -12,10 +12,10 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.trials import trials
 from libs.db.tables.workspaces import projects
 from libs.errors import FailedPrecondition
+from services.api.access.principal import Principal
 from services.api.access.rules import require_owner_or_admin
 from services.api.actions.experiments.locks import change, lock_experiment
 from services.api.actions.experiments.place import check_may_grow, load_place, lock_place
-from services.api.http.credentials import Principal
 
 
 async def move(

@@ -14,7 +14,7 @@ from libs.errors import FailedPrecondition, InvalidRequest, PermissionDenied, Un
 from libs.events.changes import UserChanged
 from libs.tokens import digest, new_token
 from services.api.access import passwords
-from services.api.http.credentials import Principal
+from services.api.access.principal import Principal
 from services.api.queries.users.users import Row, user_by_id, user_by_name
 
 SESSION_LIFETIME: Final = timedelta(days=7)

@@ -7,10 +7,10 @@ from email.utils import format_datetime
 from typing import Final
 
 from services.api.access import passwords
+from services.api.access.credentials import AUTH_COOKIE
 from services.api.actions.users import sessions
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.credentials import AUTH_COOKIE
 from services.api.http.replies.reply import Reply
 from services.api.http.routing import Route
 from services.api.queries.users.users import user_by_id, wire_user
