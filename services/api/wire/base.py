@@ -41,7 +41,7 @@ class Empty(Message):
 
 
 class Pagination(Message):
-    """Which part of a list a reply holds; ``services/api/http/pagination.py`` computes it."""
+    """Which part of a list a reply holds; ``services/api/queries/pagination.py`` computes it."""
 
     offset: int = 0
     limit: int = 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.errors import InvalidRequest
-from services.api.http.pagination import list_page, sql_page
+from services.api.queries.pagination import list_page, sql_page
 from services.api.wire.base import Pagination
 
 LIST_PAGES = [  # offset, limit, start, end of 7 items

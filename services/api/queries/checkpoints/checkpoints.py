@@ -19,7 +19,7 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from libs.searchers.reports import read_number
-from services.api.http.pagination import list_bounds
+from services.api.queries.pagination import list_bounds
 from services.api.queries.trials.metric_values import (
     number_in,
     report_at_step,

@@ -19,9 +19,9 @@ from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import NotFound
-from services.api.http.pagination import sql_page
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
 from services.api.queries.experiments.original_config import mask_original_config
+from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy

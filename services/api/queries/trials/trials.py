@@ -22,9 +22,9 @@ from libs.db.tables.tasks import allocations
 from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import NotFound
 from libs.states.allocation import AllocationState
-from services.api.http.pagination import sql_page
 from services.api.queries.checkpoints.best import best_checkpoints
 from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
+from services.api.queries.pagination import sql_page
 from services.api.queries.trials.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload

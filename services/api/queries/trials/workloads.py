@@ -12,8 +12,8 @@ from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
-from services.api.http.pagination import ALL, sql_page
 from services.api.metrics.groups import AVG_METRICS, BATCH_METRICS, TRAINING, VALIDATION, VALIDATION_METRICS
+from services.api.queries.pagination import ALL, sql_page
 from services.api.queries.trials.metric_values import number_in
 from services.api.wire.base import Pagination, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload, Metrics, MetricsWorkload

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.any_of import any_of
 from libs.db.tables.templates import templates
 from libs.errors import NotFound
-from services.api.http.pagination import sql_page
+from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination, struct_value
 from services.api.wire.ordering import OrderBy
 from services.api.wire.workspaces.templates import GetTemplatesQuery, Template

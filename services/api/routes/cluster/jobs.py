@@ -8,9 +8,9 @@ from libs.errors import InvalidRequest
 from services.api.actions.cluster.jobs import update_queue
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.pagination import list_bounds
 from services.api.http.routing import Route
 from services.api.queries.cluster.jobs import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
+from services.api.queries.pagination import list_bounds
 from services.api.waits.scheduler import scheduler_looks
 from services.api.wire.base import Empty, Pagination
 from services.api.wire.cluster.jobs import (

@@ -6,11 +6,11 @@ from typing import Final
 
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.pagination import list_page
 from services.api.http.routing import Route
 from services.api.queries.cluster.agents import load_overrides
 from services.api.queries.cluster.jobs import load_queue, stats_by_pool
 from services.api.queries.cluster.pools import wire_pool
+from services.api.queries.pagination import list_page
 from services.api.wire.cluster.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
 
 

@@ -10,8 +10,8 @@ from services.api.access.rules import require_admin
 from services.api.actions.users.tokens import change_token, create_token
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.pagination import list_page
 from services.api.http.routing import Route
+from services.api.queries.pagination import list_page
 from services.api.queries.users.tokens import list_tokens, wire_token
 from services.api.wire.users.tokens import (
     GetTokensQuery,

@@ -14,8 +14,8 @@ from services.api.access.rules import require_admin, require_self_or_admin
 from services.api.actions.users import users as actions
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.pagination import list_page
 from services.api.http.routing import Route
+from services.api.queries.pagination import list_page
 from services.api.queries.users.users import UserNotFound, list_users, user_by_id, user_by_name, wire_user
 from services.api.wire.base import Empty
 from services.api.wire.users.users import (

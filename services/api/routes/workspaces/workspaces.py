@@ -12,9 +12,9 @@ from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import Plan
 from services.api.app import App
 from services.api.http.call import Call
-from services.api.http.pagination import list_page
 from services.api.http.routing import Route
 from services.api.places.wishes import read_wishes
+from services.api.queries.pagination import list_page
 from services.api.queries.workspaces.workspaces import (
     Row,
     list_projects,
