@@ -38,7 +38,7 @@ async def other_api(db: Database, bus: Bus) -> AsyncIterator[Replica]:
 @pytest.fixture
 def only_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits looks again when it is woken, and by itself only after the test has given up."""
-    monkeypatch.setattr("services.api.waits.all_gather.LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr("services.api.all_gather.wait.LOOK_AGAIN_S", 60.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from services.api.waits.gathering import (
+from services.api.all_gather.group import (
     Member,
     abandoned,
     answer_of,

@@ -8,14 +8,14 @@ from uuid import UUID
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, NotFound
 from libs.ids import new_uuid
-from services.api.actions.gathers import Peer
 from services.api.actions.tasks import allocations as actions
 from services.api.actions.tasks.allocations import Accelerators, check_allocation_id
+from services.api.all_gather.membership import Peer
+from services.api.all_gather.wait import gather
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.tasks.allocations import list_accelerators, load_allocation
-from services.api.waits.all_gather import gather
 from services.api.waits.preemption import should_leave
 from services.api.wire.base import Empty
 from services.api.wire.tasks.allocations import (

@@ -12,8 +12,8 @@ from libs.clock import Clock
 from libs.db.engine import Database
 from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, ResoluteError
-from services.api.actions.gathers import Peer, join, leave, load_members, refresh
-from services.api.waits.gathering import answer_of
+from services.api.all_gather.group import answer_of
+from services.api.all_gather.membership import Peer, join, leave, load_members, refresh
 from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
 
 log = structlog.get_logger(__name__)

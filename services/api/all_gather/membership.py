@@ -17,7 +17,7 @@ from libs.errors import FailedPrecondition
 from libs.events.changes import AllocationChanged
 from libs.states.allocation import AllocationState
 from services.api.actions.tasks.allocations import lock_allocation, point_proxy_to, set_ready
-from services.api.waits.gathering import (
+from services.api.all_gather.group import (
     Member,
     abandoned,
     answer_of,
