@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from services.api.places.names import is_namespace_name, own_namespace_name
+from services.api.cluster_admin.namespace_names import is_namespace_name, own_namespace_name
 
 
 class Case(NamedTuple):

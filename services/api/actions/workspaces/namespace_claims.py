@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.namespaces import auto_created_namespaces as made
 from libs.errors import FailedPrecondition, ResoluteError, Unavailable
 from services.api.app import App
-from services.api.places.asking import delete_namespace
+from services.api.cluster_admin.launcher_client import delete_namespace
 
 log = structlog.get_logger()
 

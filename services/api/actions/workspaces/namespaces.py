@@ -32,14 +32,20 @@ from services.api.actions.workspaces.namespace_claims import (
     settle_namespace,
 )
 from services.api.app import App
-from services.api.places.asking import create_namespace, require_namespace, set_quota
-from services.api.places.names import own_namespace_name
-from services.api.places.wishes import NO_OWN_NAMESPACE, NamespaceWish, cluster_named, read_quotas, require_cluster
+from services.api.cluster_admin.launcher_client import create_namespace, require_namespace, set_quota
+from services.api.cluster_admin.namespace_names import own_namespace_name
+from services.api.cluster_admin.namespace_requests import (
+    NO_OWN_NAMESPACE,
+    NamespaceRequest,
+    cluster_named,
+    read_quotas,
+    require_cluster,
+)
 from services.api.queries.workspaces.workspaces import Row, workspace_row
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What one wish comes to."""
+    """What one request comes to."""
 
     cluster_name: str
     namespace: str
@@ -50,14 +56,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     quota: int | None = None
 
 
-async def bind_workspace(app: App, workspace_id: int, wishes: Sequence[NamespaceWish]) -> list[Plan]:
-    """Bind the workspace as it is wished; what runs stays where it is.
+async def bind_workspace(app: App, workspace_id: int, requests: Sequence[NamespaceRequest]) -> list[Plan]:
+    """Bind the workspace as is asked for; what runs stays where it is.
 
     Raises NotFound, InvalidRequest and FailedPrecondition for what cannot be, Unavailable when the launcher is away.
     """
     async with app.db.transaction() as connection:
         row = await changeable_workspace(connection, workspace_id)
-        plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=row["name"], row=row)
+        plans = await plan_bindings(app, connection, requests, workspace_id=workspace_id, name=row["name"], row=row)
     async with carried_out(app, plans), app.db.transaction() as connection:
         row = await changeable_workspace(connection, workspace_id)
         await write_bindings(app, connection, workspace_id, plans)
@@ -68,7 +74,7 @@ async def bind_workspace(app: App, workspace_id: int, wishes: Sequence[Namespace
 async def bind_unbound_workspaces(app: App, workspace_ids: Iterable[int]) -> None:
     """Give each a namespace of its own, unless it is bound already. Those before one that fails keep theirs."""
     require_cluster(app.cluster.resource_manager)
-    own = NamespaceWish(cluster_name=app.cluster.resource_manager.cluster_name, namespace=None)
+    own = NamespaceRequest(cluster_name=app.cluster.resource_manager.cluster_name, namespace=None)
     wanted = sorted(set(workspace_ids))
     async with app.db.read() as connection:
         for workspace_id in wanted:
@@ -131,7 +137,7 @@ async def changeable_workspace(connection: AsyncConnection, workspace_id: int) -
 async def plan_bindings(
     app: App,
     connection: AsyncConnection,
-    wishes: Sequence[NamespaceWish],
+    requests: Sequence[NamespaceRequest],
     *,
     workspace_id: int,
     name: str,
@@ -143,10 +149,10 @@ async def plan_bindings(
     """
     known = row["auto_created_namespace"] if row else None
     plans: list[Plan] = []
-    for wish in wishes:
-        if wish.namespace is not None:
-            await check_unclaimed(connection, wish.namespace, workspace_id)
-        namespace = wish.namespace or known or await claimed_name(connection, workspace_id)
+    for request in requests:
+        if request.namespace is not None:
+            await check_unclaimed(connection, request.namespace, workspace_id)
+        namespace = request.namespace or known or await claimed_name(connection, workspace_id)
         namespace = namespace or own_namespace_name(
             workspace=name,
             workspace_id=workspace_id,
@@ -154,10 +160,10 @@ async def plan_bindings(
             cluster_id=app.cluster_id,
         )
         claim = None
-        if wish.namespace is None:
+        if request.namespace is None:
             claim = await claim_namespace(
                 connection,
-                wish.cluster_name,
+                request.cluster_name,
                 namespace,
                 workspace_id,
                 is_settled=known is not None,
@@ -165,11 +171,11 @@ async def plan_bindings(
             )
         plans.append(
             Plan(
-                cluster_name=wish.cluster_name,
+                cluster_name=request.cluster_name,
                 namespace=namespace,
-                is_own=wish.namespace in (None, known),
+                is_own=request.namespace in (None, known),
                 claim=claim,
-                quota=wish.quota,
+                quota=request.quota,
             )
         )
     return plans

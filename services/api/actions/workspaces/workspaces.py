@@ -26,7 +26,7 @@ from services.api.actions.workspaces.namespaces import (
     write_bindings,
 )
 from services.api.app import App
-from services.api.places.wishes import NamespaceWish
+from services.api.cluster_admin.namespace_requests import NamespaceRequest
 from services.api.queries.workspaces.workspaces import Row, unmasked, workspace_row
 from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces.workspaces import PatchWorkspace, PostWorkspaceRequest
@@ -36,7 +36,7 @@ _NEXT_ID: Final = text("SELECT nextval(pg_get_serial_sequence('workspaces', 'id'
 
 
 async def create_workspace(
-    app: App, request: PostWorkspaceRequest, wishes: Sequence[NamespaceWish], *, user_id: int
+    app: App, request: PostWorkspaceRequest, namespace_requests: Sequence[NamespaceRequest], *, user_id: int
 ) -> tuple[Row, list[Plan]]:
     """The new workspace, pinned for its creator, and what it is bound to.
 
@@ -52,7 +52,7 @@ async def create_workspace(
         await _check_free(connection, name, own_id=0)
         # Its id is part of the name of its namespace, and the namespace is there first.
         workspace_id = (await connection.execute(_NEXT_ID)).scalar_one()
-        plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=name)
+        plans = await plan_bindings(app, connection, namespace_requests, workspace_id=workspace_id, name=name)
     async with carried_out(app, plans), app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         values |= {"id": workspace_id, "name": name, "owner_id": user_id, "created_at": app.clock.now()}
@@ -66,7 +66,7 @@ async def create_workspace(
 
 
 async def patch_workspace(
-    app: App, workspace_id: int, patch: PatchWorkspace, wishes: Sequence[NamespaceWish], *, user_id: int
+    app: App, workspace_id: int, patch: PatchWorkspace, namespace_requests: Sequence[NamespaceRequest], *, user_id: int
 ) -> tuple[Row, list[Plan]]:
     """The workspace as it is now, and what it was bound to.
 
@@ -74,11 +74,13 @@ async def patch_workspace(
     ``namespaces.py`` raises; then nothing has changed.
     """
     plans: list[Plan] = []
-    if wishes:
+    if namespace_requests:
         async with app.db.transaction() as connection:
             row = await changeable_workspace(connection, workspace_id)
             _check_mutable(row)
-            plans = await plan_bindings(app, connection, wishes, workspace_id=workspace_id, name=row["name"], row=row)
+            plans = await plan_bindings(
+                app, connection, namespace_requests, workspace_id=workspace_id, name=row["name"], row=row
+            )
     async with carried_out(app, plans), app.db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
         _check_mutable(before)

@@ -10,9 +10,9 @@ from libs.events.capacity import PoolCapacity
 from services.api.access.rules import require_admin
 from services.api.actions.cluster.agents import disable_node, enable_node
 from services.api.app import App
+from services.api.cluster_admin.launcher_client import mark_node
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.places.asking import mark_node
 from services.api.queries.cluster.agents import agents, listed, load_overrides, load_states, with_marks
 from services.api.queries.pagination import list_page
 from services.api.wire.cluster.agents import (

@@ -9,10 +9,10 @@ from libs.errors import InvalidRequest
 from services.api.access.rules import require_admin
 from services.api.actions.workspaces import namespaces as actions
 from services.api.app import App
+from services.api.cluster_admin.launcher_client import get_quota
+from services.api.cluster_admin.namespace_requests import read_namespace_requests
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.places.asking import get_quota
-from services.api.places.wishes import read_wishes
 from services.api.queries.workspaces.namespaces import list_unbound_workspaces, load_bindings
 from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Empty, double
@@ -34,10 +34,10 @@ BIND: Final = "bind workspaces to namespaces"
 async def set_bindings(call: Call[App, None, SetBindingsRequest]) -> BindingsResponse:
     require_admin(call.principal, BIND)
     workspace_id = call.path_int("workspaceId")
-    wishes = read_wishes(call.body.cluster_namespace_meta, manager=call.app.cluster.resource_manager)
-    if not wishes:
+    requests = read_namespace_requests(call.body.cluster_namespace_meta, manager=call.app.cluster.resource_manager)
+    if not requests:
         raise InvalidRequest("clusterNamespaceMeta: name at least one binding")
-    plans = await actions.bind_workspace(call.app, workspace_id, wishes)
+    plans = await actions.bind_workspace(call.app, workspace_id, requests)
     return BindingsResponse(namespace_bindings=wire_bindings(workspace_id, plans))
 
 

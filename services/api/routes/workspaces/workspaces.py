@@ -11,9 +11,9 @@ from services.api.access.rules import require_admin, require_one_of_owners_or_ad
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import Plan
 from services.api.app import App
+from services.api.cluster_admin.namespace_requests import read_namespace_requests
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.places.wishes import read_wishes
 from services.api.queries.pagination import list_page
 from services.api.queries.workspaces.workspaces import (
     Row,
@@ -54,13 +54,13 @@ async def get_workspace(call: Call[App, None, None]) -> WorkspaceResponse:
 
 async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> ChangedWorkspaceResponse:
     _require_admin_for_some(call)
-    wishes = read_wishes(
+    namespace_requests = read_namespace_requests(
         call.body.cluster_namespace_meta,
         call.body.cluster_quota_pairs,
         manager=call.app.cluster.resource_manager,
         all_clusters=call.body.auto_create_namespace_all_clusters,
     )
-    row, plans = await actions.create_workspace(call.app, call.body, wishes, user_id=call.principal.user_id)
+    row, plans = await actions.create_workspace(call.app, call.body, namespace_requests, user_id=call.principal.user_id)
     return _changed(row, plans)
 
 
@@ -69,13 +69,13 @@ async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorks
     _require_admin_for_some(call)
     if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
         await _require_owner(call, workspace_id, "change", unless=actions.check_not_immutable)
-    wishes = read_wishes(
+    namespace_requests = read_namespace_requests(
         call.body.cluster_namespace_meta,
         manager=call.app.cluster.resource_manager,
         all_clusters=call.body.auto_create_namespace_all_clusters,
     )
     row, plans = await actions.patch_workspace(
-        call.app, workspace_id, call.body, wishes, user_id=call.principal.user_id
+        call.app, workspace_id, call.body, namespace_requests, user_id=call.principal.user_id
     )
     return _changed(row, plans)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from libs.cluster.config import ResourceManagerConfig
 from libs.errors import FailedPrecondition, InvalidRequest
-from services.api.places.names import is_namespace_name
+from services.api.cluster_admin.namespace_names import is_namespace_name
 from services.api.wire.workspaces.namespaces import NamespaceMeta
 
 NO_OWN_NAMESPACE: Final = "cannot set quota on a workspace that is not bound to an auto-created namespace"
@@ -24,7 +24,7 @@ _EITHER_OR: Final = (
 )
 
 
-class NamespaceWish(Struct, frozen=True, kw_only=True):
+class NamespaceRequest(Struct, frozen=True, kw_only=True):
     """The namespace that the tasks of a workspace shall have in a cluster."""
 
     cluster_name: str
@@ -49,14 +49,14 @@ def require_cluster(manager: ResourceManagerConfig) -> None:
         )
 
 
-def read_wishes(
+def read_namespace_requests(
     meta: Mapping[str, NamespaceMeta],
     quotas: Mapping[str, int] | None = None,
     *,
     manager: ResourceManagerConfig,
     all_clusters: bool = False,
-) -> tuple[NamespaceWish, ...]:
-    """At most one wish per cluster; none when the request has nothing to say.
+) -> tuple[NamespaceRequest, ...]:
+    """At most one request per cluster; none when the request has nothing to say.
 
     meta, quotas  by the name of the cluster
     all_clusters  the request as a whole asks for an auto-created namespace everywhere
@@ -68,15 +68,15 @@ def read_wishes(
     limits = read_quotas(quotas or {}, manager=manager)
     if asked or limits:
         require_cluster(manager)
-    wishes: dict[str, NamespaceWish] = {}
+    requests: dict[str, NamespaceRequest] = {}
     for name, one in asked.items():
-        wish = _read(name, one, manager)
-        if wish.cluster_name in wishes:
-            raise InvalidRequest(f"clusterNamespaceMeta: cluster {wish.cluster_name} is named more than once")
-        wishes[wish.cluster_name] = _limited(wish, limits.pop(wish.cluster_name, None))
-    if limits or any(wish.quota is not None and wish.namespace is not None for wish in wishes.values()):
+        request = _read(name, one, manager)
+        if request.cluster_name in requests:
+            raise InvalidRequest(f"clusterNamespaceMeta: cluster {request.cluster_name} is named more than once")
+        requests[request.cluster_name] = _limited(request, limits.pop(request.cluster_name, None))
+    if limits or any(request.quota is not None and request.namespace is not None for request in requests.values()):
         raise FailedPrecondition(NO_OWN_NAMESPACE)
-    return tuple(wishes.values())
+    return tuple(requests.values())
 
 
 def read_quotas(quotas: Mapping[str, int], *, manager: ResourceManagerConfig) -> dict[str, int]:
@@ -90,7 +90,7 @@ def read_quotas(quotas: Mapping[str, int], *, manager: ResourceManagerConfig) ->
     return limits
 
 
-def _read(name: str, meta: NamespaceMeta, manager: ResourceManagerConfig) -> NamespaceWish:
+def _read(name: str, meta: NamespaceMeta, manager: ResourceManagerConfig) -> NamespaceRequest:
     if name and meta.cluster_name and meta.cluster_name != name:
         raise InvalidRequest(f"clusterNamespaceMeta: the entry of cluster {name} is about {meta.cluster_name}")
     named = name or meta.cluster_name
@@ -103,7 +103,7 @@ def _read(name: str, meta: NamespaceMeta, manager: ResourceManagerConfig) -> Nam
     if meta.namespace and not is_namespace_name(meta.namespace):
         raise InvalidRequest(f"{not_found(meta.namespace)}: it is no name of a namespace")
     quota = _checked_quota(meta.resource_quota) if isinstance(meta.resource_quota, int) else None
-    return NamespaceWish(cluster_name=cluster, namespace=None if is_made else meta.namespace, quota=quota)
+    return NamespaceRequest(cluster_name=cluster, namespace=None if is_made else meta.namespace, quota=quota)
 
 
 def not_found(namespace: str) -> str:
@@ -114,13 +114,13 @@ def not_found(namespace: str) -> str:
     )
 
 
-def _limited(wish: NamespaceWish, quota: int | None) -> NamespaceWish:
+def _limited(request: NamespaceRequest, quota: int | None) -> NamespaceRequest:
     """Clients name the quota in one place, in the other, or in both."""
-    if quota is None or wish.quota == quota:
-        return wish
-    if wish.quota is not None:
-        raise InvalidRequest(f"two resource quotas for cluster {wish.cluster_name}: {wish.quota} and {quota}")
-    return NamespaceWish(cluster_name=wish.cluster_name, namespace=wish.namespace, quota=quota)
+    if quota is None or request.quota == quota:
+        return request
+    if request.quota is not None:
+        raise InvalidRequest(f"two resource quotas for cluster {request.cluster_name}: {request.quota} and {quota}")
+    return NamespaceRequest(cluster_name=request.cluster_name, namespace=request.namespace, quota=quota)
 
 
 def _checked_quota(slots: int) -> int:

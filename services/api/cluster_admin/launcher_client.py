@@ -15,7 +15,7 @@ from libs.bus import Bus
 from libs.errors import InvalidRequest, NotFound, Unavailable
 from libs.events import places, subjects
 from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
-from services.api.places.wishes import not_found
+from services.api.cluster_admin.namespace_requests import not_found
 
 ASK_TIMEOUT_S: Final = 15.0
 """Clients wait longer than this for any reply."""

@@ -8,7 +8,7 @@ import pytest
 
 from libs.cluster.config import ResourceManagerConfig
 from libs.errors import FailedPrecondition, InvalidRequest, ResoluteError
-from services.api.places.wishes import NamespaceWish, read_wishes
+from services.api.cluster_admin.namespace_requests import NamespaceRequest, read_namespace_requests
 from services.api.wire.workspaces.namespaces import NamespaceMeta
 
 CLUSTER = ResourceManagerConfig(type="kubernetes", cluster_name="here")
@@ -38,16 +38,18 @@ def limited(quota: int) -> NamespaceMeta:
         ({"here": limited(5)}, {}, None, 5),
     ],
 )
-def test_wish(meta: dict[str, NamespaceMeta], quotas: dict[str, int], namespace: str | None, quota: int | None) -> None:
-    assert read_wishes(meta, quotas, manager=CLUSTER) == (
-        NamespaceWish(cluster_name="here", namespace=namespace, quota=quota),
+def test_namespace_request(
+    meta: dict[str, NamespaceMeta], quotas: dict[str, int], namespace: str | None, quota: int | None
+) -> None:
+    assert read_namespace_requests(meta, quotas, manager=CLUSTER) == (
+        NamespaceRequest(cluster_name="here", namespace=namespace, quota=quota),
     )
 
 
 def test_request_as_a_whole_may_ask_for_all_clusters() -> None:
-    assert read_wishes({}, manager=CLUSTER) == ()
-    everywhere = read_wishes({}, manager=CLUSTER, all_clusters=True)
-    assert everywhere == (NamespaceWish(cluster_name="here", namespace=None),)
+    assert read_namespace_requests({}, manager=CLUSTER) == ()
+    everywhere = read_namespace_requests({}, manager=CLUSTER, all_clusters=True)
+    assert everywhere == (NamespaceRequest(cluster_name="here", namespace=None),)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +75,11 @@ def test_what_cannot_be(
     meta: dict[str, NamespaceMeta], quotas: dict[str, int], kind: type[ResoluteError], text: str
 ) -> None:
     with pytest.raises(kind) as caught:
-        read_wishes(meta, quotas, manager=CLUSTER)
+        read_namespace_requests(meta, quotas, manager=CLUSTER)
     assert text in str(caught.value)
 
 
 @pytest.mark.parametrize(("meta", "quotas"), [({"": AUTO}, {}), ({}, {"": 1})])
 def test_processes_have_no_namespaces(meta: dict[str, NamespaceMeta], quotas: dict[str, int]) -> None:
     with pytest.raises(FailedPrecondition, match="run as processes"):
-        read_wishes(meta, quotas, manager=ResourceManagerConfig())
+        read_namespace_requests(meta, quotas, manager=ResourceManagerConfig())

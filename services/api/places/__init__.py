@@ -1,1 +1,0 @@
-"""The ground that tasks stand on: namespaces and nodes of a cluster, which the api asks launchers to change."""
