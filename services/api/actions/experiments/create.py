@@ -33,7 +33,7 @@ from libs.states.trial import TrialState
 from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.forking import Parent, load_parent
-from services.api.actions.experiments.place import Place, choose_place, keep_place, lock_place
+from services.api.actions.experiments.project import ProjectRef, choose_project, keep_project, lock_project
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
@@ -49,7 +49,7 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
 
     config: Object
     original_config: str
-    place: Place
+    project: ProjectRef
     pool: str
     model_definition: bytes
     parent_id: int | None
@@ -70,14 +70,14 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         user = await asyncio.to_thread(parse_experiment_config, request.config)
         template = await _template(connection, request.template)
         asked = await asyncio.to_thread(merge, user, template)
-        place = await choose_place(connection, request.project_id, asked)
-        pool, warnings = _choose_pool(app, asked, place)
-        config = await asyncio.to_thread(_complete, app, user, template, place, pool=pool, now=now)
+        project = await choose_project(connection, request.project_id, asked)
+        pool, warnings = _choose_pool(app, asked, project)
+        config = await asyncio.to_thread(_complete, app, user, template, project, pool=pool, now=now)
         await pin_warm_start(connection, config)
     return NewExperiment(
         config=config,
         original_config=request.config,
-        place=place,
+        project=project,
         pool=pool,
         model_definition=await _model_definition(request, parent),
         parent_id=parent.id if parent else None,
@@ -92,10 +92,10 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
     keys = await asyncio.to_thread(new_key_pair, app.cluster.security.ssh)
 
     async def store(connection: AsyncConnection) -> int:
-        await keep_place(connection, new.place)
+        await keep_project(connection, new.project)
         experiment = await _insert(connection, new, principal, keys, now)
         # Others who create in the project wait from here on, and not while the files are stored.
-        await lock_place(connection, new.place)
+        await lock_project(connection, new.project)
         state = TrialState.ACTIVE if new.activate else TrialState.PAUSED
         await insert_first_trials(connection, experiment, new.search, state=state, now=now)
         return experiment.id
@@ -111,7 +111,7 @@ async def _template(connection: AsyncConnection, name: str) -> Object:
     return await asyncio.to_thread(parse_template, name, found.config)
 
 
-def _choose_pool(app: App, asked: Object, place: Place) -> tuple[str, list[LaunchWarning]]:
+def _choose_pool(app: App, asked: Object, project: ProjectRef) -> tuple[str, list[LaunchWarning]]:
     resources = asked.get("resources") or {}
     slots = resources.get("slots_per_trial", 1)
     try:
@@ -119,9 +119,9 @@ def _choose_pool(app: App, asked: Object, place: Place) -> tuple[str, list[Launc
             app.cluster,
             name=resources.get("resource_pool") or "",
             slots=slots,
-            workspace_compute=place.default_compute_pool,
-            workspace_aux=place.default_aux_pool,
-            workspace_id=place.workspace_id,
+            workspace_compute=project.default_compute_pool,
+            workspace_aux=project.default_aux_pool,
+            workspace_id=project.workspace_id,
         )
         single = bool(resources.get("is_single_node"))
         return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
@@ -129,12 +129,12 @@ def _choose_pool(app: App, asked: Object, place: Place) -> tuple[str, list[Launc
         raise InvalidRequest(f"invalid resource configuration: {error}") from error
 
 
-def _complete(app: App, user: Object, template: Object, place: Place, *, pool: str, now: datetime) -> Object:
+def _complete(app: App, user: Object, template: Object, project: ProjectRef, *, pool: str, now: datetime) -> Object:
     return build_config(
         user,
         template=template,
         pool_defaults=msgspec.to_builtins(app.cluster.defaults_of(pool)),
-        workspace_storage=place.checkpoint_storage,
+        workspace_storage=project.checkpoint_storage,
         master_storage=app.cluster.checkpoint_storage,
         resource_pool=pool,
         priority_default=app.cluster.default_priority(pool),
@@ -160,7 +160,7 @@ async def _insert(
             job_id=job_id,
             job_type="EXPERIMENT",
             owner_id=principal.user_id,
-            workspace_id=new.place.workspace_id,
+            workspace_id=new.project.workspace_id,
             pool=new.pool,
             priority=resources["priority"],
             weight=resources["weight"],
@@ -175,7 +175,7 @@ async def _insert(
             config=new.config,
             original_config=new.original_config,
             owner_id=principal.user_id,
-            project_id=new.place.project_id,
+            project_id=new.project.project_id,
             parent_id=new.parent_id,
             job_id=job_id,
             progress=new.search.progress,
@@ -198,7 +198,7 @@ async def _insert(
         name=new.config["name"],
         job_id=job_id,
         owner=principal.username,
-        project_id=new.place.project_id,
+        project_id=new.project.project_id,
     )
     await announce(
         connection,
@@ -215,7 +215,7 @@ async def _insert(
     )
     return Origin(
         id=experiment_id,
-        project_id=new.place.project_id,
+        project_id=new.project.project_id,
         job_id=job_id,
         owner_id=principal.user_id,
         config=new.config,

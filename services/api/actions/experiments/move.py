@@ -15,7 +15,7 @@ from libs.errors import FailedPrecondition
 from services.api.access.principal import Principal
 from services.api.access.rules import require_owner_or_admin
 from services.api.actions.experiments.locks import change, lock_experiment
-from services.api.actions.experiments.place import check_may_grow, load_place, lock_place
+from services.api.actions.experiments.project import check_may_grow, load_project, lock_project
 
 
 async def move(
@@ -30,12 +30,12 @@ async def move(
     if row.archived:
         raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be moved")
     await check_may_leave(connection, row.project_id)
-    destination = await load_place(connection, destination_project_id)
+    destination = await load_project(connection, destination_project_id)
     check_may_grow(destination)
     if destination.project_id == row.project_id:
         return
-    await lock_place(connection, destination)
-    destination = await load_place(connection, destination_project_id)  # from here on it stays in its workspace
+    await lock_project(connection, destination)
+    destination = await load_project(connection, destination_project_id)  # from here on it stays in its workspace
     await _renumber_trials(connection, experiment_id, destination.project_id)
     await _take_along(connection, experiment_id, row.job_id, destination.workspace_id)
     await change(connection, row, "moved", project_id=destination.project_id)
@@ -53,7 +53,7 @@ async def _take_along(connection: AsyncConnection, experiment_id: int, job_id: s
 
 async def check_may_leave(connection: AsyncConnection, project_id: int) -> None:
     """Raise FailedPrecondition when experiments may not be taken out of the project."""
-    if (await load_place(connection, project_id)).archived:
+    if (await load_project(connection, project_id)).archived:
         raise FailedPrecondition(f"project ({project_id}) is archived and cannot have experiments moved from it")
 
 

@@ -14,7 +14,7 @@ from services.api.actions.experiments import states
 from services.api.actions.experiments.bulk import ANY_PROJECT, for_each
 from services.api.actions.experiments.edit import check_days, retain_logs
 from services.api.actions.experiments.move import check_may_leave, move
-from services.api.actions.experiments.place import check_may_grow, load_place
+from services.api.actions.experiments.project import check_may_grow, load_project
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
@@ -97,7 +97,7 @@ async def move_many(call: Call[App, None, BulkMoveRequest]) -> BulkResponse:
     async with call.app.db.read() as connection:
         if project_id != ANY_PROJECT:
             await check_may_leave(connection, project_id)
-        check_may_grow(await load_place(connection, destination))
+        check_may_grow(await load_project(connection, destination))
 
     async def move_to(connection: AsyncConnection, experiment_id: int) -> None:
         await move(connection, experiment_id, destination, call.principal)

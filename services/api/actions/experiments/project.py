@@ -18,7 +18,7 @@ from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 DEFAULT_PROJECT: Final = 1
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ProjectRef(Struct, frozen=True, kw_only=True):
     project_id: int
     workspace_id: int
     owner_id: int
@@ -32,65 +32,65 @@ class Place(Struct, frozen=True, kw_only=True):
     checkpoint_storage: dict[str, Any] | None
 
 
-async def choose_place(connection: AsyncConnection, project_id: int, config: Mapping[str, Any]) -> Place:
-    """The place for an experiment: the project of the request, that in its configuration, or the default one.
+async def choose_project(connection: AsyncConnection, project_id: int, config: Mapping[str, Any]) -> ProjectRef:
+    """The project for an experiment: that of the request, that in its configuration, or the default one.
 
     project_id  of the request; 0 and 1 leave the choice to the configuration
     Raises NotFound, FailedPrecondition when nothing may be added there, InvalidRequest.
     """
-    workspace, project = config.get("workspace") or "", config.get("project") or ""
+    workspace_name, project_name = config.get("workspace") or "", config.get("project") or ""
     if project_id > DEFAULT_PROJECT:
-        place = await load_place(connection, project_id)
-    elif workspace and project:
-        place = await _named(connection, workspace, project)
-    elif workspace or project:
+        project = await load_project(connection, project_id)
+    elif workspace_name and project_name:
+        project = await _named(connection, workspace_name, project_name)
+    elif workspace_name or project_name:
         raise InvalidRequest("workspace and project must both be included in config if one is provided")
     else:
-        place = await load_place(connection, DEFAULT_PROJECT)
-    check_may_grow(place)
-    return place
+        project = await load_project(connection, DEFAULT_PROJECT)
+    check_may_grow(project)
+    return project
 
 
-async def load_place(connection: AsyncConnection, project_id: int) -> Place:
-    """The place that a project is. Raises NotFound."""
+async def load_project(connection: AsyncConnection, project_id: int) -> ProjectRef:
+    """The project of that id. Raises NotFound."""
     row = (await connection.execute(_select().where(projects.c.id == project_id))).one_or_none()
     if row is None:
         raise NotFound("project", project_id)
-    return _place(row)
+    return _project_ref(row)
 
 
-async def keep_place(connection: AsyncConnection, place: Place) -> None:
+async def keep_project(connection: AsyncConnection, project: ProjectRef) -> None:
     """Keep the project from being deleted until the transaction ends; others may add to it. Raises NotFound."""
-    found = select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(read=True, key_share=True)
+    found = select(projects.c.id).where(projects.c.id == project.project_id).with_for_update(read=True, key_share=True)
     if (await connection.execute(found)).one_or_none() is None:
-        raise NotFound("project", place.project_id)
+        raise NotFound("project", project.project_id)
 
 
-async def lock_place(connection: AsyncConnection, place: Place) -> None:
+async def lock_project(connection: AsyncConnection, project: ProjectRef) -> None:
     """Keep the project as it is until the transaction ends: nobody archives, deletes or adds to it.
 
     Raises NotFound, FailedPrecondition when nothing may be added there any more.
     """
     await connection.execute(
-        select(projects.c.id).where(projects.c.id == place.project_id).with_for_update(key_share=True)
+        select(projects.c.id).where(projects.c.id == project.project_id).with_for_update(key_share=True)
     )
-    check_may_grow(await load_place(connection, place.project_id))
+    check_may_grow(await load_project(connection, project.project_id))
 
 
-def check_may_grow(place: Place) -> None:
+def check_may_grow(project: ProjectRef) -> None:
     """Raise FailedPrecondition unless experiments may be added to the project."""
-    if place.archived:
-        raise FailedPrecondition(f"project ({place.project_id}) is archived and cannot add new experiments")
-    if place.state:
-        raise FailedPrecondition(f"project ({place.project_id}) is being deleted and cannot add new experiments")
+    if project.archived:
+        raise FailedPrecondition(f"project ({project.project_id}) is archived and cannot add new experiments")
+    if project.state:
+        raise FailedPrecondition(f"project ({project.project_id}) is being deleted and cannot add new experiments")
 
 
-async def _named(connection: AsyncConnection, workspace: str, project: str) -> Place:
+async def _named(connection: AsyncConnection, workspace: str, project: str) -> ProjectRef:
     named = _select().where(func.lower(workspaces.c.name) == workspace.lower(), projects.c.name == project)
     row = (await connection.execute(named)).one_or_none()
     if row is None:
         raise NotFound("workspace/project", f"{workspace}/{project}")
-    return _place(row)
+    return _project_ref(row)
 
 
 def _select() -> Select[Any]:
@@ -108,8 +108,8 @@ def _select() -> Select[Any]:
     ).join(workspaces, workspaces.c.id == projects.c.workspace_id)
 
 
-def _place(row: Any) -> Place:
-    return Place(
+def _project_ref(row: Any) -> ProjectRef:
+    return ProjectRef(
         project_id=row.id,
         workspace_id=row.workspace_id,
         owner_id=row.owner_id,
