@@ -23,7 +23,7 @@ from libs.together import end
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import LeaseSettings
 from tests.harness import ServiceProcess, eventually
-from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.deletion.test_endings import _launch_notebook
 from tests.integration.scheduler.world import QUICK, World, background
 
 LR: dict[str, Any] = {"lr": {"type": "double", "minval": 0, "maxval": 1}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from libs.cluster.config import ClusterConfig
 from tests.harness import eventually
-from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.deletion.test_endings import _launch_notebook
 from tests.integration.scheduler.world import World
 
 

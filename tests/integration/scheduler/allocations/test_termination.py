@@ -11,7 +11,7 @@ from libs.db.tables.tasks import allocations
 from libs.events.changes import AllocationChanged
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
-from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.deletion.test_endings import _launch_notebook
 from tests.integration.scheduler.world import QUICK, World
 
 REASON = "preempted by the scheduler"

@@ -15,7 +15,7 @@ from services.scheduler.experiments.reconciler import ExperimentEngine
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
-from tests.integration.scheduler.test_endings import _launch_notebook
+from tests.integration.scheduler.deletion.test_endings import _launch_notebook
 from tests.integration.scheduler.world import KUBERNETES, QUICK, World, background
 
 REASON = "node disabled without drain"
