@@ -19,17 +19,20 @@ from libs.events import subjects
 from libs.events.looks import LookAsked
 from libs.together import together
 from services.scheduler.allocations.inquiry import Inquiry
-from services.scheduler.allocations.reconciler import AllocationEngine, owner_of
+from services.scheduler.allocations.reconciler import AllocationEngine
+from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
 from services.scheduler.deletion.namespaces import NamespaceDeletion
 from services.scheduler.deletion.workspaces import ContainerDeletion
-from services.scheduler.experiments.reconciler import ExperimentEngine, Outcome
+from services.scheduler.experiments.reconciler import ExperimentEngine
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import SchedulerSettings
+from services.scheduler.tasks.ending import TaskEnding, owner_of
 from services.scheduler.transactions.rows import AllocationRow
 from services.scheduler.workqueue.notifications import hint_of
+from services.scheduler.workqueue.result import ReconcileResult
 from services.scheduler.workqueue.resync import keys_that_need_attention
 from services.scheduler.workqueue.retry_loop import retried_after
 from services.scheduler.workqueue.work_queue import Attention, Key
@@ -53,19 +56,22 @@ class ActiveScheduler:
         self._clock = clock
         self._settings = settings
         self._capacity = CapacityView(changed=self._plan)
+        log_wait = timedelta(seconds=settings.engine.log_wait_s)
         self._experiments = ExperimentEngine(
             db=db,
             clock=clock,
             cluster=cluster,
             capacity=self._capacity.of,
-            log_wait=timedelta(seconds=settings.engine.log_wait_s),
+            log_wait=log_wait,
         )
+        self._experiment_deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
         self._allocations = AllocationEngine(
             db=db,
             clock=clock,
             ended=self._allocation_ended,
             plan_binds=cluster.resource_manager.type != "kubernetes",
         )
+        self._tasks = TaskEnding(db=db, clock=clock)
         self._containers = ContainerDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
         self._inquiry = Inquiry(db=db, bus=bus, settings=settings.engine)
@@ -148,7 +154,7 @@ class ActiveScheduler:
             case "experiment", int(ident):
                 return self._follow_up(await self._experiments.reconcile(ident))
             case "deletion", int(ident):
-                return self._follow_up(await self._experiments.delete(ident))
+                return self._follow_up(await self._experiment_deletion.reconcile(ident))
             case "allocation", str(allocation):
                 await self._look_at_ended(allocation)
             case "leaving", str(allocation):
@@ -165,10 +171,10 @@ class ActiveScheduler:
                 raise AssertionError(f"nobody looks at {key}")
         return None
 
-    def _follow_up(self, outcome: Outcome) -> float | None:
-        for pool in outcome.pools:
+    def _follow_up(self, result: ReconcileResult) -> float | None:
+        for pool in result.pools:
             self._plan(pool)
-        return outcome.look_again_in_s
+        return result.requeue_after_s
 
     async def _look_at_ended(self, allocation: str) -> None:
         """An allocation is over: its task reacts, or the experiment whose trial it was."""
@@ -180,7 +186,7 @@ class ActiveScheduler:
         if task_type == "TRIAL" and experiment is not None:
             self._attention.poke(Key("experiment", experiment))
             return
-        await self._allocations.settle_task(allocation)
+        await self._tasks.settle_task(allocation)
         if experiment is not None:
             self._attention.poke(Key("deletion", experiment))
 

@@ -14,7 +14,8 @@ import msgspec
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least, least_progressed, most_progressed
 from services.scheduler.allocations.exits import exit_record, has_failed
-from services.scheduler.allocations.termination import changed, finish, is_over, kill, note, terminate
+from services.scheduler.allocations.termination import finish, is_over, kill, terminate
+from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import Outgoing
 from services.scheduler.transactions.rows import AllocationRow
 

@@ -1,7 +1,8 @@
-"""Allocations on their own: what launchers see of them, what runs out of time, and the end of tasks that are no trials.
+"""Allocations on their own: applies what launchers see of them, and ends those that have to end.
 
-Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial reacts is
-the business of ``experiments.py``; that an allocation waits for the reaction shows in its column ``settled``.
+Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial or
+another task reacts is decided in ``experiments/`` and ``tasks/``; that an allocation waits for the reaction shows in
+its column ``settled``.
 """
 
 from __future__ import annotations
@@ -16,19 +17,16 @@ from sqlalchemy import select, text
 from libs.bus import Message
 from libs.clock import Clock
 from libs.db.engine import Connection, Database
-from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events import subjects
-from libs.events.changes import JobChanged, TaskChanged
 from libs.events.observations import AllocationObserved
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.observation import observe
 from services.scheduler.allocations.pod_nodes import is_on
 from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_over, kill
-from services.scheduler.deletion.checkpoint_gc import TASK_TYPE as GC_TASK
-from services.scheduler.deletion.checkpoint_gc import record_outcome
 from services.scheduler.transactions.outbox_buffer import Outgoing
-from services.scheduler.transactions.rows import AllocationRow, Locked, TaskRow, lock_one
+from services.scheduler.transactions.rows import AllocationRow, Locked, lock_one
 
 log = structlog.get_logger()
 
@@ -132,45 +130,3 @@ class AllocationEngine:
         row = await in_transaction(self._db, work)
         if row is not None and is_over(row):
             self._ended(row)
-
-    async def settle_task(self, allocation: str) -> int | None:
-        """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to.
-
-        Such tasks run once: whatever ends their allocation ends them. Source: docs/reference/harness-protocol.md 17.3.
-        """
-        return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
-
-    async def _settle(self, connection: Connection, allocation: str) -> int | None:
-        locked_tasks: Locked[TaskRow] = Locked()
-        locked: Locked[AllocationRow] = Locked()
-        row = await lock_one(connection, AllocationRow, allocation, locked)
-        if row is None or row.settled or not is_over(row):
-            return None
-        task = await lock_one(connection, TaskRow, row.task_id, locked_tasks)
-        if task is None or task.task_type == "TRIAL":
-            return None
-        now = self._clock.now()
-        row.settled = True
-        out = Outgoing()
-        out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
-        if task.task_type == GC_TASK and task.experiment_id is not None:
-            await record_outcome(connection, task.experiment_id, row, now=now, out=out)
-        if task.end_time is None:
-            task.end_time = now
-            out.announce(TaskChanged(task_id=task.task_id, task_type=task.task_type, what="ended"))
-            out.announce(JobChanged(job_id=row.job_id, what="ended", pool=row.pool))
-        await locked.write(connection)
-        await locked_tasks.write(connection)
-        await out.flush(connection)
-        return task.experiment_id
-
-
-async def owner_of(connection: Connection, allocation: str) -> tuple[str, int | None] | None:
-    """Task type, and experiment if any, of the task that an allocation belongs to."""
-    query = (
-        select(tasks.c.task_type, tasks.c.experiment_id)
-        .join(allocations, allocations.c.task_id == tasks.c.task_id)
-        .where(allocations.c.allocation_id == allocation)
-    )
-    found = (await connection.execute(query)).first()
-    return None if found is None else (found.task_type, found.experiment_id)

@@ -8,13 +8,13 @@ All of it may be done again and changes nothing then. Source: docs/reference/sch
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
-from libs.events.changes import AllocationChanged
 from libs.events.failures import FailureType
 from libs.events.orders import Order
 from libs.states.allocation import AllocationState
 from services.scheduler.allocations.exits import KILLED, ExitKind, ExitRecord, Failure, exit_before_start, has_failed
+from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import Outgoing
 from services.scheduler.transactions.rows import AllocationRow
 
@@ -121,20 +121,3 @@ def _exit_line(record: ExitRecord) -> str:
 
 def _level(record: ExitRecord) -> str:
     return "INFO" if record.kind == ExitKind.NONE else "ERROR"
-
-
-def note(row: AllocationRow, text: str, *, now: datetime, out: Outgoing, level: str = "INFO") -> None:
-    """A line in the log of its task."""
-    out.line(task=row.task_id, allocation=row.allocation_id, text=text, now=now, level=level)
-
-
-def changed(row: AllocationRow, what: Literal["requested", "state", "signal", "ended"]) -> AllocationChanged:
-    return AllocationChanged(
-        allocation_id=row.allocation_id,
-        task_id=row.task_id,
-        what=what,
-        state=row.state,
-        pool=row.pool,
-        exit_reason=row.exit_reason or "",
-        exit_code=row.status_code,
-    )

@@ -27,7 +27,7 @@ from libs.ids import allocation_id, new_uuid
 from libs.states.experiment import ExperimentState
 from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
 from libs.tasks.stored import to_document
-from services.scheduler.allocations.termination import changed, note
+from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import Run
 from services.scheduler.transactions.outbox_buffer import Outgoing

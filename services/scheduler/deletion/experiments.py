@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from msgspec import Struct
 from sqlalchemy import delete, exists, func, select, text, union
 from sqlalchemy.exc import DBAPIError
 
@@ -35,6 +34,7 @@ from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletable_checkpoints, deletion_of, failure_of_gc
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import Run, experiment_changed, lock_run
+from services.scheduler.workqueue.result import ReconcileResult
 
 log = structlog.get_logger()
 
@@ -47,13 +47,7 @@ OWNERS_AT_ONCE: Final = 500
 WITHOUT_FILES: Final = (
     "an administrator can delete it and leave its files: det dev curl '/api/v1/experiments/{id}?force=true' -X DELETE"
 )
-_LOOK_AGAIN_S: Final = 0.1
-
-
-class Progress(Struct, frozen=True, kw_only=True):
-    pools: frozenset[str] = frozenset()
-    """Whose queues have something new."""
-    look_again_in_s: float | None = None
+_REQUEUE_AFTER_S: Final = 0.1
 
 
 class ExperimentDeletion:
@@ -64,42 +58,42 @@ class ExperimentDeletion:
         self._cluster = cluster
         self._log_wait = log_wait
 
-    async def advance(self, experiment_id: int) -> Progress:
-        """Carry the deletion as far as it can go now."""
+    async def reconcile(self, experiment_id: int) -> ReconcileResult:
+        """Carry the deletion as far as it can go now; nothing happens to an experiment that is not DELETING."""
         try:
-            progress, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
+            result, files_are_gone = await in_transaction(self._db, lambda c: self._delete_files(c, experiment_id))
             if files_are_gone:
                 await self._delete_rows(experiment_id)
-            return progress
+            return result
         except DBAPIError as error:
             if is_connection_failure(error):
                 raise
             log.exception("deletion.failed", experiment=experiment_id)
             reason = f"cannot delete the rows of experiment {experiment_id}: {error.orig}"
         await in_transaction(self._db, lambda c: self._fail(c, experiment_id, reason))
-        return Progress()
+        return ReconcileResult()
 
-    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[Progress, bool]:
+    async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[ReconcileResult, bool]:
         """Start the GC tasks or look how they did; True when all files are gone."""
         run = await self._lock(connection, experiment_id)
         if run is None:
-            return Progress(), False
+            return ReconcileResult(), False
         if run.experiment.deletion_tasks is None:
             doomed = await deletable_checkpoints(run)
             has_tensorboards = await _may_have_tensorboards(connection, experiment_id)
             rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=has_tensorboards))
             run.experiment.deletion_tasks = [row.task_id for row in rows]
             await run.write()
-            return Progress(pools=frozenset(row.pool for row in rows)), not rows
+            return ReconcileResult(pools=frozenset(row.pool for row in rows)), not rows
         if await self._has_live_allocations(connection, experiment_id):
-            return Progress(), False
+            return ReconcileResult(), False
         if await self._lines_are_to_come(connection, run.experiment.deletion_tasks):
-            return Progress(look_again_in_s=_LOOK_AGAIN_S), False
+            return ReconcileResult(requeue_after_s=_REQUEUE_AFTER_S), False
         failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
         if failure is None:
-            return Progress(), True
+            return ReconcileResult(), True
         await _mark_failed(run, f"{failure}; {WITHOUT_FILES.format(id=experiment_id)}")
-        return Progress(), False
+        return ReconcileResult(), False
 
     async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
         run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())

@@ -27,7 +27,7 @@ from libs.events.places import DELETE_NAMESPACE, NamespaceAsked
 
 log = structlog.get_logger()
 
-LOOK_AGAIN_S: Final = 1.0
+REQUEUE_AFTER_S: Final = 1.0
 _ASK_TIMEOUT_S: Final = 15.0
 
 
@@ -55,7 +55,7 @@ class NamespaceDeletion:
         for namespace in forgotten:
             if namespace not in in_use:
                 await self._delete(workspace_id, namespace)
-        return LOOK_AGAIN_S if in_use else None
+        return REQUEUE_AFTER_S if in_use else None
 
     def _of(self, workspace_id: int) -> ColumnElement[bool]:
         is_gone = ~select(workspaces.c.id).where(workspaces.c.id == made.c.workspace_id).exists()

@@ -27,7 +27,7 @@ from services.scheduler.transactions.rows import ExperimentRow, Locked, lock_one
 
 log = structlog.get_logger()
 
-LOOK_AGAIN_S: Final = 1.0
+REQUEUE_AFTER_S: Final = 1.0
 _ON_THEIR_WAY: Final = (ExperimentState.DELETING, ExperimentState.STOPPING_KILLED, ExperimentState.STOPPING_ERROR)
 
 
@@ -48,7 +48,7 @@ class ContainerDeletion:
         for experiment in (row.id for row in left if row.state not in _ON_THEIR_WAY):
             await in_transaction(self._db, lambda connection, ident=experiment: _doom(connection, ident))  # type: ignore[misc]
         if left:
-            return LOOK_AGAIN_S
+            return REQUEUE_AFTER_S
         await self._delete("project", project_id, found.workspace_id)
         return None
 
@@ -71,7 +71,7 @@ class ContainerDeletion:
         for project in left:
             await self.advance_project(project)
         if running or left:
-            return LOOK_AGAIN_S
+            return REQUEUE_AFTER_S
         await self._delete("workspace", workspace_id, workspace_id)
         return None
 

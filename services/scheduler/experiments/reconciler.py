@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import structlog
-from msgspec import Struct
 
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
@@ -22,7 +21,6 @@ from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, ste
 from libs.states.trial import TrialState
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.deletion.checkpoint_gc import carry_out_requests
-from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.experiments import searcher_events
 from services.scheduler.experiments.ending import end_experiment
 from services.scheduler.experiments.search import Search, SearchFailedError
@@ -36,17 +34,9 @@ from services.scheduler.experiments.trial_moves import (
 )
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import Capacity, Run, lock_run
+from services.scheduler.workqueue.result import ReconcileResult
 
 log = structlog.get_logger()
-
-
-class Outcome(Struct, frozen=True):
-    """What somebody has to look at next."""
-
-    pools: frozenset[str] = frozenset()
-    """Pools whose queues have changed."""
-    look_again_in_s: float | None = None
-    """The experiment itself, after a while."""
 
 
 class ExperimentEngine:
@@ -65,9 +55,8 @@ class ExperimentEngine:
         self._clock = clock
         self._cluster = cluster
         self._capacity = capacity
-        self._deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
 
-    async def reconcile(self, experiment_id: int) -> Outcome:
+    async def reconcile(self, experiment_id: int) -> ReconcileResult:
         """Make the experiment what it should be by now.
 
         To one that is over nothing happens but the deletion of files that somebody has asked for.
@@ -80,17 +69,12 @@ class ExperimentEngine:
         await in_transaction(self._db, lambda connection: self._fail(connection, experiment_id, reason))
         return await in_transaction(self._db, lambda connection: self._reconcile(connection, experiment_id))
 
-    async def delete(self, experiment_id: int) -> Outcome:
-        """Carry a deletion as far as it can go now; nothing happens to an experiment that is not DELETING."""
-        progress = await self._deletion.advance(experiment_id)
-        return Outcome(pools=progress.pools, look_again_in_s=progress.look_again_in_s)
-
-    async def _reconcile(self, connection: Connection, experiment_id: int) -> Outcome:
+    async def _reconcile(self, connection: Connection, experiment_id: int) -> ReconcileResult:
         run = await lock_run(
             connection, experiment_id, cluster=self._cluster, now=self._clock.now(), capacity=self._capacity
         )
         if run is None or run.state == ExperimentState.DELETING:
-            return Outcome()
+            return ReconcileResult()
         await carry_out_requests(run)
         if run.state in LIVE and not run.experiment.unmanaged:
             await run.load()
@@ -99,7 +83,7 @@ class ExperimentEngine:
                 await end_experiment(run)
         await run.write()
         await clear_ended(connection, run.out.events, now=run.now)
-        return Outcome(frozenset(row.pool for row in run.requested), run.look_again_in_s)
+        return ReconcileResult(pools=frozenset(row.pool for row in run.requested), requeue_after_s=run.requeue_after_s)
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
         """The search cannot go on, so nothing of the experiment shall."""

@@ -9,8 +9,8 @@ from sqlalchemy.engine import RowMapping
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
 from libs.db.tables.trials import trials
-from services.scheduler.allocations.termination import note
 from services.scheduler.experiments.search import Search
+from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.locked_experiment import Run
 
 

@@ -13,15 +13,16 @@ from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import tasks
 from libs.states.trial import TrialState
 from services.scheduler.allocations.exits import ExitKind
-from services.scheduler.allocations.termination import is_over, note
+from services.scheduler.allocations.termination import is_over
 from services.scheduler.experiments.trial_moves import apply_reaction
 from services.scheduler.experiments.trial_reactions import NO_RETRY, TrialExit, may_depend_on_logs, react
+from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.locked_experiment import Run
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
 LOG_WAIT: Final = timedelta(seconds=30)
 """Longest wait for the log of an attempt (docs/reference/logs.md 13.10)."""
-_LOOK_AGAIN_S: Final = (0.05, 0.5)
+_REQUEUE_AFTER_S: Final = (0.05, 0.5)
 
 
 async def settle_exits(run: Run, *, log_wait: timedelta) -> None:
@@ -35,7 +36,7 @@ async def settle_exits(run: Run, *, log_wait: timedelta) -> None:
         if row is None or not is_over(row):
             continue
         if await _log_is_to_come(run, trial, row, log_wait):
-            run.look_again(in_s=_pause_s(run, row))
+            run.requeue(after_s=_pause_s(run, row))
             continue
         matches = await _matches(run.connection, row.task_id) if row.exit_kind else []
         reaction = react(_exit(run, trial, row, retries_canceled=bool(matches)))
@@ -79,7 +80,7 @@ async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow, log_wai
 
 def _pause_s(run: Run, row: AllocationRow) -> float:
     """Usually the log is complete in a moment; if it is not, it may take long."""
-    shortest, longest = _LOOK_AGAIN_S
+    shortest, longest = _REQUEUE_AFTER_S
     waited_s = (run.now - row.end_time).total_seconds() if row.end_time else 0.0
     return min(max(waited_s / 2, shortest), longest)
 

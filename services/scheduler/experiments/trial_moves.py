@@ -14,9 +14,10 @@ from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
 from libs.states.trial import END_OF_STOPPING, STOPPING, WANTED, TrialState, asked_for
-from services.scheduler.allocations.termination import changed, follow_up, is_over, kill, note, terminate
+from services.scheduler.allocations.termination import follow_up, is_over, kill, terminate
 from services.scheduler.experiments.trial_backoff import count_end
 from services.scheduler.experiments.trial_reactions import Next, Reaction
+from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.locked_experiment import Run
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
@@ -119,7 +120,7 @@ def _note_deadlines(run: Run, trial: TrialRow) -> None:
         due.append(row.preempt_deadline)
     for moment in due:
         if moment is not None:
-            run.look_again(in_s=max((moment - run.now).total_seconds(), 0.0))
+            run.requeue(after_s=max((moment - run.now).total_seconds(), 0.0))
 
 
 def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
@@ -164,7 +165,7 @@ def _fits_elsewhere(run: Run, trial: TrialRow, pool: str, split: PodSplit) -> bo
 def _request(run: Run, trial: TrialRow) -> None:
     """Give it an allocation that waits for its slots. A trial that can never have them is over."""
     if trial.not_before is not None and trial.not_before > run.now:
-        run.look_again(in_s=(trial.not_before - run.now).total_seconds())
+        run.requeue(after_s=(trial.not_before - run.now).total_seconds())
         return
     config = run.experiment.config
     slots = int(config["resources"]["slots_per_trial"])
@@ -181,7 +182,7 @@ def _request(run: Run, trial: TrialRow) -> None:
         return
     fits = _fits_elsewhere(run, trial, pool, split)
     if fits is None:
-        run.look_again(in_s=_CAPACITY_LOOK_S)
+        run.requeue(after_s=_CAPACITY_LOOK_S)
         return
     if not fits:
         log.warning("trial.unfulfillable", trial=trial.id, blocked_nodes=trial.blocked_nodes)

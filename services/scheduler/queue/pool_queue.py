@@ -26,7 +26,7 @@ from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, histogram
 from services.scheduler.allocations.ended import clear_ended
-from services.scheduler.allocations.termination import changed, is_over
+from services.scheduler.allocations.termination import is_over
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import Start, Wait
@@ -34,6 +34,7 @@ from services.scheduler.plan.planner import plan
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.settings import QueueSettings
+from services.scheduler.transactions.allocation_messages import changed
 from services.scheduler.transactions.outbox_buffer import Outgoing
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
 from services.scheduler.workqueue.retry_loop import retried_after

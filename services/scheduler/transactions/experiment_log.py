@@ -13,7 +13,7 @@ from sqlalchemy import select
 from libs.db.engine import Connection
 from libs.db.tables.tasks import allocations
 from libs.db.tables.trials import trial_tasks, trials
-from services.scheduler.allocations.termination import note
+from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.outbox_buffer import Outgoing
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_one
 

@@ -50,7 +50,7 @@ class Run:
         """Trials that this run has ended, and of which the search has not heard yet."""
         self.failure = ""
         """How the first of the trials failed that did so in this run, in words for the owner of the experiment."""
-        self.look_again_in_s: float | None = None
+        self.requeue_after_s: float | None = None
         self._experiment = experiment
         self._trials: Locked[TrialRow] = Locked()
         self._allocations: Locked[AllocationRow] = Locked()
@@ -134,9 +134,9 @@ class Run:
         row.settled = True
         self.out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
 
-    def look_again(self, *, in_s: float) -> None:
-        """Have the experiment looked at again, at the latest after ``in_s`` seconds."""
-        self.look_again_in_s = min(in_s, self.look_again_in_s) if self.look_again_in_s is not None else in_s
+    def requeue(self, *, after_s: float) -> None:
+        """Have the experiment reconciled again, at the latest after ``after_s`` seconds."""
+        self.requeue_after_s = min(after_s, self.requeue_after_s) if self.requeue_after_s is not None else after_s
 
     def end_trial(self, trial: TrialRow, state: TrialState, error: str | None = None) -> None:
         trial.state = state

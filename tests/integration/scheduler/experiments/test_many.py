@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.experiments.reconciler import ExperimentEngine
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import QueueSettings
@@ -42,7 +44,8 @@ async def test_experiment_of_many_tasks_can_be_deleted(world: World) -> None:
     experiment = await world.api.create(activate=False)
     await _tasks(world, "TRIAL", experiment)
     await world.api.sql("UPDATE experiments SET state = 'DELETING', deletion_tasks = '[]'")
-    await ExperimentEngine(db=world.db, clock=SystemClock(), cluster=world.cluster).delete(experiment)
+    deletion = ExperimentDeletion(db=world.db, clock=SystemClock(), cluster=world.cluster, log_wait=timedelta())
+    await deletion.reconcile(experiment)
     assert await world.api.experiment(experiment) is None
     assert await world.api.sql("SELECT count(*) FROM tasks") == [0]
 

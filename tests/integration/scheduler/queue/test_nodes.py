@@ -141,7 +141,7 @@ async def test_trial_whose_nodes_are_excluded_waits_for_word_of_the_others(world
     await engine.reconcile(experiment)
     await world.api.sql("DELETE FROM allocations")
     await world.api.sql("""UPDATE trials SET blocked_nodes = '["node7"]'""")
-    assert (await engine.reconcile(experiment)).look_again_in_s is not None
+    assert (await engine.reconcile(experiment)).requeue_after_s is not None
     assert await world.api.allocations() == []
     async with world.scheduling() as w:
         await w.launcher.running()
