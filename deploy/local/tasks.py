@@ -11,7 +11,7 @@ from typing import Final
 from deploy.local.kubernetes import KubernetesOptions
 from deploy.local.layout import Layout, Options
 from services.launcher.backends.process.records import AllocationFiles, Assignment, StateFiles, Stop, holder
-from services.launcher.backends.process.trees import kill_pod, send
+from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 
 GRACE_S: Final = 5.0
 

@@ -23,7 +23,7 @@ from libs.loglines.batches import message_id
 from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
 from libs.together import together
-from services.launcher.backends.process.opening import open_process_backend, read_cert
+from services.launcher.backends.process.wiring import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
 from services.launcher.loop import OrderLoop
 from services.launcher.places import verbs_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.bus import Bus, BusSettings
-from services.launcher.backends.process.spawning import IMPORT_ROOT
+from services.launcher.backends.process.supervision.spawning import IMPORT_ROOT
 from tests.integration.launcher.place import Place, make_python, open_place
 
 
@@ -19,7 +19,10 @@ from tests.integration.launcher.place import Place, make_python, open_place
 def isolation() -> str:
     """How this machine isolates: ``directly`` or ``user namespace``."""
     probe = subprocess.run(
-        [os.path.realpath(sys.executable), "-S", "-E", "-s", "-m", "services.launcher.backends.process.probe"],
+        [
+            os.path.realpath(sys.executable),
+            *("-S", "-E", "-s", "-m", "services.launcher.backends.process.isolation.probe"),
+        ],
         cwd=IMPORT_ROOT,
         capture_output=True,
         text=True,

@@ -18,7 +18,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key, token
-from services.launcher.backends.process.trees import kill_pod, pids_of_pod, send
+from services.launcher.backends.process.supervision.process_trees import kill_pod, pids_of_pod, send
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import PATIENCE_S, eventually
 

@@ -24,8 +24,9 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import token
-from services.launcher.backends.process.observing import is_over, observed, status_without_supervisor
-from services.launcher.backends.process.prepare import Machine, make_plan
+from services.launcher.backends.process.observations import is_over, observed, status_without_supervisor
+from services.launcher.backends.process.preparation.plan import Machine, make_plan
+from services.launcher.backends.process.preparation.pod_view import pod_name
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
@@ -37,10 +38,9 @@ from services.launcher.backends.process.records import (
 )
 from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
-from services.launcher.backends.process.spawning import spawn_supervisor
-from services.launcher.backends.process.trees import kill_pod, send
-from services.launcher.backends.process.view import pod_name
-from services.launcher.backends.process.watching import HintPipe, ProcessWatch
+from services.launcher.backends.process.supervision.process_trees import kill_pod, send
+from services.launcher.backends.process.supervision.process_watch import HintPipe, ProcessWatch
+from services.launcher.backends.process.supervision.spawning import spawn_supervisor
 from services.launcher.places import NoPlaces
 from services.launcher.reconcile import Existence
 

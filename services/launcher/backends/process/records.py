@@ -1,7 +1,7 @@
 """What is written down about an allocation, so that a restarted launcher knows what its predecessor knew.
 
 One directory per allocation, one file per writer; every file is replaced as a whole. ``plan.json`` and ``status.json``
-are also spoken by the supervisor, which has no msgspec: ``supervise.py`` names the same fields.
+are also spoken by the supervisor, which has no msgspec: ``supervisor.py`` names the same fields.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     with_user_namespace: bool
     with_pid_namespace: bool
     hidden: tuple[str, ...]
-    """Fields of ``sources.Limits``, like the next two."""
+    """Fields of ``mount_sources.Limits``, like the next two."""
     mountable: tuple[str, ...]
     system_targets: tuple[str, ...]
     changes: str

@@ -17,9 +17,9 @@ import structlog
 from msgspec import Struct
 
 from services.launcher.backends.process.records import PodFiles, holder
-from services.launcher.backends.process.spawning import spawn_shipper
-from services.launcher.backends.process.trees import send
-from services.launcher.backends.process.watching import ProcessWatch
+from services.launcher.backends.process.supervision.process_trees import send
+from services.launcher.backends.process.supervision.process_watch import ProcessWatch
+from services.launcher.backends.process.supervision.spawning import spawn_shipper
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files.capture import is_sealed, seal
 

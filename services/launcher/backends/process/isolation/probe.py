@@ -12,9 +12,9 @@ import tempfile
 from typing import Final
 
 from libs.errors import ResoluteError
-from services.launcher.backends.process.mounts import Mount, MountError, build_view
-from services.launcher.backends.process.namespaces import Way, enter_namespaces
-from services.launcher.backends.process.sources import Limits
+from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.mounts import Mount, MountError, build_view
+from services.launcher.backends.process.isolation.namespaces import Way, enter_namespaces
 
 ADVICE: Final = """\
 Tasks cannot be isolated on this machine: {problem}
@@ -42,7 +42,7 @@ async def find_way(python: str, import_root: str) -> Way:
     """The best isolation that this user can give tasks. Raises CannotIsolate."""
     process = await asyncio.create_subprocess_exec(
         python,
-        *("-S", "-E", "-s", "-m", "services.launcher.backends.process.probe"),
+        *("-S", "-E", "-s", "-m", "services.launcher.backends.process.isolation.probe"),
         cwd=import_root,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 from libs.clock import SystemClock
 from libs.events.orders import BindMount, Order
-from services.launcher.backends.process.opening import open_process_backend
+from services.launcher.backends.process.wiring import open_process_backend
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.container.settings import TaskSettings
 from tests.integration.launcher.place import command, make_python

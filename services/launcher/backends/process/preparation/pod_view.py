@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from libs.events.orders import TaskSpec
-from services.launcher.backends.process.hiding import covers
-from services.launcher.backends.process.mounts import COVER_BYTES
+from services.launcher.backends.process.isolation.hidden_directories import covers
+from services.launcher.backends.process.isolation.mounts import COVER_BYTES
 from services.launcher.backends.process.records import MountPlan, PodFiles
 from services.launcher.container.paths import LOG_DIR, RUN_DIR, SHARED_FS, WHEELS_DIR, mount_path
 

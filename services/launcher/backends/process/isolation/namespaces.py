@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from services.launcher.backends.process import kernel
+from services.launcher.backends.process.isolation import kernel
 
 
 class Way(NamedTuple):

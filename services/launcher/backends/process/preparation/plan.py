@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
-from services.launcher.backends.process.interpreter import installation_roots
-from services.launcher.backends.process.namespaces import Way
+from services.launcher.backends.process.isolation.namespaces import Way
+from services.launcher.backends.process.preparation.interpreter import installation_roots
+from services.launcher.backends.process.preparation.pod_view import pod_mounts
+from services.launcher.backends.process.preparation.variable_references import resolve_references
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
@@ -20,10 +22,8 @@ from services.launcher.backends.process.records import (
     PodFiles,
     PodPlan,
 )
-from services.launcher.backends.process.references import resolve_references
 from services.launcher.backends.process.settings import ProcessSettings
-from services.launcher.backends.process.spawning import PYTHON
-from services.launcher.backends.process.view import pod_mounts
+from services.launcher.backends.process.supervision.spawning import PYTHON
 from services.launcher.container.command import container_argv
 from services.launcher.container.environment import (
     PodIdentity,

@@ -12,13 +12,13 @@ import structlog
 from libs.clock import Clock
 from libs.errors import FailedPrecondition, InvalidRequest
 from services.launcher.backends.process.backend import ProcessBackend
-from services.launcher.backends.process.interpreter import find_python, needed_directories
-from services.launcher.backends.process.prepare import Machine
-from services.launcher.backends.process.probe import find_way
+from services.launcher.backends.process.isolation.probe import find_way
+from services.launcher.backends.process.preparation.interpreter import find_python, needed_directories
+from services.launcher.backends.process.preparation.plan import Machine
+from services.launcher.backends.process.preparation.pod_view import image_environment
 from services.launcher.backends.process.records import StateFiles, try_lock
 from services.launcher.backends.process.settings import ProcessSettings
-from services.launcher.backends.process.spawning import IMPORT_ROOT, PYTHON
-from services.launcher.backends.process.view import image_environment
+from services.launcher.backends.process.supervision.spawning import IMPORT_ROOT, PYTHON
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
 

@@ -10,10 +10,10 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from services.launcher.backends.process.mounts import Mount, build_view, protect_kernel_settings
-from services.launcher.backends.process.namespaces import Way, enter_namespaces
-from services.launcher.backends.process.rights import User, become_user
-from services.launcher.backends.process.sources import Limits
+from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.mounts import Mount, build_view, protect_kernel_settings
+from services.launcher.backends.process.isolation.namespaces import Way, enter_namespaces
+from services.launcher.backends.process.isolation.privileges import User, become_user
 
 HELD_BACK: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 """Until the capture wrapper handles them: process 1 never gets what it does not handle."""

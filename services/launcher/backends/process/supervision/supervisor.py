@@ -25,11 +25,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from services.launcher.backends.process.becoming import Start
-from services.launcher.backends.process.kernel import adopt_orphans
-from services.launcher.backends.process.namespaces import Way
-from services.launcher.backends.process.sources import Limits
-from services.launcher.backends.process.trees import kill_pod, send
+from services.launcher.backends.process.isolation.kernel import adopt_orphans
+from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.namespaces import Way
+from services.launcher.backends.process.supervision.pod_start import Start
+from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 
 GANG_GRACE_S: Final = 15.0
 SHUTDOWN_GRACE_S: Final = 15.0

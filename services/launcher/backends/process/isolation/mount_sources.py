@@ -10,8 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from services.launcher.backends.process.hiding import is_within
-from services.launcher.backends.process.rights import User, as_user
+from services.launcher.backends.process.isolation.hidden_directories import is_within
+from services.launcher.backends.process.isolation.privileges import User, as_user
 
 
 class Limits(NamedTuple):

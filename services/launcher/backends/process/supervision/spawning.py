@@ -20,7 +20,7 @@ SHIP_SCRIPT: Final = str(Path(scripts.__file__).with_name("ship.py"))
 
 
 def spawn_supervisor(files: AllocationFiles) -> subprocess.Popen[bytes]:
-    module = "services.launcher.backends.process.supervise"
+    module = "services.launcher.backends.process.supervision.supervisor"
     return _spawn([PYTHON, "-S", "-E", "-s", "-m", module, str(files.root)], files.supervisor_log)
 
 

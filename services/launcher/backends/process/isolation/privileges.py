@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
-from services.launcher.backends.process import kernel
+from services.launcher.backends.process.isolation import kernel
 
 KEPT: Final = {
     "CAP_CHOWN": 0,

@@ -15,11 +15,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from services.launcher.backends.process import kernel
-from services.launcher.backends.process.hiding import is_within
-from services.launcher.backends.process.kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REC
-from services.launcher.backends.process.rights import User
-from services.launcher.backends.process.sources import Limits, Source, open_source, open_source_of_order
+from services.launcher.backends.process.isolation import kernel
+from services.launcher.backends.process.isolation.hidden_directories import is_within
+from services.launcher.backends.process.isolation.kernel import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    MS_REC,
+)
+from services.launcher.backends.process.isolation.mount_sources import Limits, Source, open_source, open_source_of_order
+from services.launcher.backends.process.isolation.privileges import User
 
 HOST: Final = "/.host"
 """Where the host's root is while the new one is being built."""

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from libs.errors import InvalidRequest
-from services.launcher.backends.process.interpreter import find_python, installation_roots, needed_directories
+from services.launcher.backends.process.preparation.interpreter import (
+    find_python,
+    installation_roots,
+    needed_directories,
+)
 
 
 def script(path: Path, text: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from libs.bus import Bus, BusSettings
 from libs.events.orders import BindMount, Owner
-from services.launcher.backends.process.spawning import PYTHON
+from services.launcher.backends.process.supervision.spawning import PYTHON
 from tests.harness.waiting import eventually
 from tests.integration.launcher.place import Place, command, open_place
 

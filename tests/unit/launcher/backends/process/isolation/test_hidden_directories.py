@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from services.launcher.backends.process.hiding import covers
+from services.launcher.backends.process.isolation.hidden_directories import covers
 
 
 @pytest.mark.parametrize(

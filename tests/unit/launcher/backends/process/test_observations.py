@@ -1,0 +1,51 @@
+"""What was written down about an allocation is reported as an observation, with or without a supervisor."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.events.orders import Order
+from services.launcher.backends.process.observations import observed, status_without_supervisor
+from services.launcher.backends.process.records import Assignment, PodStatus, Status, Stop
+
+ASSIGNMENT = Assignment(
+    order=Order(allocation="a.1", pool="p", desired="run"), pods=("x", "y"), devices=(("000",), ("001",))
+)
+RUNNING = PodStatus(state="RUNNING")
+DONE = PodStatus(state="TERMINATED", exit_code=0)
+
+
+def test_pods_of_which_nothing_is_known_have_begun() -> None:
+    seen = observed(ASSIGNMENT, None, begun="PULLING", node="n", address="addr")
+    assert [(pod.name, pod.state, pod.devices, pod.node) for pod in seen.pods] == [
+        ("x", "PULLING", ("000",), "n"),
+        ("y", "PULLING", ("001",), "n"),
+    ]
+    assert not seen.gone
+
+
+@pytest.mark.parametrize(
+    ("status", "stop", "failures", "stopped"),
+    [
+        (None, None, ["ABORTED", "ABORTED"], False),
+        (None, Stop(deadline=0, ordered=True), ["ABORTED", "ABORTED"], True),
+        (Status(pods=(RUNNING, RUNNING), stopped=False, ended=False), None, ["NODE_LOST", "NODE_LOST"], False),
+        (Status(pods=(DONE, RUNNING), stopped=False, ended=False), None, ["", "NODE_LOST"], False),
+        (
+            Status(pods=(RUNNING, RUNNING), stopped=False, ended=False),
+            Stop(deadline=0, ordered=True),
+            ["NODE_LOST", "NODE_LOST"],
+            True,
+        ),
+        (
+            Status(pods=(DONE, RUNNING), stopped=False, ended=False),
+            Stop(deadline=0, ordered=True),
+            ["", "NODE_LOST"],
+            False,
+        ),
+    ],
+)
+def test_end_without_a_supervisor(status: Status | None, stop: Stop | None, failures: list[str], stopped: bool) -> None:
+    found = status_without_supervisor(ASSIGNMENT, status, stop, "Traceback")
+    assert [pod.failure for pod in found.pods] == failures
+    assert (found.stopped, found.ended) == (stopped, True)
