@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from libs.clock import Clock
 from libs.events.orders import Order
 from libs.events.subjects import ORDERS_BUCKET, order_key, orders_of
 from libs.telemetry import counter
+from libs.waiting import wait_until_set
 from services.launcher.backends.protocol import Backend
 from services.launcher.reconcile import Existence, Remove, ReportGone, Start, Step, Stop, steps
 from services.launcher.reports import Reports
@@ -168,9 +169,7 @@ class OrderLoop:
         """Until something changed, or something that was put off is due."""
         due = [at for at in (*self._retry_at.values(), *self._missing.values(), self._look_at_all_at) if at > now]
         timeout = max(0.0, min(due) - self._now()) if due else 0.0
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._look.wait()
+        await wait_until_set(self._look, timeout_s=timeout)
 
     def _touch(self, allocation: str) -> None:
         self._touched.add(allocation)

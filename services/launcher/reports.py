@@ -23,6 +23,7 @@ from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.places import Done
 from libs.telemetry import counter
+from libs.waiting import wait_until_set
 from services.launcher.settings import LoopSettings
 
 log = structlog.get_logger()
@@ -144,13 +145,9 @@ class Reports:
 
     async def _until_capacity_is_another(self) -> None:
         """Until there is something to report, or nothing was reported for so long that readers might wonder."""
-        deadline = asyncio.get_running_loop().time() + self._settings.capacity_interval_s
-        while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await self._capacity_due.wait()
-            except TimeoutError:
-                return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.capacity_interval_s
+        while await wait_until_set(self._capacity_due, timeout_s=deadline - loop.time()):
             self._capacity_due.clear()
             said = self._capacity_said
             if said is None or msgspec.structs.replace(await self._capacity(), seen_at=said.seen_at) != said:

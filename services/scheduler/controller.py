@@ -18,6 +18,7 @@ from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.looks import LookAsked
 from libs.together import together
+from libs.waiting import wait_until_set
 from services.scheduler.allocations.inquiry import Inquiry
 from services.scheduler.allocations.reconciler import AllocationEngine
 from services.scheduler.deletion.experiments import ExperimentDeletion
@@ -208,8 +209,4 @@ class ActiveScheduler:
                 failures += 1
                 await retried_after("resync", error, failures)
                 continue
-            try:
-                async with asyncio.timeout(self._settings.engine.resync_s):
-                    await self._resync_now.wait()
-            except TimeoutError:
-                pass
+            await wait_until_set(self._resync_now, timeout_s=self._settings.engine.resync_s)

@@ -12,9 +12,10 @@ from libs.clock import Clock
 from libs.db.engine import Database
 from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, ResoluteError
+from libs.waiting import wait_until_set
 from services.api.all_gather.group import answer_of
 from services.api.all_gather.membership import Peer, join, leave, load_members, refresh
-from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
+from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +32,7 @@ async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer) -> list[Any]:
             news.clear()
             gathered = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
             while gathered is None:
-                await news_or_timeout(news, LOOK_AGAIN_S)
+                await wait_until_set(news, timeout_s=LOOK_AGAIN_S)
                 news.clear()
                 gathered = await _look(db, clock, peer)
             return gathered

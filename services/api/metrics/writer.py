@@ -9,7 +9,6 @@ own. A report that cannot be stored fails alone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from functools import partial
@@ -23,6 +22,7 @@ from msgspec import Meta, Struct
 from libs.db.engine import Database, driver_connection
 from libs.errors import InvalidRequest, ResoluteError, Unavailable
 from libs.telemetry import counter
+from libs.waiting import wait_until_set
 from services.api.metrics.announcements import Announcements, enqueue_events
 from services.api.metrics.fast_path import KnownTrials, store_fast
 from services.api.metrics.groups import Kind
@@ -144,9 +144,7 @@ class _Lane:
 
     async def _wait_for_work(self) -> None:
         """Return when a report has arrived, or an event is due that was held back."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._announcements.due_in_s(_now_s())):
-                await self._arrived.wait()
+        await wait_until_set(self._arrived, timeout_s=self._announcements.due_in_s(_now_s()))
 
     async def _work(self) -> None:
         """Write everything that waits. When there is no connection, those who wait hear of it; the lane goes on."""
@@ -170,9 +168,7 @@ class _Lane:
     async def _has_more(self) -> bool:
         """Whether reports wait, or come before it is worth while to give the connection back."""
         if not self._waiting:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_S):
-                    await self._arrived.wait()
+            await wait_until_set(self._arrived, timeout_s=_LINGER_S)
         return bool(self._waiting)
 
     def _take(self) -> list[_Waiting]:

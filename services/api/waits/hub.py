@@ -85,12 +85,3 @@ class Hub:
 
     async def _on_message(self, message: CoreMessage) -> None:
         self.notify(_topic(message.subject))
-
-
-async def news_or_timeout(news: asyncio.Event, timeout_s: float) -> None:
-    """Return when there is news, or after ``timeout_s``."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await news.wait()
-    except TimeoutError:
-        return

@@ -12,7 +12,8 @@ from libs.db.engine import Database
 from libs.db.tables.tasks import allocations
 from libs.errors import FailedPrecondition
 from libs.states.allocation import AllocationState
-from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic, news_or_timeout
+from libs.waiting import wait_until_set
+from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic
 
 LONGEST_S: Final = 3600.0
 """A longer wait is answered after this time; clients ask again."""
@@ -35,7 +36,7 @@ async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s:
                 return False
             if leave or left_s <= 0:
                 return leave
-            await news_or_timeout(news, min(left_s, LOOK_AGAIN_S))
+            await wait_until_set(news, timeout_s=min(left_s, LOOK_AGAIN_S))
 
 
 async def _look(db: Database, allocation_id: str) -> bool | None:

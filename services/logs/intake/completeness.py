@@ -18,6 +18,7 @@ from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.logs import log_streams
 from libs.events import subjects
+from libs.waiting import wait_until_set
 from services.logs.lines.streams import Origin
 
 LONGEST_WAIT_S: Final = 10.0
@@ -72,12 +73,4 @@ async def wait_until_complete(db: Database, bus: Bus, origin: Origin, *, wait_s:
             left_s = deadline - asyncio.get_running_loop().time()
             if found.complete or left_s <= 0:
                 return found
-            await _news_or_timeout(news, min(left_s, _LOOK_AGAIN_S))
-
-
-async def _news_or_timeout(news: asyncio.Event, timeout_s: float) -> None:
-    try:
-        async with asyncio.timeout(timeout_s):
-            await news.wait()
-    except TimeoutError:
-        return
+            await wait_until_set(news, timeout_s=min(left_s, _LOOK_AGAIN_S))

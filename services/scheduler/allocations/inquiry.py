@@ -21,6 +21,7 @@ from libs.db.tables.tasks import allocations
 from libs.errors import ResoluteError
 from libs.events import subjects
 from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
+from libs.waiting import wait_until_set
 from services.scheduler.allocations.silence import Silence
 from services.scheduler.settings import EngineSettings
 from services.scheduler.workqueue.retry_loop import retried_after
@@ -56,11 +57,7 @@ class Inquiry:
                 failures += 1
                 await retried_after("inquiry", error, failures)
                 continue
-            try:
-                async with asyncio.timeout(self._settings.resync_s):
-                    await self._due.wait()
-            except TimeoutError:
-                pass
+            await wait_until_set(self._due, timeout_s=self._settings.resync_s)
 
     async def _ask(self) -> None:
         columns = allocations.c

@@ -25,6 +25,7 @@ from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, histogram
+from libs.waiting import wait_until_set
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over
 from services.scheduler.orders.orders import issue
@@ -117,11 +118,7 @@ class PoolQueue:
                 await self._wait()
 
     async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(self._settings.resync_s):
-                await self._hinted.wait()
-        except TimeoutError:
-            pass
+        await wait_until_set(self._hinted, timeout_s=self._settings.resync_s)
 
     async def plan_once(self) -> PlanOutcome:
         """Make one plan and carry it out."""

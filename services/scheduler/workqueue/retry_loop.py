@@ -9,6 +9,7 @@ import structlog
 
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
+from libs.retry import backoff_s
 from libs.telemetry import counter
 
 log = structlog.get_logger()
@@ -19,7 +20,7 @@ FAILURES: Final = counter("resolute_scheduler_failures_total", "Rounds of a loop
 
 def pause_after(failures: int) -> float:
     """Seconds before the next try: 0.25, doubled each time."""
-    return float(min(LONGEST_PAUSE_S, 0.25 * 2 ** min(failures - 1, 10)))
+    return backoff_s(failures, longest_s=LONGEST_PAUSE_S)
 
 
 def report(loop: str, error: Exception, *, pause_s: float) -> None:

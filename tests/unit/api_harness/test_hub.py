@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from libs.bus import CoreMessage
 from libs.events import subjects
-from services.api.waits.hub import Hub, allocation_topic, log_topic, news_or_timeout, task_topic
+from services.api.waits.hub import Hub, allocation_topic, log_topic, task_topic
 
 
 async def test_news_wakes_those_who_watch_its_topic() -> None:
@@ -42,10 +42,3 @@ async def test_nothing_is_kept_of_a_watch_that_ended() -> None:
     with hub.watch("a", "b"), hub.watch("a"):
         pass
     assert hub._events == {}
-
-
-async def test_waiting_ends_with_the_time() -> None:
-    hub = Hub()
-    with hub.watch("a") as news:
-        await news_or_timeout(news, 0.01)
-        assert not news.is_set()

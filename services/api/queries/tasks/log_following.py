@@ -22,6 +22,7 @@ from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import allocations, tasks
 from libs.errors import Unavailable
 from libs.loglines.batches import SERVICE_STREAM
+from libs.waiting import wait_until_set
 from services.api.queries.tasks.logs import PAGE_ROWS, LogFilter, LogRow, LogSpan, log_page, log_span
 
 END_GRACE: Final = timedelta(seconds=5)
@@ -140,7 +141,9 @@ async def follow_logs(
         elif complete:
             return
         else:
-            await _wait(news, LOOK_AGAIN_S if not await _has_ended(db, task) else _LOOK_AGAIN_AT_END_S)
+            await wait_until_set(
+                news, timeout_s=LOOK_AGAIN_S if not await _has_ended(db, task) else _LOOK_AGAIN_AT_END_S
+            )
 
 
 async def _page(
@@ -187,11 +190,3 @@ async def _turn(db: Database, wanted: LogFilter) -> AsyncIterator[None]:
 async def _has_ended(db: Database, task: str) -> bool:
     async with db.read() as connection:
         return await connection.scalar(select(tasks.c.end_time).where(tasks.c.task_id == task)) is not None
-
-
-async def _wait(news: asyncio.Event, longest_s: float) -> None:
-    try:
-        async with asyncio.timeout(longest_s):
-            await news.wait()
-    except TimeoutError:
-        pass

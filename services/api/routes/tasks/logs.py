@@ -13,6 +13,7 @@ from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import InvalidRequest, NotFound
 from libs.loglines.message import wire_time
+from libs.waiting import wait_until_set
 from services.api.actions.tasks.logs import post_legacy_lines, post_lines
 from services.api.app import App
 from services.api.http.call import Call
@@ -21,7 +22,7 @@ from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
 from services.api.queries.tasks.log_following import follow_logs, log_is_complete, read_logs
 from services.api.queries.tasks.logs import LogFields, LogFilter, LogRow, log_fields
-from services.api.waits.hub import log_topic, news_or_timeout, task_topic
+from services.api.waits.hub import log_topic, task_topic
 from services.api.wire.base import Empty
 from services.api.wire.ordering import OrderBy
 from services.api.wire.tasks.logs import (
@@ -131,7 +132,7 @@ async def _fields(
         if ended:
             return
         with app.hub.watch(task_topic(task_ids[-1])) as news:
-            await news_or_timeout(news, FIELDS_INTERVAL_S)
+            await wait_until_set(news, timeout_s=FIELDS_INTERVAL_S)
 
 
 def _filter(query: LogsQuery) -> LogFilter:

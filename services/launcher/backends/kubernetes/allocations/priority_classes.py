@@ -14,6 +14,7 @@ import structlog
 
 from libs.errors import Unavailable
 from libs.events.orders import TaskSpec
+from libs.waiting import wait_until_set
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.objects import ListOf, Named
 from services.launcher.backends.kubernetes.client.paths import PRIORITY_CLASSES
@@ -57,11 +58,7 @@ class PriorityClasses:
     async def run(self) -> None:
         """Look again now and then, and as soon as one is missing, until cancelled."""
         while True:
-            try:
-                async with asyncio.timeout(LOOK_S):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass  # it is time to look whatever happened
+            await wait_until_set(self._wake, timeout_s=LOOK_S)
             self._wake.clear()
             try:
                 await self.look_again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from kubernetes.aio.client.configuration import Configuration
 from msgspec import Struct
 
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound, PermissionDenied, Unavailable
+from libs.retry import every, with_retry
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.credentials import read_configuration
 from services.launcher.backends.kubernetes.client.objects import ListOf, Named, Namespace
@@ -59,23 +59,27 @@ async def check(api: KubeApi, namespace: str, settings: KubernetesSettings) -> V
     Raises Unavailable when it does not answer for long, PermissionDenied when rights are missing, and
     FailedPrecondition when there is no such namespace.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + settings.connect_patience_s
     place = f"{api.host} (from {settings.kubeconfig or 'the service account of this pod'})"
-    while True:
-        try:
-            version = await api.get(VERSION, _VersionInfo)
-            await _check_namespace(api, namespace)
-            return _major_minor(version.git_version)
-        except Unavailable as error:
-            if loop.time() > deadline:
-                raise Unavailable(f"cannot reach the Kubernetes API server {place}: {error}") from error
-            log.warning("kubernetes.not_reachable", server=api.host, error=str(error))
-            await asyncio.sleep(_RETRY_S)
-        except (Refused, PermissionDenied) as error:
-            raise PermissionDenied(
-                f"the Kubernetes API server {place} refuses the launcher in namespace {namespace}: {error}"
-            ) from error
+    try:
+        return await with_retry(
+            lambda: _version_if_permitted(api, namespace),
+            is_transient=lambda error: isinstance(error, Unavailable),
+            on_retry=lambda error, attempt: log.warning("kubernetes.not_reachable", server=api.host, error=str(error)),
+            pause_s=every(_RETRY_S),
+            timeout_s=settings.connect_patience_s,
+        )
+    except Unavailable as error:
+        raise Unavailable(f"cannot reach the Kubernetes API server {place}: {error}") from error
+    except (Refused, PermissionDenied) as error:
+        raise PermissionDenied(
+            f"the Kubernetes API server {place} refuses the launcher in namespace {namespace}: {error}"
+        ) from error
+
+
+async def _version_if_permitted(api: KubeApi, namespace: str) -> Version:
+    version = await api.get(VERSION, _VersionInfo)
+    await _check_namespace(api, namespace)
+    return _major_minor(version.git_version)
 
 
 async def find_namespace(api: KubeApi, name: str) -> Namespace:
