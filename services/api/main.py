@@ -6,14 +6,15 @@ import asyncio
 import logging
 import ssl
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 import uvicorn
 import uvloop
+from fastapi import FastAPI
 from sqlalchemy import text
 
 from libs.bus import connect_bus
@@ -32,7 +33,7 @@ from libs.together import together
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
-from services.api.http.application import build_application
+from services.api.http.application import Lifespan, build_application
 from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.master_log import MasterLog
@@ -89,23 +90,35 @@ async def main(
             release_namespace=settings.release_namespace,
             checkpoint_roots=settings.checkpoint_roots,
         )
-        await stack.enter_async_context(app.sessions.listening(bus))
-        await stack.enter_async_context(app.hub.listening(bus))
         application = build_application(
             all_routes(),
             app,
             app.sessions.authenticate,
+            subscribed(app),
             health=lambda: health(app),
             registry=REGISTRY,
             enable_cors=settings.http.enable_cors,
             uploads=UploadMemory(settings.http.upload_memory_bytes),
         )
+        # Entered here and not by the server, which would only log what keeps the service from starting.
+        await stack.enter_async_context(application.router.lifespan_context(application))
         await together(  # one loop failing ends the service; its restart is the recovery
             http=_serve(application, settings.http, context, stop, listening),
             capacity=app.capacity.follow(bus),
             metrics=app.metrics_writer.run(),
             outbox=relay_outbox(db, bus),
         )
+
+
+def subscribed(app: App) -> Lifespan:
+    """The lifespan of the application: what requests rely on is subscribed to before the first of them comes."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with app.sessions.listening(app.bus), app.hub.listening(app.bus):
+            yield
+
+    return lifespan
 
 
 async def health(app: App) -> HealthReport:

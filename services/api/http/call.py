@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from services.api.access.principal import Principal
+from services.api.http.connection import until_gone, while_connected
 from services.api.http.decoding.query import parse_path_int, parse_path_text
 
 App = TypeVar("App")
 Query = TypeVar("Query")
 Body = TypeVar("Body")
 Result = TypeVar("Result")
-
-
-class ClientGone(Exception):
-    """The client closed the connection before its answer was complete; nobody is left to be told anything."""
 
 
 class Call(Generic[App, Query, Body]):
@@ -84,25 +80,3 @@ class Call(Generic[App, Query, Body]):
     async def while_connected(self, work: Awaitable[Result]) -> Result:
         """The result of ``work``, which is cancelled when the client goes away first (ClientGone is raised then)."""
         return await while_connected(self._receive, work)
-
-
-async def until_gone(receive: Receive) -> None:
-    """Returns when the client has closed the connection; drops whatever of the body is still to come."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
-    """The result of ``work``, which is cancelled and awaited when the client goes away first: ClientGone then."""
-    working = asyncio.ensure_future(work)
-    gone = asyncio.create_task(until_gone(receive))
-    both: set[asyncio.Future[Any]] = {working, gone}
-    try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientGone
-        return working.result()
-    finally:
-        for task in both:
-            task.cancel()
-        await asyncio.gather(*both, return_exceptions=True)

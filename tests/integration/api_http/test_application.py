@@ -10,9 +10,11 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from structlog.testing import capture_logs
 
-from libs.errors import Unauthenticated
+from libs.errors import NotFound, Unauthenticated
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
 from tests.integration.api_http.service import World, application
 
@@ -280,10 +282,27 @@ async def test_durations_are_measured_by_route_and_not_by_what_clients_make_up(c
     assert "resolute_api_requests_in_progress 1.0" in metrics  # this very scrape
 
 
-async def test_the_interface_describes_itself(client: httpx.AsyncClient) -> None:
+async def test_the_interface_describes_itself(client: httpx.AsyncClient, world: World) -> None:
     document = (await client.get("/api/v1/openapi.json")).json()
+    assert document == application(world).openapi()
     assert "/api/v1/echoes/{echoId}" in document["paths"]
     assert "<code>/api/v1/echoes/{echoId}</code>" in (await client.get("/docs/rest-api")).text
+
+
+async def test_what_fastapi_routes_comes_after_the_table_and_fails_like_it(world: World) -> None:
+    async def page(request: Request) -> Response:
+        if request.url.path == "/pages/x":
+            raise NotFound("page", "x")
+        return PlainTextResponse("a page")
+
+    app = application(world)
+    app.add_route("/pages/{name}", page)
+    app.add_route("/health", page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        assert (await client.get("/pages/y")).text == "a page"
+        answer = await client.get("/pages/x")
+        assert (answer.status_code, answer.json()) == (404, {"message": "page 'x' not found"})
+        assert "database" in (await client.get("/health")).json()
 
 
 async def test_cors_is_off_unless_asked_for(world: World) -> None:

@@ -25,9 +25,10 @@ _PARAMETER: Final = re.compile(r"\{(\w+)(?::path)?\}")
 Schema = dict[str, Any]
 
 
-def description_routes(routes: Sequence[Route]) -> list[Route]:
-    """The two routes that describe ``routes``. Public: they say nothing that the source code does not."""
-    document = msgspec.json.encode(openapi_document(routes))
+def description_routes(routes: Sequence[Route], openapi_schema: Schema) -> list[Route]:
+    """The two routes that describe ``routes``, one by ``openapi_schema``. Public: they say nothing that the source code
+    does not."""
+    document = msgspec.json.encode(openapi_schema)
     page = docs_page(routes).encode()
 
     async def openapi(_: Call[object, None, None]) -> RawResponse:

@@ -18,7 +18,7 @@ from starlette.types import Send
 
 from libs.errors import Unavailable
 from libs.together import together
-from services.api.http.call import ClientGone
+from services.api.http.connection import ClientGone
 from services.api.http.database_errors import as_known_error
 from services.api.http.errors import ErrorReply
 from services.api.http.replies.reply import JSON_TYPE, Headers

@@ -1,0 +1,105 @@
+"""Binds a route to its decoders, authentication and memory at start, so that a request only has to pass through.
+
+The order is that of trust: who asks, whether they may, and only then what of the body is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
+from services.api.access.gate import check_caller, check_own
+from services.api.access.principal import Principal
+from services.api.http.call import Call
+from services.api.http.connection import while_connected
+from services.api.http.decoding.body import BodyDecoder
+from services.api.http.decoding.query import QueryDecoder
+from services.api.http.decoding.receiving import read_body
+from services.api.http.decoding.upload_memory import UploadMemory
+from services.api.http.errors import ErrorReply
+from services.api.http.exchange import Exchange, send_result
+from services.api.http.replies.streams import StreamResult, send_stream, until_refused
+from services.api.http.retry import retry_while_away
+from services.api.http.routing import HandlerResult, Route
+
+Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
+
+
+class BoundRoute:
+    """One route with its decoders, ready to serve."""
+
+    def __init__(
+        self,
+        route: Route,
+        app_state: object,
+        authenticate: Authenticate,
+        authenticated_for_s: float,
+        uploads: UploadMemory,
+    ) -> None:
+        self.route = route
+        self._uploads = uploads
+        self._app_state = app_state
+        self._authenticate = authenticate
+        self._authenticated_for_s = authenticated_for_s
+        self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
+        self._decode_body = _body_decoder(route)
+
+    async def serve(self, exchange: Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]) -> None:
+        route = self.route
+        repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
+        principal = credentials = None
+        if route.access.needs_token:
+            credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
+            who = partial(self._authenticate, credentials)
+            principal = await (retry_while_away(who) if repeats else who())
+            check_caller(route.access, principal)
+        query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
+        with self._uploads.reservation() as reservation:
+            body = None
+            if self._decode_body is not None:
+                received = await read_body(
+                    exchange.receive, exchange.headers, limit=route.body_limit, reservation=reservation
+                )
+                body = self._decode_body(received)
+            call = Call(
+                app=self._app_state,
+                request_id=exchange.request_id,
+                query=query,
+                body=body,
+                path=path,
+                principal=principal,
+                headers=exchange.headers,
+                scope=exchange.scope,
+                receive=exchange.receive,
+            )
+            result = await (retry_while_away(lambda: self._handle(call)) if repeats else self._handle(call))
+        if isinstance(result, StreamResult):
+            await self._send_stream(exchange, result, credentials, explain)
+        else:
+            await send_result(exchange, result)
+
+    async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
+        if self.route.access.needs_token:
+            await check_own(self.route.access, call)
+        return await self.route.handler(call)
+
+    async def _send_stream(
+        self,
+        exchange: Exchange,
+        stream: StreamResult,
+        credentials: Credentials | None,
+        explain: Callable[[Exception], ErrorReply],
+    ) -> None:
+        until = None
+        if credentials is not None:
+            until = until_refused(partial(self._authenticate, credentials), every_s=self._authenticated_for_s)
+        sending = send_stream(exchange.send, stream, headers=exchange.reply_headers(), classify=explain, until=until)
+        await while_connected(exchange.receive, sending)
+
+
+def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:
+    if route.body is None:
+        return None
+    return bytes if route.body is bytes else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)

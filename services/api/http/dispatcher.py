@@ -1,0 +1,104 @@
+"""Dispatches requests to the routes of the table, and answers for whatever happens inside of them.
+
+One plain ASGI function, in front of the router of FastAPI (``application.py`` says why).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable
+from typing import Final
+
+import structlog
+from starlette.types import ASGIApp, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, reset_contextvars
+
+from services.api.http.bound_route import BoundRoute
+from services.api.http.builtin.metrics import HttpMetrics
+from services.api.http.connection import ClientGone
+from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
+from services.api.http.exchange import Exchange, send_error
+from services.api.http.routing import RouteTable
+
+API_PREFIX: Final = "/api/v1/"
+_CLIENT_GONE_STATUS: Final = 499
+
+log = structlog.get_logger(__name__)
+
+
+class Dispatcher:
+    """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
+
+    def __init__(self, table: RouteTable[BoundRoute], metrics: HttpMetrics, *, beside: ASGIApp) -> None:
+        self._table = table
+        self._metrics = metrics
+        self._beside = beside
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method: str = scope["method"]
+        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
+        if found is None:
+            await self._beside(scope, receive, send)
+            return
+        path, endpoint = found
+        exchange = Exchange(scope, receive, send)
+        await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+
+    def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], BoundRoute] | None:
+        """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
+        found = self._table.find("GET", raw_path)
+        if found is None or found[1].route.access.needs_token or raw_path.startswith(API_PREFIX.encode()):
+            return None
+        return found
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that nobody serves."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        elif scope["type"] == "http":
+            exchange = Exchange(scope, receive, send)
+            refusal = _refuse_unknown(exchange, scope["method"], scope["path"])
+            # What clients make up stays out of the labels: every new value is a new time series.
+            await self._answer(exchange, refusal, ("unknown", "unknown"))
+
+    async def _answer(self, exchange: Exchange, answering: Awaitable[None], labels: tuple[str, str]) -> None:
+        started_s = time.perf_counter()
+        self._metrics.started()
+        status = 500
+        tokens = bind_contextvars(request_id=exchange.request_id)
+        try:
+            await answering
+            status = exchange.status
+        except ClientGone:
+            status = _CLIENT_GONE_STATUS
+        finally:
+            reset_contextvars(**tokens)
+            self._metrics.finished(*labels, status, time.perf_counter() - started_s)
+
+    async def _serve(self, exchange: Exchange, path: dict[str, str], endpoint: BoundRoute) -> None:
+        route = endpoint.route
+
+        def explain(error: Exception) -> ErrorReply:
+            failure = classify(error, request_id=exchange.request_id)
+            if failure.unexpected:
+                log.error("http.unexpected", method=route.method, route=route.path, exc_info=error)
+                self._metrics.unexpected(route.method, route.path)
+            return failure
+
+        try:
+            await endpoint.serve(exchange, path, explain)
+        except ClientGone:
+            raise
+        except Exception as error:  # the rim: every exception gets an answer, and the unforeseen ones a log entry
+            failure = explain(error)
+            if exchange.status:
+                raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
+            await send_error(exchange, failure, stream=route.stream, raw=route.raw)
+
+
+async def _refuse_unknown(exchange: Exchange, method: str, path: str) -> None:
+    if path.startswith(API_PREFIX):
+        await send_error(exchange, UNKNOWN_API_PATH, stream=False, raw=False)
+    else:
+        await send_error(exchange, unknown_path(method, path), stream=False, raw=True)
