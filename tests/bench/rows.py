@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import asyncpg
+from sqlalchemy import func
 
+from libs.db.engine import Connection, DatabaseSettings, connect_database
 from libs.ids import new_uuid
-from libs.tokens import digest, new_token
+from tests.builders import insert_allocation, insert_allocation_session, insert_experiment, insert_task, insert_trial
 
 
 @dataclass(frozen=True)
@@ -20,43 +21,18 @@ class BenchTrial:
 
 async def insert_trials(url: str, count: int) -> list[BenchTrial]:
     """Trials of an experiment that is over, so that no scheduler touches them; reports of run 1 are accepted."""
-    connection = await asyncpg.connect(url)
-    try:
-        config = '{"searcher": {"name": "single", "metric": "loss", "smaller_is_better": true}}'
-        experiment = await connection.fetchval(
-            "INSERT INTO experiments"
-            " (state, config, original_config, owner_id, project_id, job_id, start_time, end_time)"
-            " VALUES ('COMPLETED', $1::jsonb, '', 2, 1, $2, now(), now()) RETURNING id",
-            config,
-            new_uuid(),
-        )
+    config = {"searcher": {"name": "single", "metric": "loss", "smaller_is_better": True}}
+    over = {"state": "COMPLETED", "owner_id": 2, "end_time": func.now()}
+    async with connect_database(DatabaseSettings(url=url, pool_size=1)) as db, db.transaction() as connection:
+        experiment = await insert_experiment(connection, config=config, **over)
         return [await _insert_trial(connection, experiment) for _ in range(count)]
-    finally:
-        await connection.close()
 
 
-async def _insert_trial(connection: asyncpg.Connection, experiment: int) -> BenchTrial:
-    request_id, token = new_uuid(), new_token()
-    task, allocation = f"{experiment}.{request_id}", f"{experiment}.{request_id}.1"
-    trial = await connection.fetchval(
-        "INSERT INTO trials (experiment_id, project_id, request_id, state, run_id, start_time)"
-        " VALUES ($1, 1, $2, 'COMPLETED', 1, now()) RETURNING id",
-        experiment,
-        request_id,
-    )
-    await connection.execute(
-        "INSERT INTO tasks (task_id, task_type, owner_id, start_time) VALUES ($1, 'TRIAL', 2, now())", task
-    )
-    await connection.execute("INSERT INTO trial_tasks (trial_id, position, task_id) VALUES ($1, 0, $2)", trial, task)
-    await connection.execute(
-        "INSERT INTO allocations (allocation_id, task_id, job_id, name, pool, slots, state, requested_at, released_at,"
-        " settled) VALUES ($1, $2, '', 'bench', 'default', 0, 'TERMINATED', now(), now(), true)",
-        allocation,
-        task,
-    )
-    await connection.execute(
-        "INSERT INTO allocation_sessions (allocation_id, owner_id, token_hash) VALUES ($1, 2, $2)",
-        allocation,
-        digest(token),
-    )
+async def _insert_trial(connection: Connection, experiment: int) -> BenchTrial:
+    request_id = new_uuid()
+    trial = await insert_trial(connection, experiment_id=experiment, request_id=request_id, state="COMPLETED", run_id=1)
+    task = await insert_task(connection, task_id=f"{experiment}.{request_id}", trial_id=trial, owner_id=2)
+    over = {"state": "TERMINATED", "released_at": func.now(), "settled": True}
+    allocation = await insert_allocation(connection, task_id=task, job_id="", name="bench", slots=0, **over)
+    token = await insert_allocation_session(connection, allocation_id=allocation, owner_id=2)
     return BenchTrial(trial, task, allocation, token)

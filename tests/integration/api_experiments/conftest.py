@@ -16,16 +16,14 @@ import pytest
 import pytest_asyncio
 import uvicorn
 from prometheus_client import CollectorRegistry
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
 from libs.bus import BusSettings, connect_bus
 from libs.capacity import CapacityView
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Database, DatabaseSettings, connect_database
-from libs.db.tables.users import user_sessions
 from libs.db.tables.users import users as users_table
-from libs.tokens import digest, new_token
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
@@ -34,6 +32,7 @@ from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
 from services.api.routes.table import all_routes
 from services.api.waits.hub import Hub
+from tests.builders import insert_user_session
 from tests.harness import NatsServer
 from tests.harness.containers import ContainerNats
 from tests.integration.api_experiments.rows import Rows
@@ -146,16 +145,9 @@ async def serving(app: App) -> AsyncIterator[str]:
 @asynccontextmanager
 async def logged_in(url: str, db: Database, username: str) -> AsyncIterator[httpx.AsyncClient]:
     """HTTP as a user, with a session that nobody had to hash a password for."""
-    token = new_token()
+    expiry = datetime.now(UTC) + timedelta(hours=1)
     async with db.transaction() as connection:
         user_id = await connection.scalar(select(users_table.c.id).where(users_table.c.username == username))
-        await connection.execute(
-            insert(user_sessions).values(
-                user_id=user_id,
-                token_hash=digest(token),
-                token_type="LOGIN",
-                expires_at=datetime.now(UTC) + timedelta(hours=1),
-            )
-        )
+        token = await insert_user_session(connection, user_id=user_id, expires_at=expiry)
     async with httpx.AsyncClient(base_url=url, timeout=120, headers={"Authorization": f"Bearer {token}"}) as client:
         yield client

@@ -10,13 +10,23 @@ from uuid import uuid4
 from sqlalchemy import delete, insert, select, text, update
 
 from libs.db.engine import Database
-from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints, storage_backends
+from libs.db.tables.checkpoints import checkpoint_gc_requests, storage_backends
 from libs.db.tables.cluster import outbox
 from libs.db.tables.experiments import experiments
-from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
-from libs.db.tables.workspaces import projects, workspaces
+from libs.db.tables.workspaces import projects
+from tests.builders import (
+    insert_allocation,
+    insert_checkpoint,
+    insert_job,
+    insert_metrics,
+    insert_notebook,
+    insert_project,
+    insert_task,
+    insert_trial,
+    insert_workspace,
+)
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -42,13 +52,11 @@ class Rows:
             "project_id": experiment.project_id,
             "request_id": str(uuid4()),
             "hparams": {"lr": 0.5},
-            "state": "ACTIVE",
             "start_time": START,
             **values,
         }
         async with self._db.transaction() as connection:
-            added = await connection.execute(insert(trials).values(**row).returning(trials.c.id))
-            trial_id: int = added.scalar_one()
+            trial_id = await insert_trial(connection, **row)
             await self._task(connection, trial_id, f"{experiment_id}.{row['request_id']}", experiment, 0)
         return trial_id
 
@@ -70,27 +78,19 @@ class Rows:
             await self._task(connection, trial_id, task_id, experiment, 1)
 
     async def _task(self, connection: Any, trial_id: int, task_id: str, experiment: Any, position: int) -> None:
-        await connection.execute(
-            insert(tasks).values(
-                task_id=task_id, task_type="TRIAL", job_id=experiment.job_id, owner_id=1, start_time=START
-            )
-        )
-        await connection.execute(insert(trial_tasks).values(trial_id=trial_id, position=position, task_id=task_id))
+        of_trial = {"trial_id": trial_id, "position": position}
+        await insert_task(connection, task_id=task_id, job_id=experiment.job_id, start_time=START, **of_trial)
 
     async def gc_task(self, experiment_id: int) -> str:
         """A task that deletes files of an experiment; returns its job, which is its own."""
         ident = f"{experiment_id}.{uuid4()}"
-        common = {"owner_id": 1, "job_id": f"checkpoint_gc-{ident}"}
         async with self._db.transaction() as connection:
-            await connection.execute(
-                insert(jobs).values(job_type="CHECKPOINT_GC", pool="default", submitted_at=START, **common)
+            job_id = await insert_job(
+                connection, job_id=f"checkpoint_gc-{ident}", job_type="CHECKPOINT_GC", submitted_at=START
             )
-            await connection.execute(
-                insert(tasks).values(
-                    task_id=ident, task_type="CHECKPOINT_GC", experiment_id=experiment_id, start_time=START, **common
-                )
-            )
-        return common["job_id"]
+            of_experiment = {"job_id": job_id, "experiment_id": experiment_id, "start_time": START}
+            await insert_task(connection, task_id=ident, task_type="CHECKPOINT_GC", **of_experiment)
+        return job_id
 
     async def task_of(self, job_id: str) -> Any:
         async with self._db.read() as connection:
@@ -124,18 +124,8 @@ class Rows:
                 .limit(1)
             )
             task_id, job_id = task.one()
-            row = {
-                "allocation_id": f"{task_id}.{run}",
-                "task_id": task_id,
-                "job_id": job_id,
-                "name": f"Trial {trial_id}",
-                "pool": "default",
-                "slots": 1,
-                "state": state,
-                "requested_at": START,
-                **values,
-            }
-            await connection.execute(insert(allocations).values(**row))
+            row = {"job_id": job_id, "name": f"Trial {trial_id}", "state": state, "requested_at": START, **values}
+            await insert_allocation(connection, task_id=task_id, run=run, **row)
 
     async def end_allocations(self, trial_id: int) -> None:
         async with self._db.transaction() as connection:
@@ -147,37 +137,23 @@ class Rows:
             )
 
     async def metric(self, trial_id: int, step: int, group: str, values: Mapping[str, Any], **more: Any) -> int:
-        key = "validation_metrics" if group == "validation" else "avg_metrics"
-        row = {
-            "trial_id": trial_id,
-            "trial_run_id": 1,
-            "metric_group": group,
-            "kind": group.upper(),
-            "total_batches": step,
-            "end_time": START + timedelta(seconds=step),
-            "metrics": {key: dict(values)},
-            **more,
-        }
+        row = {"end_time": START + timedelta(seconds=step), **more}
         async with self._db.transaction() as connection:
-            added = await connection.execute(insert(metrics).values(**row).returning(metrics.c.id))
-            return int(added.scalar_one())
+            return await insert_metrics(connection, trial_id=trial_id, step=step, group=group, values=values, **row)
 
     async def checkpoint(self, experiment_id: int, trial_id: int, step: int, **values: Any) -> str:
         row: dict[str, Any] = {
-            "uuid": str(uuid4()),
             "task_id": f"{experiment_id}.task",
             "trial_id": trial_id,
             "experiment_id": experiment_id,
             "report_time": START + timedelta(seconds=step),
-            "state": "COMPLETED",
             "resources": {"weights.pt": 2**40},
             "metadata": {"steps_completed": step, "framework": "torch"},
             "steps_completed": step,
             **values,
         }
         async with self._db.transaction() as connection:
-            await connection.execute(insert(checkpoints).values(**row))
-        return str(row["uuid"])
+            return await insert_checkpoint(connection, **row)
 
     async def storage(self, config: Mapping[str, Any]) -> int:
         async with self._db.transaction() as connection:
@@ -191,15 +167,8 @@ class Rows:
     async def project(self, name: str, **workspace: Any) -> int:
         """A project in a workspace of the same name, both unarchived unless told otherwise."""
         async with self._db.transaction() as connection:
-            added = await connection.execute(
-                insert(workspaces).values(name=name, owner_id=1, **workspace).returning(workspaces.c.id)
-            )
-            project = await connection.execute(
-                insert(projects)
-                .values(workspace_id=added.scalar_one(), name=name, key=uuid4().hex[:5].upper(), owner_id=1)
-                .returning(projects.c.id)
-            )
-            return int(project.scalar_one())
+            workspace_id = await insert_workspace(connection, name=name, **workspace)
+            return await insert_project(connection, workspace_id=workspace_id, name=name)
 
     async def set_project(self, project_id: int, **values: Any) -> None:
         async with self._db.transaction() as connection:
@@ -216,35 +185,9 @@ class Rows:
 
     async def other_job(self, pool: str, *, priority: int | None, submitted_at: datetime) -> None:
         """A notebook that waits in a pool."""
-        job_id = str(uuid4())
+        job = {"pool": pool, "priority": priority, "submitted_at": submitted_at}
         async with self._db.transaction() as connection:
-            await connection.execute(
-                insert(jobs).values(
-                    job_id=job_id,
-                    job_type="NOTEBOOK",
-                    owner_id=1,
-                    pool=pool,
-                    priority=priority,
-                    submitted_at=submitted_at,
-                )
-            )
-            await connection.execute(
-                insert(tasks).values(
-                    task_id=job_id, task_type="NOTEBOOK", job_id=job_id, owner_id=1, start_time=submitted_at
-                )
-            )
-            await connection.execute(
-                insert(allocations).values(
-                    allocation_id=f"{job_id}.1",
-                    task_id=job_id,
-                    job_id=job_id,
-                    name="notebook",
-                    pool=pool,
-                    slots=1,
-                    state="PENDING",
-                    requested_at=submitted_at,
-                )
-            )
+            await insert_notebook(connection, job=job)
 
     async def gc_requests(self, experiment_id: int) -> list[Any]:
         async with self._db.read() as connection:

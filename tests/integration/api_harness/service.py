@@ -7,13 +7,12 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import uvicorn
 from msgspec import Struct
 from prometheus_client import CollectorRegistry
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import select, update
 
 from libs.bus import Bus
 from libs.capacity import CapacityView
@@ -22,11 +21,9 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.db.relay import relay_outbox
 from libs.db.tables.cluster import outbox
-from libs.db.tables.experiments import experiments, model_definitions
-from libs.db.tables.tasks import allocations, tasks
-from libs.db.tables.trials import trial_tasks, trials
-from libs.db.tables.users import allocation_sessions, user_sessions
-from libs.tokens import digest, new_token
+from libs.db.tables.tasks import allocations
+from libs.db.tables.trials import trials
+from libs.ids import new_uuid
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.http.application import build_application
@@ -34,6 +31,14 @@ from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsSettings, MetricsWriter
 from services.api.routes.table import all_routes
 from services.api.waits.hub import Hub
+from tests.builders import (
+    insert_allocation,
+    insert_allocation_session,
+    insert_experiment,
+    insert_task,
+    insert_trial,
+    insert_user_session,
+)
 
 CONFIG: dict[str, Any] = {
     "name": "e",
@@ -142,20 +147,9 @@ async def new_experiment(
     config: dict[str, Any] | None = None,
     owner: int = 1,
 ) -> int:
-    values = {
-        "state": state,
-        "config": config or CONFIG,
-        "original_config": "",
-        "owner_id": owner,
-        "project_id": 1,
-        "job_id": str(uuid4()),
-        "unmanaged": unmanaged,
-        "start_time": text("now()"),
-    }
+    values = {"state": state, "config": config or CONFIG, "owner_id": owner, "unmanaged": unmanaged}
     async with db.transaction() as tx:
-        ident = (await tx.execute(insert(experiments).values(values).returning(experiments.c.id))).scalar_one()
-        await tx.execute(insert(model_definitions).values(experiment_id=ident, tgz=b"tgz", size_bytes=3))
-    return ident
+        return await insert_experiment(tx, tgz=b"tgz", **values)
 
 
 async def new_run(
@@ -169,54 +163,28 @@ async def new_run(
 ) -> Run:
     """A new trial of a new experiment, unless ``experiment`` is given; further columns for its allocation."""
     experiment = await new_experiment(db, owner=owner) if experiment is None else experiment
-    task, token, task_user_token, user_token = f"{experiment}.{uuid4()}", new_token(), new_token(), new_token()
-    now = text("now()")
+    request_id = new_uuid()
+    task = f"{experiment}.{request_id}"
     async with db.transaction() as tx:
-        trial = (
-            await tx.execute(
-                insert(trials)
-                .values(
-                    experiment_id=experiment,
-                    project_id=1,
-                    request_id=task.partition(".")[2],
-                    state="ACTIVE",
-                    run_id=run_id,
-                    start_time=now,
-                )
-                .returning(trials.c.id)
-            )
-        ).scalar_one()
-        row = {"task_id": task, "task_type": "TRIAL", "job_id": "job", "owner_id": owner, "start_time": now}
-        await tx.execute(insert(tasks).values(row))
-        await tx.execute(insert(trial_tasks).values(trial_id=trial, position=0, task_id=task))
+        trial = await insert_trial(tx, experiment_id=experiment, request_id=request_id, run_id=run_id)
+        await insert_task(tx, task_id=task, trial_id=trial, job_id="job", owner_id=owner)
         values = {
-            "allocation_id": f"{task}.{run_id}",
-            "task_id": task,
-            "job_id": "job",
             "name": f"Trial {trial} (Experiment {experiment})",
-            "pool": "default",
-            "slots": 1,
             "num_pods": num_pods,
             "preemptible": True,
             "state": "STARTING",
-            "requested_at": now,
             **allocation,
         }
-        await tx.execute(insert(allocations).values(values))
-        session = {"allocation_id": f"{task}.{run_id}", "owner_id": owner, "token_hash": digest(token)}
-        await tx.execute(insert(allocation_sessions).values(session))
-        for kind, secret, of_task in (("TASK", task_user_token, f"{task}.{run_id}"), ("LOGIN", user_token, None)):
-            login = {"user_id": owner, "token_hash": digest(secret), "token_type": kind, "allocation_id": of_task}
-            await tx.execute(insert(user_sessions).values(login))
-    return Run(
-        experiment=experiment,
-        trial=trial,
-        task=task,
-        allocation=f"{task}.{run_id}",
-        token=token,
-        task_user_token=task_user_token,
-        user_token=user_token,
-    )
+        ident = await insert_allocation(tx, task_id=task, run=run_id, **values)
+        return Run(
+            experiment=experiment,
+            trial=trial,
+            task=task,
+            allocation=ident,
+            token=await insert_allocation_session(tx, allocation_id=ident, owner_id=owner),
+            task_user_token=await insert_user_session(tx, token_type="TASK", user_id=owner, allocation_id=ident),
+            user_token=await insert_user_session(tx, user_id=owner),
+        )
 
 
 async def row_of(db: Database, table: Any, **key: Any) -> Any:

@@ -8,13 +8,12 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import insert, text
 
 from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trials
+from tests.builders import insert_task
 from tests.harness import FakeClock
 from tests.integration.api_harness.service import Run, announced, error_of, new_run, row_of
 
@@ -80,11 +79,8 @@ async def test_a_report_may_leave_out_what_is_not_known(
 
 
 async def test_reports_that_are_refused(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
-    command = str(uuid4())
     async with db.transaction() as tx:
-        await tx.execute(
-            insert(tasks).values(task_id=command, task_type="COMMAND", owner_id=1, start_time=text("now()"))
-        )
+        command = await insert_task(tx, task_type="COMMAND")
     mine = checkpoint(run)
     await owner.post("/api/v1/checkpoints", json=mine)
     other = await new_run(db)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
-from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import insert, text, update
+from sqlalchemy import update
 
 from libs.db.engine import Database
 from libs.db.tables.experiments import model_definitions
-from libs.db.tables.tasks import tasks
 from services.api.queries.tasks.context import PIECE_BYTES
+from tests.builders import insert_task
 from tests.integration.api_harness.service import Run, error_of
 
 
@@ -34,10 +33,8 @@ async def test_trials_get_the_model_definition(db: Database, client: httpx.Async
 
 @pytest.mark.parametrize("content", [None, b"context"])
 async def test_other_tasks_get_what_was_uploaded(db: Database, owner: httpx.AsyncClient, content: bytes | None) -> None:
-    task = str(uuid4())
-    row = {"task_id": task, "task_type": "COMMAND", "owner_id": 1, "start_time": text("now()"), "context_tgz": content}
     async with db.transaction() as tx:
-        await tx.execute(insert(tasks).values(row))
+        task = await insert_task(tx, task_type="COMMAND", context_tgz=content)
     assert (await owner.get(path(task))).json() == {"b64Tgz": base64.b64encode(content or b"").decode()}
 
 

@@ -11,18 +11,17 @@ from uuid import uuid4
 import httpx
 import msgspec
 import pytest
-from sqlalchemy import insert, text, update
+from sqlalchemy import insert, update
 
 from libs.bus import Bus
 from libs.clock import SystemClock
 from libs.db.engine import Database
 from libs.db.tables.logs import log_streams, task_logs
 from libs.db.tables.tasks import tasks
-from libs.db.tables.trials import trial_tasks, trials
-from libs.db.tables.users import user_sessions
+from libs.db.tables.trials import trials
 from libs.events import subjects
 from libs.events.logs import LogBatch
-from libs.tokens import digest, new_token
+from tests.builders import insert_task, insert_user_session
 from tests.harness import FakeClock, eventually
 from tests.integration.api_harness.service import Replica, Run, error_of, new_run, replica
 
@@ -211,9 +210,7 @@ async def test_questions_that_are_refused(owner: httpx.AsyncClient, run: Run) ->
 async def test_logs_of_a_trial_with_two_tasks(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     second = f"{run.task}-1"
     async with db.transaction() as tx:
-        row = {"task_id": second, "task_type": "TRIAL", "owner_id": 1, "start_time": text("now()")}
-        await tx.execute(insert(tasks).values(row))
-        await tx.execute(insert(trial_tasks).values(trial_id=run.trial, position=1, task_id=second))
+        await insert_task(tx, task_id=second, trial_id=run.trial, position=1)
     await add_lines(db, second, b"later\n", agent_id="b")
     await add_lines(db, run.task, b"one\n", b"two\n", agent_id="a")
     path = f"/api/v1/trials/{run.trial}/logs"
@@ -322,10 +319,8 @@ async def test_cleanup_is_for_administrators(api: Replica, db: Database, bus: Bu
     async def answer(_: object) -> bytes:
         return b'{"removed": 12345678901}'
 
-    token = new_token()
     async with db.transaction() as tx:
-        login = {"user_id": 2, "token_hash": digest(token), "token_type": "LOGIN"}
-        await tx.execute(insert(user_sessions).values(login))
+        token = await insert_user_session(tx, user_id=2)
     async with api.client() as client, bus.serve(subjects.rpc("logs", "cleanup"), answer):
         done = await client.post("/api/v1/cleanup_logs", headers=run.user_headers)
         assert (done.status_code, done.json()) == (200, {"removedCount": "12345678901"})

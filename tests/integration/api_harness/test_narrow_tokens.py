@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import insert, text, update
+from sqlalchemy import text, update
 
 from libs.bus import Bus
 from libs.db.engine import Database
@@ -22,6 +22,7 @@ from libs.db.tables.users import users
 from services.api.access.callers import PERSONS
 from services.api.http.routing import Route
 from services.api.routes.table import all_routes
+from tests.builders import insert_checkpoint
 from tests.harness import FakeClock
 from tests.integration.api_harness.service import (
     CONFIG,
@@ -89,19 +90,9 @@ def body_of(route: Route, run: Run, checkpoint: str) -> dict[str, Any] | None:
 
 
 async def new_checkpoint(db: Database, run: Run, **values: Any) -> str:
-    uuid = str(uuid4())
-    row = {
-        "uuid": uuid,
-        "task_id": run.task,
-        "trial_id": run.trial,
-        "experiment_id": run.experiment,
-        "report_time": text("now()"),
-        "state": "COMPLETED",
-        **values,
-    }
+    row = {"task_id": run.task, "trial_id": run.trial, "experiment_id": run.experiment, **values}
     async with db.transaction() as tx:
-        await tx.execute(insert(checkpoints).values(row))
-    return uuid
+        return await insert_checkpoint(tx, **row)
 
 
 async def everything_of(db: Database, run: Run) -> list[Any]:

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from sqlalchemy import insert
 
 from libs.db.engine import Database
-from libs.db.tables.checkpoints import checkpoints, storage_backends, trial_sources
+from libs.db.tables.checkpoints import storage_backends, trial_sources
 from libs.db.tables.experiments import experiments, searcher_events
 from libs.db.tables.trials import trials
+from tests.builders import insert_checkpoint
 from tests.harness import FakeClock
 from tests.integration.api_harness.service import (
     Replica,
@@ -147,9 +147,7 @@ async def test_trial_sources(db: Database, client: httpx.AsyncClient, run: Run, 
     body = {"trialSourceInfo": info}
     assert (await client.post("/api/v1/trial-source-info", json=body)).status_code == 404
     async with db.transaction() as tx:
-        await tx.execute(
-            insert(checkpoints).values(uuid=uuid, task_id=run.task, report_time=clock.now(), state="COMPLETED")
-        )
+        await insert_checkpoint(tx, uuid=uuid, task_id=run.task)
     for _ in range(2):
         answer = await client.post("/api/v1/trial-source-info", json=body)
         assert answer.json() == {"trialId": run.trial, "checkpointUuid": uuid}

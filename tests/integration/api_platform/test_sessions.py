@@ -23,6 +23,7 @@ from libs.tokens import digest, new_token
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.login_pace import FIRST_WAIT_S, FREE_BY_NAME
 from services.api.access.sessions import Sessions
+from tests.builders import insert_allocation_session
 from tests.harness import FakeClock
 from tests.harness.api import ApiProcess
 from tests.harness.waiting import wait_until
@@ -148,9 +149,9 @@ def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World)
     header = "Grpc-Metadata-x-allocation-token"
 
     def minted(allocation: str) -> str:
-        token = new_token()
-        row = {"allocation_id": allocation, "owner_id": 2, "token_hash": digest(token)}
-        world.in_database(lambda connection: connection.execute(insert(allocation_sessions).values(**row)))
+        token: str = world.in_database(
+            lambda connection: insert_allocation_session(connection, allocation_id=allocation, owner_id=2)
+        )
         return token
 
     token = minted("7.a-b.1")

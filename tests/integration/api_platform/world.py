@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from libs.bus import BusSettings, connect_bus
 from libs.db.engine import Connection, DatabaseSettings, connect_database
-from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.tasks import allocations, jobs
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.observations import PodSeen
 from libs.ids import new_uuid
+from tests.builders import insert_allocation, insert_experiment, insert_job, insert_task
 from tests.harness.api import ApiProcess
 
 CLUSTER = """
@@ -115,7 +115,6 @@ class Rows:
         """Id and job id of an experiment submitted ``minutes`` after noon."""
 
         async def work(connection: Connection) -> tuple[int, str]:
-            job_id = new_uuid()
             at = NOW + timedelta(minutes=minutes)
             config = {
                 "name": name,
@@ -127,26 +126,9 @@ class Rows:
                     "max_slots": None,
                 },
             }
-            await connection.execute(
-                insert(jobs).values(
-                    job_id=job_id, job_type="EXPERIMENT", owner_id=1, pool=pool, priority=priority, submitted_at=at
-                )
-            )
-            inserted = await connection.execute(
-                insert(experiments)
-                .values(
-                    state=state,
-                    config=config,
-                    original_config="",
-                    owner_id=1,
-                    project_id=1,
-                    job_id=job_id,
-                    start_time=at,
-                    progress=0.5,
-                )
-                .returning(experiments.c.id)
-            )
-            return inserted.scalar_one(), job_id
+            job_id = await insert_job(connection, pool=pool, priority=priority, submitted_at=at)
+            row = {"state": state, "config": config, "job_id": job_id, "start_time": at, "progress": 0.5}
+            return await insert_experiment(connection, **row), job_id
 
         found: tuple[int, str] = self._world.in_database(work)
         return found
@@ -155,26 +137,14 @@ class Rows:
         """Id and job id of a task that is no trial."""
 
         async def work(connection: Connection) -> tuple[str, str]:
-            job_id, task_id = new_uuid(), new_uuid()
-            await connection.execute(
-                insert(jobs).values(
-                    job_id=job_id, job_type=task_type, owner_id=2, pool="gpus", priority=priority, submitted_at=NOW
-                )
+            task_id = new_uuid()
+            job_id = await insert_job(
+                connection, job_type=task_type, owner_id=2, pool="gpus", priority=priority, submitted_at=NOW
             )
-            await connection.execute(
-                insert(tasks).values(
-                    task_id=task_id,
-                    task_type=task_type,
-                    job_id=job_id,
-                    owner_id=2,
-                    start_time=NOW,
-                    spec={
-                        "description": "nb",
-                        "proxy_ports": [{"service_id": task_id, "port": 8888, "proxy_tcp": False}],
-                    },
-                )
-            )
-            return task_id, job_id
+            ports = [{"service_id": task_id, "port": 8888, "proxy_tcp": False}]
+            spec = {"description": "nb", "proxy_ports": ports}
+            row = {"task_id": task_id, "task_type": task_type, "job_id": job_id, "owner_id": 2, "spec": spec}
+            return await insert_task(connection, start_time=NOW, **row), job_id
 
         found: tuple[str, str] = self._world.in_database(work)
         return found
@@ -201,29 +171,21 @@ class Rows:
         """Id of a live allocation; without a task it gets one of a trial. ``started``: its pods have their places."""
 
         async def work(connection: Connection) -> str:
-            of_task = task_id or f"1.{new_uuid()}"
-            if task_id is None:
-                await connection.execute(
-                    insert(tasks).values(task_id=of_task, task_type="TRIAL", job_id=job_id, owner_id=1, start_time=NOW)
-                )
-            pool = await connection.scalar(select(jobs.c.pool).where(jobs.c.job_id == job_id))
-            await connection.execute(
-                insert(allocations).values(
-                    allocation_id=f"{of_task}.1",
-                    task_id=of_task,
-                    job_id=job_id,
-                    name=name,
-                    pool=pool,
-                    slots=slots,
-                    preemptible=task_id is None,
-                    state=state if assigned else "PENDING",
-                    requested_at=NOW,
-                    assigned_at=NOW + timedelta(seconds=30) if assigned else None,
-                    start_time=NOW if assigned and started else None,
-                    pods=msgspec.to_builtins(pods),
-                )
-            )
-            return f"{of_task}.1"
+            trial_task = {"task_id": f"1.{new_uuid()}", "job_id": job_id, "start_time": NOW}
+            of_task = task_id or await insert_task(connection, **trial_task)
+            row = {
+                "job_id": job_id,
+                "name": name,
+                "pool": await connection.scalar(select(jobs.c.pool).where(jobs.c.job_id == job_id)),
+                "slots": slots,
+                "preemptible": task_id is None,
+                "state": state if assigned else "PENDING",
+                "requested_at": NOW,
+                "assigned_at": NOW + timedelta(seconds=30) if assigned else None,
+                "start_time": NOW if assigned and started else None,
+                "pods": msgspec.to_builtins(pods),
+            }
+            return await insert_allocation(connection, task_id=of_task, **row)
 
         found: str = self._world.in_database(work)
         return found

@@ -15,18 +15,16 @@ import msgpack  # type: ignore[import-untyped]
 import msgspec
 import pytest
 from msgspec import Struct
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
 from libs.bus import BusSettings
 from libs.capture.lines import encode_end, encode_line
 from libs.db.engine import Database, DatabaseSettings, connect_database
-from libs.db.tables.tasks import allocations, tasks
-from libs.db.tables.users import allocation_sessions
-from libs.tokens import digest, new_token
 from services.api.queries.tasks.log_following import read_logs
 from services.api.queries.tasks.logs import LogFilter, LogRow
 from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, RetentionSettings, WriterSettings
+from tests.builders import insert_allocation, insert_allocation_session, insert_task
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 0))
 
@@ -56,34 +54,14 @@ async def new_task(
     db: Database, *, ended_at: datetime | None = None, revoked_at: datetime | None = None, started: bool = True
 ) -> Task:
     """A task with one allocation of one pod, and the token of its pod."""
-    task = f"1.{uuid4()}"
-    made = Task(task=task, allocation=f"{task}.1", token=new_token())
     now = datetime.now(UTC)
+    yesterday = now - timedelta(days=1)
     async with db.transaction() as connection:
-        await connection.execute(
-            insert(tasks).values(
-                task_id=task, task_type="TRIAL", owner_id=1, start_time=now - timedelta(days=1), end_time=ended_at
-            )
-        )
-        await connection.execute(
-            insert(allocations).values(
-                allocation_id=made.allocation,
-                task_id=task,
-                job_id="job",
-                name="Trial 1",
-                pool="default",
-                slots=1,
-                state="RUNNING",
-                requested_at=now,
-                start_time=now if started else None,
-            )
-        )
-        await connection.execute(
-            insert(allocation_sessions).values(
-                allocation_id=made.allocation, owner_id=1, token_hash=digest(made.token), revoked_at=revoked_at
-            )
-        )
-    return made
+        task = await insert_task(connection, task_id=f"1.{uuid4()}", start_time=yesterday, end_time=ended_at)
+        row = {"state": "RUNNING", "requested_at": now, "start_time": now if started else None}
+        allocation = await insert_allocation(connection, task_id=task, **row)
+        token = await insert_allocation_session(connection, allocation_id=allocation, revoked_at=revoked_at)
+    return Task(task=task, allocation=allocation, token=token)
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from sqlalchemy import insert, text
 
 from libs.bus import Bus, BusSettings
 from libs.db.engine import Database
-from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import day_partition, day_partition_ddl
-from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.trials import trial_tasks
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from services.logs.log_retention import LogRetention
 from services.logs.settings import RetentionSettings
 from services.logs.writing.store import store
+from tests.builders import insert_experiment, insert_trial
 from tests.harness import FakeClock
 from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, new_task
 
@@ -57,26 +57,9 @@ async def written(
     task = await new_task(db, ended_at=day if ended else None)
     async with db.transaction() as connection:
         if trial:
-            experiment = await connection.scalar(
-                insert(experiments)
-                .values(
-                    state="COMPLETED",
-                    config={},
-                    original_config="",
-                    owner_id=1,
-                    project_id=1,
-                    job_id=task.task,
-                    start_time=day,
-                )
-                .returning(experiments.c.id)
-            )
-            trial_id = await connection.scalar(
-                insert(trials)
-                .values(
-                    experiment_id=experiment, project_id=1, state="COMPLETED", start_time=day, log_retention_days=days
-                )
-                .returning(trials.c.id)
-            )
+            row = {"state": "COMPLETED", "start_time": day}
+            experiment = await insert_experiment(connection, **row)
+            trial_id = await insert_trial(connection, experiment_id=experiment, log_retention_days=days, **row)
             await connection.execute(insert(trial_tasks).values(trial_id=trial_id, position=0, task_id=task.task))
         await connection.execute(text(day_partition_ddl(day.date())))
     batch = LogBatch(

@@ -23,7 +23,7 @@ from libs.db.outbox import announce
 from libs.db.relay import relay_outbox
 from libs.db.tables.checkpoints import checkpoint_gc_requests
 from libs.db.tables.cluster import node_overrides
-from libs.db.tables.experiments import experiments, model_definitions, searcher_events
+from libs.db.tables.experiments import experiments, searcher_events
 from libs.db.tables.tasks import allocations, jobs
 from libs.db.tables.trials import trials
 from libs.events import subjects
@@ -33,7 +33,6 @@ from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
 from libs.events.places import Done
-from libs.ids import new_uuid
 from libs.searchers.beginning import begin
 from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
@@ -42,6 +41,7 @@ from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.trials_follow import let_trials_follow
 from services.scheduler.controller import ActiveScheduler
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
+from tests.builders import insert_experiment, insert_job
 from tests.harness import eventually
 
 KUBERNETES = ClusterConfig(
@@ -87,32 +87,16 @@ class Api:
         }
         stored = with_defaults(normalise_experiment_config(given), seed=seed, name="test")
         now = datetime.now(UTC)
-        job = new_uuid()
+        asked = "ACTIVE" if activate else "PAUSED"
         async with self.db.transaction() as connection:
-            await connection.execute(
-                insert(jobs).values(
-                    job_id=job,
-                    job_type="EXPERIMENT",
-                    owner_id=2,
-                    pool=pool,
-                    priority=stored["resources"]["priority"],
-                    submitted_at=now,
-                )
+            priority = stored["resources"]["priority"]
+            job = await insert_job(connection, owner_id=2, pool=pool, priority=priority, submitted_at=now)
+            ident = await insert_experiment(
+                connection, state=asked, config=stored, owner_id=2, job_id=job, start_time=now
             )
-            row = insert(experiments).values(
-                state="ACTIVE" if activate else "PAUSED",
-                config=stored,
-                original_config="",
-                owner_id=2,
-                project_id=1,
-                job_id=job,
-                start_time=now,
-            )
-            ident = (await connection.execute(row.returning(experiments.c.id))).scalar_one()
-            await connection.execute(insert(model_definitions).values(experiment_id=ident, tgz=b"", size_bytes=0))
             await announce(
                 connection,
-                ExperimentChanged(experiment_id=ident, what="created", state="ACTIVE" if activate else "PAUSED"),
+                ExperimentChanged(experiment_id=ident, what="created", state=asked),
                 JobChanged(job_id=job, what="submitted", pool=pool),
             )
             if begun:

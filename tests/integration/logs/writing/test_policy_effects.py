@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -13,13 +12,13 @@ from sqlalchemy import insert, select, text
 
 from libs.db.engine import Database
 from libs.db.tables.cluster import outbox
-from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from services.logs.writing.policy_effects import LogPolicies
 from services.logs.writing.store import store
+from tests.builders import insert_experiment, insert_trial
 from tests.integration.logs.conftest import Task, texts_of
 
 POLICIES: list[dict[str, Any]] = [
@@ -35,20 +34,8 @@ POLICIES: list[dict[str, Any]] = [
 async def trial(db: Database, task: Task) -> int:
     """The id of the trial whose task it is."""
     async with db.transaction() as connection:
-        experiment = insert(experiments).values(
-            state="ACTIVE",
-            config={"log_policies": POLICIES},
-            original_config="",
-            owner_id=1,
-            project_id=1,
-            job_id=task.task,
-            start_time=datetime.now(UTC),
-        )
-        ident = await connection.scalar(experiment.returning(experiments.c.id))
-        of_it = insert(trials).values(
-            experiment_id=ident, project_id=1, state="ACTIVE", hparams={}, seed=1, start_time=datetime.now(UTC)
-        )
-        made = int(await connection.scalar(of_it.returning(trials.c.id)))
+        experiment = await insert_experiment(connection, config={"log_policies": POLICIES})
+        made = await insert_trial(connection, experiment_id=experiment)
         await connection.execute(insert(trial_tasks).values(trial_id=made, task_id=task.task, position=0))
     return made
 

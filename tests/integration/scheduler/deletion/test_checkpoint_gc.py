@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from libs.db.tables.checkpoints import storage_backends
 from libs.events.orders import TaskSpec
 from libs.ids import new_uuid
 from libs.states.experiment import Trigger
+from tests.builders import insert_checkpoint
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World, background
 
@@ -100,12 +102,7 @@ async def test_deletion_does_not_wait_for_wishes(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         [trial] = await eventually(lambda: w.api.trials(experiment))
-        await w.api.sql(
-            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
-            " VALUES ('c1', 't', :trial, :experiment, now(), 'COMPLETED', 1)",
-            trial=trial["id"],
-            experiment=experiment,
-        )
+        await _checkpoint(w, trial, "c1", step=1)
         await w.api.ask(experiment, Trigger.KILL)
         await w.api.ended(experiment, "CANCELED")
         await w.api.ask(experiment, Trigger.DELETE)
@@ -122,14 +119,7 @@ async def test_checkpoints_that_others_will_start_from_stay(world: World) -> Non
         [allocation] = await w.launcher.running()
         [trial] = await w.api.trials(experiment)
         for step in (1, 2, 3):
-            await w.api.sql(
-                "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
-                " VALUES (:uuid, 't', :trial, :experiment, now(), 'COMPLETED', :step)",
-                uuid=f"c{step}",
-                trial=trial["id"],
-                experiment=experiment,
-                step=step,
-            )
+            await _checkpoint(w, trial, f"c{step}", step=step)
         waiting = {"name": "single", "metric": "loss", "source_checkpoint_uuid": "c1"}
         await w.api.create(activate=False, searcher=waiting)
         await w.launcher.exit(allocation)
@@ -141,12 +131,7 @@ async def test_later_trials_start_from_the_checkpoint_that_was_chosen_once(world
     async with world.scheduling() as w:
         source = await w.api.create(activate=False)
         [trial] = await eventually(lambda: w.api.trials(source))
-        await w.api.sql(
-            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
-            " VALUES ('newer', 't', :trial, :experiment, now(), 'COMPLETED', 9)",
-            trial=trial["id"],
-            experiment=source,
-        )
+        await _checkpoint(w, trial, "newer", step=9)
         searcher = {"name": "single", "metric": "loss", "source_trial_id": trial["id"]}
         chosen = await w.api.create(
             activate=False, begun=False, searcher={**searcher, "source_checkpoint_uuid": "chosen"}
@@ -196,3 +181,9 @@ async def _all_ended(w: World) -> bool:
 
 async def _is_gone(w: World, experiment: int) -> bool:
     return await w.api.experiment(experiment) is None
+
+
+async def _checkpoint(w: World, trial: Mapping[str, Any], uuid: str, *, step: int) -> None:
+    of_trial = {"trial_id": trial["id"], "experiment_id": trial["experiment_id"]}
+    async with w.db.transaction() as connection:
+        await insert_checkpoint(connection, uuid=uuid, steps_completed=step, **of_trial)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from sqlalchemy import insert
 
 from libs.clock import SystemClock
 from libs.db.outbox import announce
-from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.events.changes import AllocationChanged, ExperimentChanged, WorkspaceChanged
 from libs.events.orders import Environment, TaskSpec
-from libs.ids import new_uuid
 from libs.states.experiment import Trigger
 from libs.tasks.stored import StoredTask, to_document
 from services.scheduler.allocations.reconciler import AllocationEngine
 from services.scheduler.deletion.workspaces import ContainerDeletion
+from tests.builders import insert_checkpoint, insert_metrics, insert_notebook, insert_project, insert_workspace
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 
@@ -105,8 +103,7 @@ async def test_deletion_that_fails_says_so_and_may_be_repeated(world: World) -> 
 
 async def test_workspace_goes_with_everything_in_it(world: World) -> None:
     async with world.scheduling() as w:
-        await w.api.sql("INSERT INTO workspaces (name, owner_id) VALUES ('doomed', 2)")
-        await w.api.sql("INSERT INTO projects (workspace_id, name, key, owner_id) VALUES (2, 'p', 'P', 2)")
+        await _doomed_workspace(w)
         experiment = await w.api.create()
         await w.api.sql("UPDATE experiments SET project_id = 2 WHERE id = :e", e=experiment)
         [trial_allocation] = await w.launcher.running()
@@ -128,8 +125,7 @@ async def test_workspace_goes_with_everything_in_it(world: World) -> None:
 
 async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: World) -> None:
     async with world.scheduling() as w:
-        await w.api.sql("INSERT INTO workspaces (name, owner_id) VALUES ('doomed', 2)")
-        await w.api.sql("INSERT INTO projects (workspace_id, name, key, owner_id) VALUES (2, 'p', 'P', 2)")
+        await _doomed_workspace(w)
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         await w.api.sql("UPDATE experiments SET project_id = 2")
@@ -225,57 +221,29 @@ async def test_configuration_too_large_for_an_order_ends_its_trial_and_nothing_e
 
 async def _checkpoints(w: World, experiment: int, *, losses: list[float]) -> None:
     [trial] = await w.api.trials(experiment)
-    for step, loss in enumerate(losses, start=1):
-        await w.api.sql(
-            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
-            " VALUES (:uuid, 't', :trial, :experiment, now(), 'COMPLETED', :step)",
-            uuid=f"c{step}",
-            trial=trial["id"],
-            experiment=experiment,
-            step=step,
-        )
-        await w.api.sql(
-            "INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)"
-            " VALUES (:trial, 1, 'validation', 'VALIDATION', :step, now(),"
-            " jsonb_build_object('validation_metrics', jsonb_build_object('loss', CAST(:loss AS float))))",
-            trial=trial["id"],
-            step=step,
-            loss=loss,
-        )
+    of_trial = {"trial_id": trial["id"], "experiment_id": experiment}
+    async with w.db.transaction() as connection:
+        for step, loss in enumerate(losses, start=1):
+            await insert_checkpoint(connection, uuid=f"c{step}", steps_completed=step, **of_trial)
+            await insert_metrics(connection, trial_id=trial["id"], step=step, values={"loss": loss})
+
+
+async def _doomed_workspace(w: World) -> None:
+    """Workspace 2 with project 2."""
+    async with w.db.transaction() as connection:
+        workspace = await insert_workspace(connection, name="doomed", owner_id=2)
+        await insert_project(connection, workspace_id=workspace, name="p", owner_id=2)
 
 
 async def _launch_notebook(w: World, *, workspace: int) -> str:
-    task, job = new_uuid(), new_uuid()
     stored = StoredTask(description="cmd-x", environment=Environment(image="image"), argv=("a",))
     async with w.db.transaction() as connection:
-        common = {"owner_id": 2, "workspace_id": workspace, "job_id": job}
-        await connection.execute(
-            insert(jobs).values(job_type="NOTEBOOK", pool="default", submitted_at=_now(), **common)
-        )
-        await connection.execute(
-            insert(tasks).values(
-                task_id=task, task_type="NOTEBOOK", start_time=_now(), spec=to_document(stored), **common
-            )
-        )
-        await connection.execute(
-            insert(allocations).values(
-                allocation_id=f"{task}.1",
-                task_id=task,
-                job_id=job,
-                name="notebook",
-                pool="default",
-                slots=1,
-                state="PENDING",
-                requested_at=_now(),
-            )
-        )
-        requested = AllocationChanged(allocation_id=f"{task}.1", task_id=task, what="requested", pool="default")
+        common = {"owner_id": 2, "workspace_id": workspace}
+        allocation = await insert_notebook(connection, job=common, task={**common, "spec": to_document(stored)})
+        task = allocation.rpartition(".")[0]
+        requested = AllocationChanged(allocation_id=allocation, task_id=task, what="requested", pool="default")
         await announce(connection, requested)
-    return f"{task}.1"
-
-
-def _now() -> Any:
-    return SystemClock().now()
+    return allocation
 
 
 def _spec(w: World, allocation: str) -> TaskSpec:

@@ -10,6 +10,7 @@ from libs.events.orders import Order
 from libs.states.experiment import Trigger
 from libs.tokens import digest
 from services.scheduler.settings import EngineSettings, SchedulerSettings
+from tests.builders import insert_checkpoint
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 
@@ -96,13 +97,9 @@ async def test_pause_preempts_and_activate_runs_again_from_the_checkpoint(world:
         await w.api.ready(first)
         await w.api.ask(experiment, Trigger.PAUSE)
         await eventually(lambda: _is_preempted(w, first))
-        await w.api.sql(
-            "INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, steps_completed)"
-            " VALUES ('ckpt', :task, :trial, :experiment, now(), 'COMPLETED', 40)",
-            task=first.rpartition(".")[0],
-            trial=trial["id"],
-            experiment=experiment,
-        )
+        of_trial = {"task_id": first.rpartition(".")[0], "trial_id": trial["id"], "experiment_id": experiment}
+        async with w.db.transaction() as connection:
+            await insert_checkpoint(connection, uuid="ckpt", steps_completed=40, **of_trial)
         await w.api.ack(first)
         await w.launcher.exit(first)
         await eventually(lambda: _is_settled(w, first))

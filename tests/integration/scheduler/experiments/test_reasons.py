@@ -9,6 +9,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.events.orders import Order
 from libs.states.experiment import Trigger
+from tests.builders import insert_metrics
 from tests.harness import eventually
 from tests.integration.scheduler.world import World, background
 
@@ -52,11 +53,8 @@ async def _task(w: World, experiment: int) -> str:
 async def _report(w: World, experiment: int) -> None:
     """Its trial reports something, so that it has files."""
     [trial] = await w.api.trials(experiment)
-    await w.api.sql(
-        "INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)"
-        " VALUES (:trial, 1, 'training', 'TRAINING', 1, now(), '{}')",
-        trial=trial["id"],
-    )
+    async with w.db.transaction() as connection:
+        await insert_metrics(connection, trial_id=trial["id"], step=1, group="training", values={})
 
 
 async def _run(w: World, *, reports: bool = True) -> int:

@@ -13,6 +13,7 @@ from libs.events import subjects
 from libs.events.changes import WorkspaceChanged
 from libs.events.orders import Order
 from libs.states.experiment import Trigger
+from tests.builders import insert_workspace
 from tests.harness import eventually
 from tests.harness.places import FakePlaces
 from tests.integration.scheduler.world import KUBERNETES, QUICK, FakeLauncher, World, background
@@ -142,7 +143,9 @@ async def test_quota_that_was_raised_lets_the_next_start(world: World) -> None:
 async def test_namespace_goes_after_its_workspace(world: World) -> None:
     places = FakePlaces()
     places.namespaces |= {"mine": True, "kept": True}
-    await world.api.sql("INSERT INTO workspaces (name, owner_id) VALUES ('kept', 2), ('doomed', 2)")
+    async with world.db.transaction() as connection:
+        for name in ("kept", "doomed"):
+            await insert_workspace(connection, name=name)
     await made(world, "kept", workspace=2)
     await made(world, "mine", workspace=3)
     async with places.serving(world.bus), world.scheduling() as w:
