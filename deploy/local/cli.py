@@ -14,10 +14,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.local import bus_check, bus_users, certificates, initial_password, plan, processes, system, tasks
+from deploy.local import system
+from deploy.local.configuration import bus_users, certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
+from deploy.local.leftover_tasks import tasks
+from deploy.local.supervision import bus_check, processes
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
 NOT_RUNNING = 3

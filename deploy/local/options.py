@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from deploy.local import certificates
+from deploy.local.configuration import certificates
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
 from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options

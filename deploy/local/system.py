@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from deploy.local import certificates, initial_password, plan, processes
+from deploy.local.configuration import certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
+from deploy.local.supervision import processes
 
 READY_WITHIN_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.05
@@ -59,7 +60,7 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     write_private(layout.plan_file, json.dumps(entries))
     with (layout.logs / "supervisor.log").open("ab") as log:
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "deploy.local.supervisor", str(layout.root)],
+            [sys.executable, "-m", "deploy.local.supervision.supervisor", str(layout.root)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import httpx
 
-from deploy.local import plan, processes, system, tasks
+from deploy.local import system
+from deploy.local.configuration import plan
 from deploy.local.layout import Layout, Options
+from deploy.local.leftover_tasks import tasks
+from deploy.local.supervision import processes
 
 ROOT = Path(__file__).parents[2]
 CLIENT_PYTHON = ROOT / ".venv-client" / "bin" / "python"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from deploy.local import plan
+from deploy.local.configuration import plan
 from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, running_system

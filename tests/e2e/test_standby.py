@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.local import plan, processes
+from deploy.local.configuration import plan
+from deploy.local.supervision import processes
 from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, running_system

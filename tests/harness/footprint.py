@@ -10,7 +10,7 @@ import nats
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from deploy.local import bus_users
+from deploy.local.configuration import bus_users
 from libs.bus.headers import TTL
 from libs.db.tables.metadata import metadata
 from libs.events import subjects

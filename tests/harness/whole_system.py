@@ -19,8 +19,10 @@ from typing import Any
 import asyncpg
 import httpx
 
-from deploy.local import certificates, plan, processes, system
+from deploy.local import system
+from deploy.local.configuration import certificates, plan
 from deploy.local.layout import Layout, Options
+from deploy.local.supervision import processes
 from tests.harness.client import Client, client_python
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until

@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deploy.local import plan, processes
+from deploy.local.configuration import plan
+from deploy.local.supervision import processes
 from tests.e2e.pods.conftest import OnCluster, system_on
 from tests.harness.client import Client
 from tests.harness.looking import Looking

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.local import bus_users
-from deploy.local.bus_users import SUBSCRIBER
+from deploy.local.configuration import bus_users
+from deploy.local.configuration.bus_users import SUBSCRIBER
 from libs.bus import Bus, connect_bus
 from tests.harness import NatsServer
 from tests.integration.bus.users import (

@@ -9,9 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.local import bus_check, bus_users
-from deploy.local.bus_check import StorageCheck, disk_can_store
-from deploy.local.bus_users import SUPERVISOR
+from deploy.local.configuration import bus_users
+from deploy.local.configuration.bus_users import SUPERVISOR
+from deploy.local.supervision import bus_check
+from deploy.local.supervision.bus_check import StorageCheck, disk_can_store
 from libs.bus import Bus, connect_bus, storage
 from libs.errors import Unavailable
 from libs.events.permissions import SUPERVISOR_INBOX

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from nats.errors import TimeoutError as NoAnswer
 
-from deploy.local import bus_users
-from deploy.local.bus_users import SERVICES, SUBSCRIBER, launcher_user
+from deploy.local.configuration import bus_users
+from deploy.local.configuration.bus_users import SERVICES, SUBSCRIBER, launcher_user
 from libs.bus import Bus, BusSettings, CoreMessage, KvChange, Outbound, SnapshotEnd, connect_bus
 from libs.errors import NotFound, Unavailable
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from deploy.local.bus_check import StorageCheck, disk_can_store, refused
+from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
 
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 5.0

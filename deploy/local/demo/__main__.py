@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Final
 
-from deploy.local import certificates, system
+from deploy.local import system
+from deploy.local.configuration import certificates
+from deploy.local.configuration.initial_password import initial_password
 from deploy.local.failure import CannotStart
-from deploy.local.initial_password import initial_password
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import Layout, Options
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 CLIENT: Final = ROOT / ".venv-client" / "bin"
 EXAMPLE: Final = ROOT / "examples" / "digits"
 LOG_LINES: Final = 6
@@ -76,7 +77,7 @@ class Demo:
         say(f"the search took {time.monotonic() - waited_from:.0f} s")
 
         # The same client once more, as a library.
-        report = [str(CLIENT / "python"), str(Path(__file__).with_name("demo_report.py")), experiment]
+        report = [str(CLIENT / "python"), str(Path(__file__).with_name("report.py")), experiment]
         outcome = subprocess.run(report, env=self._environment, check=False)
         self.det("experiment", "logs", "--tail", str(LOG_LINES), experiment)
         say("the system goes on running; try next:")

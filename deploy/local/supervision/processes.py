@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from deploy.local.layout import Layout
-from deploy.local.supervisor import start_time
+from deploy.local.supervision.supervisor import start_time
 
 SUPERVISOR = "supervisor"
 

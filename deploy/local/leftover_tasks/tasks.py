@@ -20,7 +20,7 @@ def running(layout: Layout) -> list[str]:
     """Names of the tasks that run. Raises CannotStart when they are pods of a cluster that does not answer."""
     kubernetes = _kubernetes(layout)
     if kubernetes is not None:
-        from deploy.local import pods  # noqa: PLC0415  # its client takes long to import
+        from deploy.local.leftover_tasks import pods  # noqa: PLC0415  # its client takes long to import
 
         return pods.running(layout, kubernetes)
     return [assignment.order.allocation for _, assignment in _live(layout)]
@@ -33,7 +33,7 @@ def end(layout: Layout) -> list[str]:
     """
     kubernetes = _kubernetes(layout)
     if kubernetes is not None:
-        from deploy.local import pods  # noqa: PLC0415
+        from deploy.local.leftover_tasks import pods  # noqa: PLC0415
 
         ended = pods.running(layout, kubernetes)
         pods.end(layout, kubernetes)
@@ -58,7 +58,7 @@ def forget_namespaces(layout: Layout) -> None:
     """Delete the namespaces of a cluster that were made for workspaces. Raises CannotStart as ``running`` does."""
     kubernetes = _kubernetes(layout)
     if kubernetes is not None:
-        from deploy.local import pods  # noqa: PLC0415
+        from deploy.local.leftover_tasks import pods  # noqa: PLC0415
 
         pods.forget_namespaces(layout, kubernetes)
 

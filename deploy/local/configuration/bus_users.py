@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from deploy.local.bus_check import StorageCheck
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
+from deploy.local.supervision.bus_check import StorageCheck
 from libs.events.accounts import accounts
 from libs.events.permissions import (
     SERVICES_INBOX,

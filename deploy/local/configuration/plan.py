@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.local import bus_users, certificates
+from deploy.local.configuration import bus_users, certificates
+from deploy.local.configuration.initial_password import initial_password
 from deploy.local.failure import CannotStart
-from deploy.local.initial_password import initial_password
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.local.failure import CannotStart
-from deploy.local.initial_password import (
+from deploy.local.configuration.initial_password import (
     CHOICE_VARIABLE,
     initial_password,
     new_password,
     other_people,
     prepare,
 )
+from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout
 
 

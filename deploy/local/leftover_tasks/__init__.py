@@ -1,0 +1,1 @@
+"""Finds and ends tasks that still run when the system is stopped."""

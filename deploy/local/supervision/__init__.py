@@ -1,0 +1,1 @@
+"""Keeps the processes of one state folder running, and finds and ends them."""
