@@ -22,8 +22,8 @@ from libs.bus.durables import Definition, provide, until_changed
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.retry import backoff_s
+from libs.run_until_first_exits import run_until_first_exits
 from libs.telemetry import counter
-from libs.together import together
 
 log = structlog.get_logger()
 
@@ -92,7 +92,9 @@ async def consume(
                         start=lambda raw: _handle(raw, handler, durable, ack_wait_s),
                         concurrency=concurrency,
                     )
-                    await together(dispatch=dispatch, watch=until_changed(connection, stream, durable, found))
+                    await run_until_first_exits(
+                        dispatch=dispatch, watch=until_changed(connection, stream, durable, found)
+                    )
             except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.consumer_interrupted", durable=durable, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)

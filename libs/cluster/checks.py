@@ -19,10 +19,10 @@ from libs.cluster.config import (
 )
 from libs.config import InvalidConfig, check_failed, failed_pod_checks, task_container_defaults_as_config
 from libs.config.checks import FailedCheck
-from libs.config.environment import pod_spec
-from libs.config.problems import listing
+from libs.config.parts.environment import pod_spec
 from libs.errors import InvalidRequest
 from libs.podspec import InvalidPodPatch, merge_pod
+from libs.shapes.problems import listing
 
 POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
 """Keys of task_container_defaults."""

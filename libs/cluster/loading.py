@@ -10,25 +10,25 @@ import yaml
 
 from libs.cluster.checks import check
 from libs.cluster.config import ClusterConfig
-from libs.cluster.old_keys import Remark, modernised
+from libs.cluster.legacy_config import ConfigWarning, upgrade
 from libs.errors import InvalidRequest
 
 log = structlog.get_logger()
 
 
 def load_cluster_config(path: Path | None) -> ClusterConfig:
-    """The configuration in ``path``, or that of a single process pool when there is no file; remarks are logged.
+    """The configuration in ``path``, or that of a single process pool when there is no file; warnings are logged.
 
     Raises InvalidRequest that names the key.
     """
-    config, remarks = read_cluster_config(path)
-    for remark in remarks:
-        log.warning("cluster_config.not_as_written", key=remark.key, says=remark.says)
+    config, warnings = read_cluster_config(path)
+    for warning in warnings:
+        log.warning("cluster_config.not_as_written", key=warning.key, says=warning.says)
     return config
 
 
-def read_cluster_config(path: Path | None) -> tuple[ClusterConfig, tuple[Remark, ...]]:
-    """As ``load_cluster_config``, with the remarks for the caller to tell."""
+def read_cluster_config(path: Path | None) -> tuple[ClusterConfig, tuple[ConfigWarning, ...]]:
+    """As ``load_cluster_config``, with the warnings for the caller to tell."""
     if path is None:
         return ClusterConfig(), ()
     try:
@@ -37,12 +37,12 @@ def read_cluster_config(path: Path | None) -> tuple[ClusterConfig, tuple[Remark,
         raise InvalidRequest(f"{path} is not valid YAML: {error}") from error
     except OSError as error:
         raise InvalidRequest(f"cannot read the cluster configuration: {error}") from error
-    remarks: tuple[Remark, ...] = ()
+    warnings: tuple[ConfigWarning, ...] = ()
     if isinstance(document, dict):
-        document, remarks = modernised(document)
+        document, warnings = upgrade(document)
     try:
         config = msgspec.convert(document, ClusterConfig, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"{path}: {error}") from error
     check(config)
-    return config, remarks
+    return config, warnings

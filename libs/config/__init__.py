@@ -3,7 +3,7 @@
 A configuration is a plain dict of JSON values. ``parse_experiment_config`` brings what people write into normal form,
 ``merge`` puts one layer over another, ``with_defaults`` gives the form that is stored, and ``build_config`` runs the
 whole pipeline. Shapes of parts that other tasks have too (environment, mounts, resources, log policies) are found in
-the modules of those names, written with the words of shape.py.
+the modules of those names in `parts`, written with the words of `libs.shapes`.
 
 Source: docs/reference/experiments.md 1 and 2.1.
 """
@@ -11,11 +11,7 @@ Source: docs/reference/experiments.md 1 and 2.1.
 from libs.config.build import build_config, parse_template
 from libs.config.checks import check_failed, check_task_pod_spec, failed_pod_checks
 from libs.config.complete import check_complete, check_entrypoint
-from libs.config.defaults import with_defaults
-from libs.config.experiment import normalise_experiment_config, parse_experiment_config
-from libs.config.merge import merge
-from libs.config.names import random_name, three_words
-from libs.config.policies import (
+from libs.config.config_policies import (
     check_consistent,
     check_constraints,
     check_max_slots_change,
@@ -24,11 +20,15 @@ from libs.config.policies import (
     parse_experiment_policies,
     parse_task_policies,
 )
-from libs.config.problems import InvalidConfig
-from libs.config.searcher import check_current_searcher
+from libs.config.defaults import with_defaults
+from libs.config.experiment import normalise_experiment_config, parse_experiment_config
+from libs.config.merge import merge
+from libs.config.names import random_name, three_words
+from libs.config.parts.searcher import check_current_searcher
 from libs.config.secrets import CREDENTIALS, MASK, mask_credentials, mask_secrets
 from libs.config.task_container_defaults import merge_task_container_defaults, task_container_defaults_as_config
 from libs.config.yaml_text import InvalidText, parse_text
+from libs.shapes.problems import InvalidConfig
 
 __all__ = [
     "CREDENTIALS",

@@ -12,15 +12,15 @@ from typing import Any
 
 from libs import podspec
 from libs.config.complete import check_complete, check_entrypoint, check_search
+from libs.config.config_policies import apply_invariants
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.config.merge import merge
-from libs.config.policies import apply_invariants
-from libs.config.problems import InvalidConfig
-from libs.config.searcher import check_current_searcher
-from libs.config.shape import Object
+from libs.config.parts.searcher import check_current_searcher
 from libs.config.task_container_defaults import over_task_container_defaults, task_container_defaults_as_config
 from libs.errors import InvalidRequest
+from libs.shapes.problems import InvalidConfig
+from libs.shapes.shape import Object
 
 
 def parse_template(name: str, config: Mapping[str, Any]) -> Object:
@@ -60,7 +60,7 @@ def build_config(
     priority_default   of the pool
     seed, name         for an experiment whose configuration has none
     managed            whether we run it, so that there has to be something to run
-    Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (policies.py).
+    Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (config_policies.py).
     """
     below = template or {}
     asked = merge(user, below)

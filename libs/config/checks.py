@@ -1,7 +1,7 @@
 """What fails the checks of a task's settings, or of the cluster's: all of it at once, in one sorted text.
 
-Experiments have a form of their own (problems.py); these texts are those of every other task, and of a cluster
-configuration that no service starts with. Clients show them as they are.
+Experiments have a form of their own (libs/shapes/problems.py); these texts are those of every other task, and of a
+cluster configuration that no service starts with. Clients show them as they are.
 Source: docs/reference/kubernetes.md 5.1; docs/reference/tasks-and-cli.md 2.5 (validation errors).
 """
 

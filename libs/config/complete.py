@@ -7,12 +7,12 @@ max_slots).
 
 from __future__ import annotations
 
-from libs.config import searcher, storage
 from libs.config.experiment import read_experiment_config
-from libs.config.problems import ROOT, InvalidConfig, Problem, listing, missing
-from libs.config.shape import Object
+from libs.config.parts import searcher, storage
 from libs.searchers.errors import InvalidSearcher, InvalidSpace
 from libs.searchers.size import check_size
+from libs.shapes.problems import ROOT, InvalidConfig, Problem, listing, missing
+from libs.shapes.shape import Object
 
 _EVENTUALLY_REQUIRED = ("hyperparameters", "name", "searcher")
 

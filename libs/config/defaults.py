@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from libs import podspec
-from libs.config import searcher, storage
-from libs.config.log_policies import BUILT_IN
 from libs.config.merge import merge
-from libs.config.shape import Object
+from libs.config.parts import searcher, storage
+from libs.config.parts.log_policies import BUILT_IN
+from libs.shapes.shape import Object
 
 CPU_IMAGE: Final = "determinedai/pytorch-ngc-dev:0736b6d"
 CUDA_IMAGE: Final = "determinedai/pytorch-ngc-dev:0736b6d"

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from libs.config.environment import environment
-from libs.config.hyperparameters import hyperparameters, ranges_without_count
-from libs.config.lengths import length
-from libs.config.log_policies import log_policies
-from libs.config.mounts import bind_mounts
-from libs.config.problems import ROOT, InvalidConfig, Problem, listing
-from libs.config.resources import experiment_resources
-from libs.config.searcher import searcher
-from libs.config.shape import (
+from libs.config.parts.environment import environment
+from libs.config.parts.hyperparameters import hyperparameters, ranges_without_count
+from libs.config.parts.log_policies import log_policies
+from libs.config.parts.mounts import bind_mounts
+from libs.config.parts.resources import experiment_resources
+from libs.config.parts.searcher import searcher
+from libs.config.parts.storage import storage
+from libs.config.yaml_text import InvalidText, parse_text
+from libs.shapes.lengths import length
+from libs.shapes.problems import ROOT, InvalidConfig, Problem, listing
+from libs.shapes.shape import (
     MOST_COUNTED,
     Object,
     Read,
@@ -31,8 +33,6 @@ from libs.config.shape import (
     text,
     whole,
 )
-from libs.config.storage import storage
-from libs.config.yaml_text import InvalidText, parse_text
 
 _INVALID: Final = "version 0 experiment config is invalid: config is invalid: "
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
 from libs import podspec
-from libs.config import searcher, storage
-from libs.config.environment import SLOT_TYPES
-from libs.config.hyperparameters import is_nested_space
-from libs.config.log_policies import merge_log_policies
-from libs.config.shape import Object
+from libs.config.parts import searcher, storage
+from libs.config.parts.environment import SLOT_TYPES
+from libs.config.parts.hyperparameters import is_nested_space
+from libs.config.parts.log_policies import merge_log_policies
+from libs.shapes.shape import Object
 
 Merge: TypeAlias = Callable[[Any, Any], Any]
 """(high, low), neither of them None -> merged."""

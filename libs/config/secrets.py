@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from libs.config.shape import Object
+from libs.shapes.shape import Object
 
 MASK: Final = "********"
 CREDENTIALS: Final = frozenset(

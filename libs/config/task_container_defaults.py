@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from libs.config.environment import SLOT_TYPES, environment_variables, image
 from libs.config.experiment import normalise_experiment_config
-from libs.config.log_policies import merge_log_policies
 from libs.config.merge import Merge, list_keyed_by, merge
-from libs.config.mounts import bind_mounts, devices
-from libs.config.shape import Object, Shape
+from libs.config.parts.environment import SLOT_TYPES, environment_variables, image
+from libs.config.parts.log_policies import merge_log_policies
+from libs.config.parts.mounts import bind_mounts, devices
+from libs.shapes.shape import Object, Shape
 
 PREEMPTION_TIMEOUT_S: Final = 3600
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import and_, exists, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.checkpoints.retention import Candidate
+from libs.checkpoints.checkpoint_retention import Candidate
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics

@@ -7,7 +7,6 @@ from typing import Any, assert_never
 
 from msgspec import Struct
 
-from libs.searchers.brackets import Bracket, plan_brackets, survivors
 from libs.searchers.config import (
     AdaptiveAshaConfig,
     AsyncHalvingConfig,
@@ -16,8 +15,9 @@ from libs.searchers.config import (
     SingleConfig,
     parse_searcher,
 )
-from libs.searchers.grid_axes import count_points
-from libs.searchers.space import parse_space
+from libs.searchers.methods.brackets import Bracket, plan_brackets, survivors
+from libs.searchers.methods.grid_axes import count_points
+from libs.searchers.sampling.space import parse_space
 
 
 class PreviewTrial(Struct, frozen=True):

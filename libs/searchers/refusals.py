@@ -17,8 +17,8 @@ from libs.searchers.config import (
     SearcherConfig,
     SingleConfig,
 )
-from libs.searchers.grid_axes import count_points
-from libs.searchers.space import Space
+from libs.searchers.methods.grid_axes import count_points
+from libs.searchers.sampling.space import Space
 
 
 class Refusals(Struct):

@@ -11,9 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from libs.searchers.actions import Action, Create, Shutdown
-from libs.searchers.adaptive_asha import AdaptiveAshaSearch
-from libs.searchers.asha import AshaSearch
-from libs.searchers.brackets import plan_brackets
 from libs.searchers.config import (
     AdaptiveAshaConfig,
     AsyncHalvingConfig,
@@ -25,14 +22,17 @@ from libs.searchers.config import (
 )
 from libs.searchers.errors import UnknownTrialError
 from libs.searchers.events import ExitedReason
-from libs.searchers.grid import GridSearch
-from libs.searchers.method import MethodAction, SearchMethod
-from libs.searchers.random_search import RandomSearch
+from libs.searchers.methods.adaptive_asha import AdaptiveAshaSearch
+from libs.searchers.methods.asha import AshaSearch
+from libs.searchers.methods.brackets import plan_brackets
+from libs.searchers.methods.grid import GridSearch
+from libs.searchers.methods.method import MethodAction, SearchMethod
+from libs.searchers.methods.random_search import RandomSearch
 from libs.searchers.refusals import Refusals, most_refusals
 from libs.searchers.reports import Goal
-from libs.searchers.rng import RandomStream
-from libs.searchers.space import parse_space
-from libs.searchers.trial_source import TrialSource
+from libs.searchers.sampling.rng import RandomStream
+from libs.searchers.sampling.space import parse_space
+from libs.searchers.sampling.trial_source import TrialSource
 
 TrialSet = dict[str, bool]
 """Request ids of trials, in the form of the snapshot: every value is true."""

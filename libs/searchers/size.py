@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from libs.searchers.brackets import initial_count, plan_brackets
 from libs.searchers.config import (
     AdaptiveAshaConfig,
     AsyncHalvingConfig,
@@ -14,8 +13,9 @@ from libs.searchers.config import (
     parse_searcher,
 )
 from libs.searchers.errors import InvalidSearcher
-from libs.searchers.grid_axes import count_points
-from libs.searchers.space import parse_space
+from libs.searchers.methods.brackets import initial_count, plan_brackets
+from libs.searchers.methods.grid_axes import count_points
+from libs.searchers.sampling.space import parse_space
 
 MAX_AT_ONCE: Final = 100_000
 """Points of a grid, or trials that begin together. Trials that follow one another may be more."""

@@ -19,11 +19,11 @@ from uvicorn.server import ServerState
 
 from libs.serving.connections import Admission, ConnectionLimit, come_again
 from libs.serving.flow import PipelineFlow
-from libs.serving.gathering import GatheringTransport
 from libs.serving.heads import HeadMeter, Refusal
 from libs.serving.limits import HttpLimits
 from libs.serving.listening import ListenedEvent
 from libs.serving.pace import Owed, Pace
+from libs.serving.write_coalescing import CoalescingTransport
 from libs.telemetry import counter
 
 REFUSED = counter("resolute_http_refused_total", "Requests that were refused for their form or pace", "status")
@@ -68,9 +68,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._gathering = GatheringTransport(transport, self.loop)
-        super().connection_made(self._gathering)
-        self.flow = PipelineFlow(self._gathering, is_held=lambda: bool(self.pipeline or self._unfed))
+        self._coalescing = CoalescingTransport(transport, self.loop)
+        super().connection_made(self._coalescing)
+        self.flow = PipelineFlow(self._coalescing, is_held=lambda: bool(self.pipeline or self._unfed))
         self._timer = self.loop.call_later(self._tick_s, self._check_pace)
         match self._connection_limit.admit(len(self.connections)):
             case Admission.EXCUSED:
@@ -90,11 +90,11 @@ class HttpProtocol(HttpToolsProtocol):
         """True keeps our side open, for answers that are owed."""
         self._drop_arriving()
         if self.scheme == "https" or not self._owes_answer():  # asyncio cannot keep half of a TLS connection
-            self._gathering.bare()  # whoever calls us closes the transport below, with nothing held back
+            self._coalescing.bare()  # whoever calls us closes the transport below, with nothing held back
             return None
         if not self._half_closed:
             self._half_closed = True
-            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, self._gathering.written_bytes)
+            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, self._coalescing.written_bytes)
         return True
 
     def data_received(self, data: bytes) -> None:
@@ -105,7 +105,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._stop_timer()
-        self.transport = self._gathering.bare()
+        self.transport = self._coalescing.bare()
         super().handle_websocket_upgrade()
 
     # What the parser tells
@@ -283,8 +283,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Close when the application waits for the client alone, and nothing has been on its way to it since."""
         if self.transport.is_closing():
             return
-        written = self._gathering.written_bytes
-        if self._is_listened_to() and written == written_before and not self._gathering.get_write_buffer_size():
+        written = self._coalescing.written_bytes
+        if self._is_listened_to() and written == written_before and not self._coalescing.get_write_buffer_size():
             self.transport.close()
         else:
             self.loop.call_later(GONE_AFTER_S, self._close_if_gone, written)

@@ -14,7 +14,7 @@ import msgspec
 
 from libs.cluster.config import TaskContainerDefaults
 from libs.config.defaults import CPU_IMAGE
-from libs.config.environment import image
+from libs.config.parts.environment import image
 from libs.events.orders import BindMount, Environment, TaskFile
 from libs.tasks.stored import StoredTask
 

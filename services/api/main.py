@@ -25,11 +25,11 @@ from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
+from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.serving.server import serve_http
 from libs.serving.tls import tls_context
 from libs.telemetry import REGISTRY
-from libs.together import together
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
@@ -102,7 +102,7 @@ async def main(
         )
         # Entered here and not by the server, which would only log what keeps the service from starting.
         await stack.enter_async_context(application.router.lifespan_context(application))
-        await together(  # one loop failing ends the service; its restart is the recovery
+        await run_until_first_exits(  # one loop failing ends the service; its restart is the recovery
             http=_serve(application, settings.http, context, stop, listening),
             capacity=app.capacity.follow(bus),
             metrics=app.metrics_writer.run(),

@@ -20,9 +20,9 @@ from libs.events import subjects
 from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.logs import LogBatch
 from libs.loglines.batches import message_id
+from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
-from libs.together import together
 from services.launcher.backends.process.wiring import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
 from services.launcher.loop import OrderLoop
@@ -54,7 +54,7 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         verbs: Verbs = {**verbs_of(backend.places), SAY_AGAIN: (SayAgainAsked, reports.say_again)}
         await stack.enter_async_context(serve_questions(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
-        await together(
+        await run_until_first_exits(
             orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
         )
 

@@ -18,9 +18,9 @@ from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.events import subjects
+from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.serving.server import serve_http
-from libs.together import together
 from services.logs.intake.http import intake_app
 from services.logs.intake.tokens import TokenCache
 from services.logs.log_retention import LogRetention
@@ -55,7 +55,7 @@ async def main(
         app = intake_app(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
         for verb, answer in (("cleanup", retention.serve_cleanup), ("retention", retention.serve_default)):
             await stack.enter_async_context(bus.serve(subjects.rpc("logs", verb), answer, queue="logs"))
-        await together(
+        await run_until_first_exits(
             http=_serve(app, settings.intake, stop, listening), writer=writer.run(), retention=retention.run()
         )
 

@@ -17,7 +17,7 @@ from libs.db.engine import Database
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.looks import LookAsked
-from libs.together import together
+from libs.run_until_first_exits import run_until_first_exits
 from libs.waiting import wait_until_set
 from services.scheduler.allocations.inquiry import Inquiry
 from services.scheduler.allocations.reconciler import AllocationEngine
@@ -100,7 +100,7 @@ class ActiveScheduler:
             self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
             self._bus.serve(subjects.LOOK, self._look_now, queue=SCHEDULERS),
         ):
-            await together(
+            await run_until_first_exits(
                 attention=self._attention.run(),
                 capacity=self._capacity.follow(self._bus),
                 resync=self._resync(),

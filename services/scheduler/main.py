@@ -15,8 +15,8 @@ from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
+from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
-from libs.together import together
 from services.scheduler.controller import ActiveScheduler
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
@@ -45,7 +45,7 @@ async def main(settings: SchedulerSettings) -> None:
             await ActiveScheduler(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
 
         # One loop failing ends the service; its restart is the recovery.
-        await together(outbox=relay_outbox(db, bus), lease=hold_lease(db.url, act, settings.lease))
+        await run_until_first_exits(outbox=relay_outbox(db, bus), lease=hold_lease(db.url, act, settings.lease))
 
 
 async def run(settings: SchedulerSettings) -> None:

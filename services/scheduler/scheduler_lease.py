@@ -15,8 +15,8 @@ import asyncpg
 import structlog
 
 from libs.db.failures import DRIVER_ERRORS, is_connection_failure
+from libs.run_until_first_exits import run_until_first_exits
 from libs.telemetry import gauge
-from libs.together import together
 from services.scheduler.settings import LeaseSettings
 
 log = structlog.get_logger()
@@ -58,7 +58,7 @@ async def _once(url: str, act: Callable[[], Coroutine[Any, Any, None]], settings
             await asyncio.sleep(settings.retry_s)
         log.info("lease.won")
         ACTIVE.set(1)
-        await together(lease_check=_check(connection, settings.check_s), active=act())
+        await run_until_first_exits(lease_check=_check(connection, settings.check_s), active=act())
     finally:
         ACTIVE.set(0)
         connection.terminate()  # frees the lock at once, also when the connection is half dead

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from libs.db.engine import asyncpg_url
-from libs.together import end
+from libs.run_until_first_exits import end
 
 _SSL_REQUEST = 80877103
 _REFUSAL = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"

@@ -12,7 +12,7 @@ from typing import Any, Final
 import re2
 from msgspec import Struct
 
-from libs.config.log_policies import QUIETLY
+from libs.config.parts.log_policies import QUIETLY
 from libs.events.logs import LogLine
 from libs.loglines.message import readable
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import delete, insert, select, update
 
-from libs.checkpoints.retention import Candidate, checkpoints_to_delete, policy_of
+from libs.checkpoints.checkpoint_retention import Candidate, checkpoints_to_delete, policy_of
 from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.gc_candidates import gc_candidates

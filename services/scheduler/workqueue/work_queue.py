@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
 from libs.errors import Unavailable
-from libs.together import together
+from libs.run_until_first_exits import run_until_first_exits
 from services.scheduler.workqueue.retry_loop import pause_after, report
 
 WORKERS: Final = 8
@@ -63,7 +63,7 @@ class Attention:
     async def run(self) -> None:
         """Work until cancelled."""
         try:
-            await together(**{f"attention {number}": self._work() for number in range(WORKERS)})
+            await run_until_first_exits(**{f"attention {number}": self._work() for number in range(WORKERS)})
         finally:
             for timer in self._timers.values():
                 timer.cancel()

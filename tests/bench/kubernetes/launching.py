@@ -10,7 +10,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.objects import Pod

@@ -8,7 +8,7 @@ import statistics
 import time
 
 from libs.events.observations import AllocationObserved
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.objects import Pod
 from tests.bench.kubernetes import bare

@@ -15,7 +15,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import ORDERS_BUCKET, order_key
-from libs.together import end, together
+from libs.run_until_first_exits import end, run_until_first_exits
 from services.launcher import loop as order_loop
 from services.launcher.loop import OrderLoop
 from services.launcher.places import Places
@@ -76,7 +76,7 @@ async def looping(bus: Bus, shelf: Shelf) -> AsyncIterator[None]:
     settings = LoopSettings(absence_grace_s=0, retry_s=0.05)
     reports = Reports(pool=POOL, bus=bus, capacity=shelf.capacity, clock=SystemClock(), settings=settings)
     loop = OrderLoop(pool=POOL, bus=bus, backend=shelf, reports=reports, clock=SystemClock(), settings=settings)
-    running = asyncio.create_task(together(orders=loop.run(), observations=reports.publish_observations()))
+    running = asyncio.create_task(run_until_first_exits(orders=loop.run(), observations=reports.publish_observations()))
     try:
         yield
     finally:

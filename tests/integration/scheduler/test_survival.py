@@ -16,10 +16,10 @@ from libs.db.relay import relay_outbox
 from libs.events import subjects
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
+from libs.run_until_first_exits import end
 from libs.searchers.actions import Create
 from libs.searchers.searcher import Searcher
 from libs.states.experiment import Trigger
-from libs.together import end
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import LeaseSettings
 from tests.harness import ServiceProcess, eventually

@@ -33,10 +33,10 @@ from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.observations import AllocationObserved, PodSeen
 from libs.events.orders import Order
 from libs.events.places import Done
+from libs.run_until_first_exits import end
 from libs.searchers.beginning import begin
 from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
-from libs.together import end
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.trials_follow import let_trials_follow
 from services.scheduler.controller import ActiveScheduler

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.checkpoints.retention import checkpoints_to_delete, policy_of
+from libs.checkpoints.checkpoint_retention import checkpoints_to_delete, policy_of
 from libs.db.any_of import any_of
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.config.storage import COMMON_DEFAULTS, MEMBER_DEFAULTS, missing_parts, storage
+from libs.config.parts.storage import COMMON_DEFAULTS, MEMBER_DEFAULTS, missing_parts, storage
 from libs.db.tables.checkpoints import storage_backends
 from libs.errors import InvalidRequest
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
-from libs.config.storage import missing_parts, storage
+from libs.config.parts.storage import missing_parts, storage
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.tasks import allocations, tasks

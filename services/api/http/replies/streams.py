@@ -17,7 +17,7 @@ import structlog
 from starlette.types import Send
 
 from libs.errors import Unavailable
-from libs.together import together
+from libs.run_until_first_exits import run_until_first_exits
 from services.api.http.connection import ClientGone
 from services.api.http.database_errors import as_known_error
 from services.api.http.errors import ErrorReply
@@ -77,7 +77,7 @@ async def send_stream(
             await send({"type": "http.response.body", "body": lines, "more_body": True})
 
     try:
-        await (send_batches() if until is None else together(batches=send_batches(), until=until))
+        await (send_batches() if until is None else run_until_first_exits(batches=send_batches(), until=until))
     except ClientGone:
         raise
     except Exception as error:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.checkpoints.retention import Policy, checkpoints_to_delete
+from libs.checkpoints.checkpoint_retention import Policy, checkpoints_to_delete
 from libs.db.any_of import any_of
 from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoints

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from libs.checkpoints.retention import Policy
+from libs.checkpoints.checkpoint_retention import Policy
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from libs.tasks.checkpoint_gc import EVERYTHING

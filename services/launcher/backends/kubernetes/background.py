@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any
 
-from libs.together import end
+from libs.run_until_first_exits import end
 
 
 class Background:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from libs.errors import Unavailable
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.scheduler.workqueue.work_queue import Attention, Key
 from tests.harness import eventually
 

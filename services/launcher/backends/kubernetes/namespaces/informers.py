@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.allocations.pods import causes_first, phase_of
 from services.launcher.backends.kubernetes.allocations.state import Run
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker

@@ -22,7 +22,7 @@ from libs.events.logs import LogBatch
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Environment, Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
-from libs.together import end, together
+from libs.run_until_first_exits import end, run_until_first_exits
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.connection import connect
@@ -306,7 +306,7 @@ class Place:
                 serve_questions(self.bus, pool=self.pool, verbs=verbs_of(self.backend.places))
             )
             opened.set()
-            await together(
+            await run_until_first_exits(
                 orders=loop.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
             )
 

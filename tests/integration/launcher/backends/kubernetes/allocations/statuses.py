@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from libs.together import end
+from libs.run_until_first_exits import end
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.place import Json, Namespace
 

@@ -22,7 +22,7 @@ from aiohttp import web
 from libs.bus import Bus, BusSettings, CoreMessage
 from libs.events.observations import AllocationObserved
 from libs.events.subjects import observed_by
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.client.informer import Follow
 from services.launcher.backends.kubernetes.client.objects import Job, Pod
 from services.launcher.backends.kubernetes.manifests.names import PURPOSE_LABEL

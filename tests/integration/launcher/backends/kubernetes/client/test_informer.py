@@ -11,7 +11,7 @@ from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
 from libs.errors import Unavailable
-from libs.together import end
+from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.client import informer as follow
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.informer import Follow

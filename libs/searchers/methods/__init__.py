@@ -1,0 +1,1 @@
+"""Search methods: which trials to create, and which to stop."""

@@ -1,0 +1,1 @@
+"""Draw hyperparameters and seeds from one random stream, the same for the same seed."""
