@@ -1,0 +1,337 @@
+"""Requests through the whole adapter, in process: what clients see, byte for byte where they care."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from structlog.testing import capture_logs
+
+from libs.errors import NotFound, Unauthenticated
+from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
+from tests.integration.api.http.service import World, application
+
+USER = {"authorization": "Bearer hans"}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(application(world))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=USER) as client:
+        yield client
+
+
+BODIES = [
+    ("application/json", b'{"number": 7}', 7),
+    (None, b'{"number": 7}', 7),
+    ("application/x-www-form-urlencoded", b'{"number": "7"}', 7),
+    (None, b"", 0),
+]
+
+
+@pytest.mark.parametrize(("content_type", "body", "number"), BODIES)
+async def test_bodies_are_json_whatever_they_call_themselves(
+    client: httpx.AsyncClient, content_type: str | None, body: bytes, number: int
+) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    answer = await client.post("/api/v1/echoes", content=body, headers=headers)
+    assert answer.status_code == 200
+    assert answer.json() == {"number": number, "size": "0", "text": "", "caller": "hans"}
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "SAMEORIGIN"
+
+
+async def test_a_bare_string_is_a_body(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/api/v1/password", content=b'"s3cret"')).json()["text"] == "s3cret"
+    assert (await client.post("/api/v1/password")).json()["text"] == ""
+
+
+async def test_nothing_to_say_is_an_empty_object(client: httpx.AsyncClient) -> None:
+    answer = await client.request("DELETE", "/api/v1/echoes/5", content=b"ignored, not JSON")
+    assert (answer.status_code, answer.content) == (200, b"{}")
+
+
+async def test_replies_may_carry_headers(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/api/v1/auth/login")
+    assert answer.headers["set-cookie"] == "auth=t; Path=/"
+    assert answer.json()["text"] == "welcome"
+
+
+REFUSALS = [  # method, path, body, headers, status, body of the answer
+    ("GET", "/api/v1/echoes/x", b"", USER, 400, (3, "InvalidArgument", "echoId: expected a 32-bit integer, got 'x'")),
+    ("GET", "/api/v1/sized?size=x", b"", {}, 400, (3, "InvalidArgument", "size: expected `int`, got `str`")),
+    ("POST", "/api/v1/echoes", b"{", USER, 400, (3, "InvalidArgument", "the request body is not JSON: Input data was truncated")),  # noqa: E501
+    ("POST", "/api/v1/echoes", b'"' + b"x" * 10_000, USER, 400, (3, "InvalidArgument", "the request body is larger than 10000 bytes")),  # noqa: E501
+    ("POST", "/api/v1/echoes", b"{", {}, 401, (16, "Unauthenticated", "token missing")),
+    ("POST", "/api/v1/echoes", b"", {"authorization": "Basic x"}, 401, (16, "Unauthenticated", "invalid credentials")),
+    ("POST", "/api/v1/echoes", b"", {"authorization": "Bearer stale"}, 401, (16, "Unauthenticated", "invalid credentials")),  # noqa: E501
+    ("POST", "/api/v1/echoes", b"", {"cookie": "auth=inactive"}, 403, (7, "PermissionDenied", "user does not have permission")),  # noqa: E501
+    ("GET", "/api/v1/fail/missing", b"", USER, 404, (5, "NotFound", "thing 'x' not found")),
+    ("GET", "/api/v1/fail/unsayable", b"", USER, 404, (5, "NotFound", "thing '?' not found")),
+    ("GET", "/api/v1/fail/away", b"", USER, 503, (14, "Unavailable", "bus")),
+    ("GET", "/api/v1/fail/deadlock", b"", USER, 503, (14, "Unavailable", "the database does not answer, try again")),
+    ("GET", "/api/v1/nowhere", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
+    ("PUT", "/api/v1/echoes", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
+    ("GET", "/api/v1/agents", b"", {}, 501, (12, "Unimplemented", "GetAgents is not available in this release")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body", "headers", "status", "error"), REFUSALS)
+async def test_errors_of_the_api(
+    world: World, method: str, path: str, body: bytes, headers: dict[str, str], status: int, error: tuple[Any, ...]
+) -> None:
+    transport = httpx.ASGITransport(application(world))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api") as stranger:
+        answer = await stranger.request(method, path, content=body, headers=headers)
+    code, reason, text = error
+    assert answer.status_code == status
+    assert answer.json() == {"error": {"code": code, "reason": reason, "error": text}}
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
+    assert world.bodies_read == 0
+
+
+async def test_a_bug_is_logged_and_counted_and_not_told(client: httpx.AsyncClient) -> None:
+    with capture_logs() as logs:
+        answer = await client.get("/api/v1/fail/bug", headers={"x-request-id": "req-1"})
+    assert answer.status_code == 500
+    assert answer.json() == {
+        "error": {"code": 13, "reason": "Internal", "error": "internal server error (request req-1)"}
+    }
+    assert answer.headers["x-request-id"] == "req-1"
+    assert [entry["event"] for entry in logs] == ["http.unexpected"]
+    metrics = (await client.get("/metrics")).text
+    assert 'resolute_api_unexpected_errors_total{method="GET",route="/api/v1/fail/{how}"} 1.0' in metrics
+
+
+async def test_bad_request_ids_are_replaced(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/v1/echoes/1", headers={"x-request-id": "x" * 100})
+    assert len(answer.headers["x-request-id"]) == 32
+
+
+async def test_probes_may_ask_with_head(client: httpx.AsyncClient) -> None:
+    probed, read = await client.head("/docs/rest-api"), await client.get("/docs/rest-api")
+    assert (probed.status_code, probed.headers["content-length"]) == (200, read.headers["content-length"])
+    assert (await client.head("/api/v1/auth/login")).status_code == 501
+    assert (await client.head("/raw-fail/missing")).status_code == 404, "as without the route: it is not public"
+
+
+async def test_errors_elsewhere(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/raw-fail/missing")
+    assert (answer.status_code, answer.json()) == (404, {"message": "thing 'x' not found"})
+    answer = await client.get("/x?y=1")
+    assert (answer.status_code, answer.json()) == (404, {"message": "api not found: GET /x"})
+
+
+async def test_tokens_of_allocations_count_under_the_api_only(world: World) -> None:
+    headers = {"Grpc-Metadata-x-allocation-token": "Bearer 1.a.1"}
+    transport = httpx.ASGITransport(application(world))
+    async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=headers) as task:
+        assert (await task.post("/api/v1/echoes")).json()["caller"] == "1.a.1"
+        assert (await task.get("/download/whole")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("size", "accept", "encoding"),
+    [(10, "gzip", None), (5000, "gzip, deflate", "gzip"), (5000, "identity", None), (100_000, "br;q=1, gzip", "gzip"), (5000, "gzip;q=0", None)],  # noqa: E501
+)  # fmt: skip
+async def test_large_replies_are_compressed_for_those_who_can(
+    client: httpx.AsyncClient, size: int, accept: str, encoding: str | None
+) -> None:
+    answer = await client.get(f"/api/v1/sized?size={size}", headers={"accept-encoding": accept})
+    assert answer.headers.get("content-encoding") == encoding
+    assert answer.json()["text"] == "x" * size
+
+
+async def test_pretty(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/v1/echoes/5?pretty")).text.startswith('{\n    "number": 5,')
+
+
+async def test_streams_are_one_result_per_line(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/v1/lines?size=3", headers={"accept-encoding": "gzip"})
+    assert answer.status_code == 200
+    assert "content-encoding" not in answer.headers
+    assert "content-length" not in answer.headers
+    assert answer.text.endswith("}\n")
+    assert [json.loads(line)["result"]["number"] for line in answer.text.removesuffix("\n").split("\n")] == [0, 1, 2]
+
+
+async def test_an_empty_stream_is_an_empty_answer(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/v1/lines?size=0")
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def stream_error(grpc: int, status: int, phrase: str, text: str) -> dict[str, Any]:
+    return {
+        "error": {
+            "grpcCode": grpc,
+            "httpCode": status,
+            "message": text,
+            "httpStatus": phrase,
+            "details": [],
+            "error": text,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "expected"),
+    [
+        ("/api/v1/failing-lines/handler", USER, stream_error(3, 400, "Bad Request", "Limit must be >= 0")),
+        ("/api/v1/failing-lines/first", USER, stream_error(5, 404, "Not Found", "task 'x' not found")),
+        ("/api/v1/lines", {"authorization": ""}, stream_error(16, 401, "Unauthorized", "token missing")),
+    ],
+)
+async def test_streams_that_fail_before_the_first_line_are_http_errors(
+    client: httpx.AsyncClient, path: str, headers: dict[str, str], expected: dict[str, Any]
+) -> None:
+    answer = await client.get(path, headers=headers)
+    assert answer.status_code == expected["error"]["httpCode"]
+    assert answer.json() == expected
+
+
+async def test_streams_that_fail_later_say_so_in_the_last_line(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/v1/failing-lines/second")
+    assert answer.status_code == 200
+    first, last, end = answer.text.split("\n")
+    assert json.loads(first)["result"]["number"] == 1
+    assert json.loads(last) == stream_error(5, 404, "Not Found", "task 'y' not found")
+    assert end == ""
+
+
+async def test_a_stream_ends_soon_after_its_reader_has_logged_out(world: World) -> None:
+    transport = httpx.ASGITransport(application(world, authenticated_for_s=0.01))
+    async with asyncio.timeout(10), httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        following = asyncio.create_task(client.get("/api/v1/follow", headers=USER))
+        await world.held.wait()
+        world.refused = asyncpg.CannotConnectNowError("the database system is starting up")
+        for _ in range(3):
+            await world.refusals.get()
+        assert not following.done(), "a database that is away ends nothing"
+        world.refused = Unauthenticated("invalid credentials")
+        first, last, _ = (await following).text.split("\n")
+    assert json.loads(first)["result"]["number"] == 1
+    assert json.loads(last) == stream_error(16, 401, "Unauthorized", "invalid credentials")
+    assert world.released.is_set()
+
+
+async def test_only_what_may_be_done_twice_is_done_again_for_a_task(client: httpx.AsyncClient, world: World) -> None:
+    task = {"authorization": "", ALLOCATION_TOKEN_HEADER: "Bearer 1.1"}
+    for path, headers, status, done in (
+        ("/api/v1/reports", task, 200, 2),
+        ("/api/v1/reports", USER, 503, 1),
+        ("/api/v1/things", task, 503, 1),
+    ):
+        world.losses, world.done = 1, 0
+        answer = await client.post(path, headers=headers)
+        assert (answer.status_code, world.done) == (status, done)
+
+
+async def test_downloads_are_never_compressed(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/download/whole", headers={"accept-encoding": "gzip"})
+    assert answer.content == b"a" * 5000 + b"b"
+    assert answer.headers["content-type"] == "application/gzip"
+    assert answer.headers["content-disposition"] == "attachment"
+    assert "content-encoding" not in answer.headers
+
+
+async def test_downloads_that_fail_before_the_first_byte_are_http_errors(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/download/early")
+    assert (answer.status_code, answer.json()) == (404, {"message": "file 'x' not found"})
+
+
+async def test_responses_of_starlette_pass(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/starlette")
+    assert answer.text == "/starlette"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_health(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.get("/health", headers={"authorization": ""})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"status": "up", "database": "up", "bus": "up", "resource_managers": []},
+    )
+    world.healthy = False
+    assert (await client.get("/health")).status_code == 503
+
+
+async def test_durations_are_measured_by_route_and_not_by_what_clients_make_up(client: httpx.AsyncClient) -> None:
+    for path in ("/api/v1/echoes/1", "/api/v1/echoes/2", "/made/up"):
+        await client.get(path)
+    await client.request("BREW", "/pot")
+    metrics = (await client.get("/metrics")).text
+    count = "resolute_api_request_duration_seconds_count"
+    assert f'{count}{{method="GET",route="/api/v1/echoes/{{echoId}}",status="200"}} 2.0' in metrics
+    assert f'{count}{{method="unknown",route="unknown",status="404"}} 2.0' in metrics
+    assert "BREW" not in metrics
+    assert "resolute_api_requests_in_progress 1.0" in metrics  # this very scrape
+
+
+async def test_the_interface_describes_itself(client: httpx.AsyncClient, world: World) -> None:
+    document = (await client.get("/api/v1/openapi.json")).json()
+    assert document == application(world).openapi()
+    assert "/api/v1/echoes/{echoId}" in document["paths"]
+    assert "<code>/api/v1/echoes/{echoId}</code>" in (await client.get("/docs/rest-api")).text
+
+
+async def test_what_fastapi_routes_comes_after_the_table_and_fails_like_it(world: World) -> None:
+    async def page(request: Request) -> Response:
+        if request.url.path == "/pages/x":
+            raise NotFound("page", "x")
+        return PlainTextResponse("a page")
+
+    app = application(world)
+    app.add_route("/pages/{name}", page)
+    app.add_route("/health", page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        assert (await client.get("/pages/y")).text == "a page"
+        answer = await client.get("/pages/x")
+        assert (answer.status_code, answer.json()) == (404, {"message": "page 'x' not found"})
+        assert "database" in (await client.get("/health")).json()
+
+
+async def test_cors_is_off_unless_asked_for(world: World) -> None:
+    for enabled, allowed in ((False, None), (True, "http://elsewhere")):
+        transport = httpx.ASGITransport(application(world, enable_cors=enabled))
+        async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=USER) as client:
+            answer = await client.get("/api/v1/echoes/1", headers={"origin": "http://elsewhere"})
+        assert answer.headers.get("access-control-allow-origin") == allowed
+
+
+async def test_a_long_poll_ends_with_its_client(world: World) -> None:
+    app = application(world)
+    incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/v1/poll",
+        "raw_path": b"/api/v1/poll",
+        "query_string": b"",
+        "headers": [(b"authorization", b"Bearer hans")],
+    }
+    serving = asyncio.create_task(app(scope, incoming.get, send))
+    await asyncio.wait_for(world.held.wait(), 5)
+    await incoming.put({"type": "http.disconnect"})
+    await asyncio.wait_for(serving, 5)
+    assert world.released.is_set()
+    assert sent == []

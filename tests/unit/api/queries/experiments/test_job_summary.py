@@ -1,0 +1,24 @@
+"""The standing of a job in the queue of its pool."""
+
+from __future__ import annotations
+
+from services.api.queries.experiments.job_summary import NO_LINE, QueuedJob, summarise
+from services.api.wire.experiments.experiments import (
+    JobState,
+)
+
+
+def test_place_in_the_queue() -> None:
+    queue = [
+        QueuedJob(name, (priority, at, name), at == 0) for name, priority, at in (("a", 5, 0), ("b", 5, 1), ("c", 1, 2))
+    ]
+    places = {job.job_id: summarise(queue, job.job_id) for job in queue}
+    assert {name: summary and (summary.state, summary.jobs_ahead) for name, summary in places.items()} == {
+        "a": (JobState.SCHEDULED, 1),
+        "b": (JobState.QUEUED, 2),
+        "c": (JobState.QUEUED, 0),
+    }
+    assert summarise(queue, "d") is None
+    unordered = summarise(queue, "a", lines_up=False)
+    assert unordered is not None
+    assert unordered.jobs_ahead == NO_LINE
