@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from libs.bus import Bus
 from libs.capacity import CapacityView
@@ -13,12 +12,10 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
 from services.api.access.logins import Logins
+from services.api.access.sessions import Sessions
 from services.api.master_log import MasterLog
-
-if TYPE_CHECKING:
-    from services.api.access.sessions import Sessions
-    from services.api.metrics.writer import MetricsWriter
-    from services.api.waits.hub import Hub
+from services.api.metrics.writer import MetricsWriter
+from services.api.waits.hub import Hub
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,11 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from services.api.http.call import Call
+from libs.db.engine import Database
+from services.api.access.principal import Principal
 
-Ids: TypeAlias = Callable[[Call[Any, Any, Any]], Iterable[str | int]]
+
+class HasDatabase(Protocol):
+    @property
+    def db(self) -> Database: ...
+
+
+class CallToCheck(Protocol):
+    """What is looked at in a call before its handler runs: who makes it, and what its path, query and body name."""
+
+    @property
+    def app(self) -> HasDatabase: ...
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def query(self) -> Any: ...
+    @property
+    def body(self) -> Any: ...
+    def path_int(self, name: str) -> int: ...
+    def path_str(self, name: str) -> str: ...
+
+
+Ids: TypeAlias = Callable[[CallToCheck], Iterable[str | int]]
 
 
 class Callers(Enum):

@@ -9,7 +9,7 @@ Source: docs/reference/harness-protocol.md 1.1 and 11.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from libs.loglines.posted import task_of
 from services.api.access.callers import (
@@ -17,42 +17,40 @@ from services.api.access.callers import (
     PERSONS,
     USERS,
     Access,
+    CallToCheck,
     Own,
     Thing,
     number_in_path,
     tasks_with,
     text_in_path,
 )
-from services.api.http.call import Call
-
-_AnyCall = Call[Any, Any, Any]
 
 
-def _started_run(call: _AnyCall) -> tuple[int]:
+def _started_run(call: CallToCheck) -> tuple[int]:
     return (call.body.run_id,)
 
 
-def _run_with_source(call: _AnyCall) -> tuple[int]:
+def _run_with_source(call: CallToCheck) -> tuple[int]:
     return (call.body.trial_source_info.trial_id if call.body.trial_source_info else 0,)
 
 
-def _trials_of_metrics(call: _AnyCall) -> list[int]:
+def _trials_of_metrics(call: CallToCheck) -> list[int]:
     return list(call.query.trial_ids)
 
 
-def _tasks_of_lines(call: _AnyCall) -> list[str]:
+def _tasks_of_lines(call: CallToCheck) -> list[str]:
     return [task_of(record) for record in call.body.logs]
 
 
-def _task_of_checkpoint(call: _AnyCall) -> tuple[str]:
+def _task_of_checkpoint(call: CallToCheck) -> tuple[str]:
     return (call.body.task_id,)
 
 
-def _allocation_of_checkpoint(call: _AnyCall) -> tuple[str, ...]:
+def _allocation_of_checkpoint(call: CallToCheck) -> tuple[str, ...]:
     return (call.body.allocation_id,) if call.body.allocation_id else ()
 
 
-def _patched_checkpoints(call: _AnyCall) -> list[str]:
+def _patched_checkpoints(call: CallToCheck) -> list[str]:
     return [checkpoint.uuid for checkpoint in call.body.checkpoints]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import select
@@ -18,10 +18,8 @@ from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoints
 from libs.errors import PermissionDenied
-from services.api.access.callers import Access, Callers, Thing
+from services.api.access.callers import Access, Callers, CallToCheck, Thing
 from services.api.access.principal import CallingTask, Principal
-from services.api.app import App
-from services.api.http.call import Call
 
 
 def check_caller(access: Access, principal: Principal) -> None:
@@ -34,7 +32,7 @@ def check_caller(access: Access, principal: Principal) -> None:
         raise PermissionDenied("the token of a task may not do this")
 
 
-async def check_own(access: Access, call: Call[App, Any, Any]) -> None:
+async def check_own(access: Access, call: CallToCheck) -> None:
     """Raises PermissionDenied when a narrow token is used for something that is not its task's own.
 
     Checkpoints that nobody has are left to the handler, which says that they do not exist.

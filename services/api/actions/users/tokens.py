@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import insert, select, update
 
@@ -15,10 +15,9 @@ from libs.db.tables.users import user_sessions
 from libs.errors import FailedPrecondition, NotFound
 from libs.events.changes import UserChanged
 from libs.tokens import digest, new_token
+from services.api.queries.users.tokens import ACCESS
 from services.api.queries.users.users import user_by_id
 from services.api.wire.users.tokens import PatchTokenRequest
-
-ACCESS: Final = "ACCESS"
 
 
 async def create_token(

@@ -11,11 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.tables.users import user_sessions, users
-from services.api.actions.users.tokens import ACCESS
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.tokens import GetTokensQuery, SortTokens, TokenInfo
 
+ACCESS: Final = "ACCESS"
+"""The type of sessions that are access tokens."""
 _SORT: Final = {
     SortTokens.UNSPECIFIED: user_sessions.c.id,
     SortTokens.USER_ID: user_sessions.c.user_id,
