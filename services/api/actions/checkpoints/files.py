@@ -21,7 +21,7 @@ from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.access.principal import Principal
 from services.api.access.rules import require_owner_or_admin
-from services.api.actions.experiments.locks import change, lock_experiment
+from services.api.actions.experiment_lock import change, lock_experiment
 
 
 class StoredCheckpoint(Struct, frozen=True):

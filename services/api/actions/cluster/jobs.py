@@ -25,7 +25,7 @@ from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
-from services.api.actions.experiments.locks import change, is_live, lock_experiment
+from services.api.actions.experiment_lock import change, is_live, lock_experiment
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.wire.cluster.jobs import QueueControl
 

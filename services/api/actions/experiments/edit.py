@@ -21,7 +21,7 @@ from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import JobChanged
 from libs.states.experiment import TERMINAL
 from services.api.actions.checkpoints.files import apply_retention_policy
-from services.api.actions.experiments.locks import change, check_live, lock_experiment
+from services.api.actions.experiment_lock import change, check_live, lock_experiment
 from services.api.queries.experiments.experiments import shown_description
 from services.api.wire.experiments.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
 

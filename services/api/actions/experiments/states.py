@@ -14,7 +14,7 @@ from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
 from services.api.access.principal import Principal
 from services.api.access.rules import require_admin, require_owner_or_admin
-from services.api.actions.experiments.locks import change, check_live, is_live, lock_experiment
+from services.api.actions.experiment_lock import change, check_live, is_live, lock_experiment
 from services.api.actions.experiments.trials_follow import let_trials_follow
 
 

@@ -15,8 +15,8 @@ from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from libs.events.changes import TrialChanged
 from libs.states.trial import TERMINAL, TrialState, asked_for
+from services.api.actions.experiment_lock import check_live, lock_experiment
 from services.api.actions.experiments.edit import check_days
-from services.api.actions.experiments.locks import check_live, lock_experiment
 
 
 async def kill_trial(connection: AsyncConnection, trial_id: int) -> int:

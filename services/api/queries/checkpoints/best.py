@@ -16,7 +16,7 @@ from libs.db.any_of import any_of
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
-from services.api.queries.trials.metric_values import (
+from services.api.queries.metric_values import (
     number_in,
     report_at_step,
     searcher_metric_of,

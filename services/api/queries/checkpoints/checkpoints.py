@@ -19,13 +19,13 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from libs.searchers.reports import read_number
-from services.api.queries.pagination import list_bounds
-from services.api.queries.trials.metric_values import (
+from services.api.queries.metric_values import (
     number_in,
     report_at_step,
     searcher_metric_of,
     sign_of_searcher_metric,
 )
+from services.api.queries.pagination import list_bounds
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import (
     Checkpoint,

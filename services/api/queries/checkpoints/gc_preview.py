@@ -16,7 +16,7 @@ from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.metrics import metrics
 from services.api.queries.experiments.experiments import load_config
-from services.api.queries.trials.metric_values import report_at_step
+from services.api.queries.metric_values import report_at_step
 from services.api.wire.base import struct_value, timestamp
 
 

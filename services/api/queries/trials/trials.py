@@ -24,8 +24,8 @@ from libs.errors import NotFound
 from libs.states.allocation import AllocationState
 from services.api.queries.checkpoints.best import best_checkpoints
 from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
+from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.queries.pagination import sql_page
-from services.api.queries.trials.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.experiments.experiments import ExperimentState

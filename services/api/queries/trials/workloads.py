@@ -13,8 +13,8 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from services.api.metrics.groups import AVG_METRICS, BATCH_METRICS, TRAINING, VALIDATION, VALIDATION_METRICS
+from services.api.queries.metric_values import number_in
 from services.api.queries.pagination import ALL, sql_page
-from services.api.queries.trials.metric_values import number_in
 from services.api.wire.base import Pagination, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.ordering import OrderBy
