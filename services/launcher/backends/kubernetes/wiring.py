@@ -16,10 +16,11 @@ from services.launcher.backends.kubernetes.allocations.creation import Creation
 from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
 from services.launcher.backends.kubernetes.allocations.lines import Lines, Publish
 from services.launcher.backends.kubernetes.allocations.priority_classes import PriorityClasses
-from services.launcher.backends.kubernetes.allocations.reporting import Reporter
+from services.launcher.backends.kubernetes.allocations.reactions import Reactions
+from services.launcher.backends.kubernetes.allocations.reporting import EventReporter, Reporter
 from services.launcher.backends.kubernetes.allocations.teardown import Actor
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
-from services.launcher.backends.kubernetes.backend import KubernetesBackend, Reactions
+from services.launcher.backends.kubernetes.backend import KubernetesBackend
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.node_matching import demands
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
@@ -90,7 +91,9 @@ async def open_kubernetes_backend(
             wheels=wheels.name,
         )
         background = await stack.enter_async_context(Background())
-        tracker = Tracker(pool=pool, clock=clock, stuck_grace_s=settings.stuck_grace_s)
+        lines = Lines(publish)
+        reporter = Reporter(api, lines=lines, clock=clock, background=background)
+        tracker = Tracker(pool=pool, clock=clock, stuck_grace_s=settings.stuck_grace_s, listener=reporter)
         stack.callback(tracker.close)
         actor = Actor(
             api,
@@ -111,20 +114,17 @@ async def open_kubernetes_backend(
             tracker=tracker,
             clock=clock,
         )
-        lines = Lines(publish)
         classes = PriorityClasses(api, mode=settings.priority_classes)
         await classes.look()
-        reporter = Reporter(
+        events = EventReporter(
             lines=lines,
             clock=clock,
-            kind=kind,
-            holdings=holdings,
+            slot_type=kind.type,
+            free_slots_in=holdings.free_slots_in,
             tracker=tracker,
-            actor=actor,
-            background=background,
             no_class=classes.missing,
         )
-        tracker.tell(react=Reactions(actor, tracker, background).react, reporter=reporter)
+        background.create_task(Reactions(actor, tracker, background).run(), name="reactions")
         ledger = Ledger(api, namespace=namespace, pool=pool, cluster_id=settings.cluster_id)
 
         def watch(of: str, refused: Callable[[Refused], None]) -> NamespaceWatch:
@@ -134,7 +134,7 @@ async def open_kubernetes_backend(
                 launcher=launcher,
                 tracker=tracker,
                 holdings=holdings,
-                events=reporter,
+                events=events,
                 background=background,
                 refused=refused,
             )
@@ -166,7 +166,7 @@ async def open_kubernetes_backend(
             traits=traits,
             tracker=tracker,
             priority_class_of=classes.of,
-            created=lambda run: ledger.add({run.allocation: run.namespace}),
+            created=lambda tracked: ledger.add({tracked.allocation: tracked.namespace}),
             background=background,
             gateway=gateway,
         )

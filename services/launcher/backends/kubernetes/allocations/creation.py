@@ -15,7 +15,7 @@ import structlog
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
 from libs.events.orders import Order, TaskSpec
-from services.launcher.backends.kubernetes.allocations.state import Refusal, Run
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
@@ -37,7 +37,7 @@ _UNAUTHENTICATED: Final = 401
 
 
 class Creation:
-    """``priority_class_of`` names the class of a task's pods; ``created`` is told of every run that was made."""
+    """``priority_class_of`` names the class of a task's pods; ``created`` is told of every allocation that was made."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Creation:
         traits: PoolTraits,
         tracker: Tracker,
         priority_class_of: Callable[[TaskSpec], Awaitable[str | None]],
-        created: Callable[[Run], None],
+        created: Callable[[TrackedAllocation], None],
         background: Background,
         gateway: TaskGateway | None = None,
     ) -> None:
@@ -61,66 +61,66 @@ class Creation:
         self._pauses: dict[str, float] = {}
         """By allocation: how long those that were put off wait before the next attempt, in seconds."""
         self._gateway = gateway
-        self._queue: asyncio.Queue[tuple[Run, Order]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[TrackedAllocation, Order]] = asyncio.Queue()
 
-    def put(self, run: Run, order: Order) -> None:
+    def put(self, tracked: TrackedAllocation, order: Order) -> None:
         """Make the objects of ``order`` when its turn comes."""
-        self._queue.put_nowait((run, order))
+        self._queue.put_nowait((tracked, order))
 
     async def work(self) -> None:
         """One of the workers; runs until cancelled."""
         while True:
-            run, order = await self._queue.get()
-            if run.refusal is None:
-                await self._make(run, order)
+            tracked, order = await self._queue.get()
+            if tracked.intent.refusal is None:
+                await self._make(tracked, order)
             else:
-                self._pauses.pop(run.allocation, None)
+                self._pauses.pop(tracked.allocation, None)
 
-    async def _make(self, run: Run, order: Order) -> None:
+    async def _make(self, tracked: TrackedAllocation, order: Order) -> None:
         """One attempt. What is put off comes back later, and holds up nobody else meanwhile."""
-        run.stage = "creating"
-        if run.stop is not None and run.job is None:
-            self._refuse(run, Refusal(message="", withdrawn=True))
+        tracked.intent.begin_creation()
+        if tracked.intent.stop is not None and tracked.seen.job is None:
+            self._refuse(tracked, "", withdrawn=True)
             return
         try:
-            await self._attempt(run, order)
+            await self._attempt(tracked, order)
         except (InvalidRequest, NotFound, PermissionDenied) as error:
-            self._give_up(run, str(error))
+            self._give_up(tracked, str(error))
         except (Refused, Unavailable) as error:
             if isinstance(error, Refused) and error.code != _UNAUTHENTICATED:
-                self._give_up(run, str(error))
+                self._give_up(tracked, str(error))
             else:
-                log.warning("kubernetes.creation_put_off", allocation=run.allocation, error=str(error))
-                self._background.create_task(self._again(run, order), name=f"again {run.allocation}")
+                log.warning("kubernetes.creation_put_off", allocation=tracked.allocation, error=str(error))
+                self._background.create_task(self._again(tracked, order), name=f"again {tracked.allocation}")
         except Exception:
             # A bug of ours with this order must not take the worker from all others.
-            log.exception("kubernetes.creation_failed", allocation=run.allocation)
-            self._give_up(run, "the launcher could not make the pods of this task: see its log")
+            log.exception("kubernetes.creation_failed", allocation=tracked.allocation)
+            self._give_up(tracked, "the launcher could not make the pods of this task: see its log")
 
-    async def _again(self, run: Run, order: Order) -> None:
-        pause_s = self._pauses.get(run.allocation, FIRST_PAUSE_S)
-        self._pauses[run.allocation] = min(pause_s * 2, LAST_PAUSE_S)
+    async def _again(self, tracked: TrackedAllocation, order: Order) -> None:
+        pause_s = self._pauses.get(tracked.allocation, FIRST_PAUSE_S)
+        self._pauses[tracked.allocation] = min(pause_s * 2, LAST_PAUSE_S)
         # Where many were put off, the server has trouble enough.
         pause_s = max(pause_s, min(len(self._pauses) / MAX_RETRIES_PER_S, 2 * LAST_PAUSE_S))
-        if run.job is None:
-            run.stage = "queued"
+        if tracked.seen.job is None:
+            tracked.intent.enqueue()
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
-        self.put(run, order)
+        self.put(tracked, order)
 
-    async def _attempt(self, run: Run, order: Order) -> None:
+    async def _attempt(self, tracked: TrackedAllocation, order: Order) -> None:
         assert order.spec is not None
-        await self._namespaces.furnish(run.namespace)
-        if run.stage == "created":
+        await self._namespaces.furnish(tracked.namespace)
+        if tracked.intent.stage == "created":
             # It was all there, where nobody had looked before.
-            self._finish(run)
+            self._finish(tracked)
             return
-        paths = paths_in(run.namespace)
+        paths = paths_in(tracked.namespace)
         made = manifests(order, self._traits, priority_class=await self._priority_class_of(order.spec))
-        job, is_new = await self._create_job(run, made)
-        run.saw_job(job)
+        job, is_new = await self._create_job(tracked, made)
+        tracked.seen.on_job(job)
         uid = job.metadata.uid
         # Listeners before what leads to them: their ports are only known then.
-        routes = await self._gateway.claim(run, order.spec, made.services) if self._gateway is not None else ()
+        routes = await self._gateway.claim(tracked, order.spec, made.services) if self._gateway is not None else ()
         for manifest in made.secrets:
             await self._create_owned(paths.secrets, manifest, made.name, uid, is_new=is_new)
         for manifest in made.services:
@@ -128,18 +128,18 @@ class Creation:
         for manifest in routes:
             await self._create_owned(paths.tcp_routes, manifest, made.name, uid, is_new=is_new)
         await self._create_owned(paths.config_maps, made.config_map, made.name, uid, is_new=is_new)
-        run.stage = "created"
-        log.info("kubernetes.created", allocation=run.allocation, namespace=run.namespace, job=run.job_name)
-        self._finish(run)
+        tracked.intent.end_creation()
+        log.info("kubernetes.created", allocation=tracked.allocation, namespace=tracked.namespace, job=tracked.job_name)
+        self._finish(tracked)
 
-    def _finish(self, run: Run) -> None:
-        self._pauses.pop(run.allocation, None)
-        self._created(run)
-        self._tracker.look(run)
+    def _finish(self, tracked: TrackedAllocation) -> None:
+        self._pauses.pop(tracked.allocation, None)
+        self._created(tracked)
+        self._tracker.look(tracked)
 
-    async def _create_job(self, run: Run, made: Manifests) -> tuple[Job, bool]:
+    async def _create_job(self, tracked: TrackedAllocation, made: Manifests) -> tuple[Job, bool]:
         """The Job, and whether it was made just now. Raises Unavailable while another is in the way."""
-        paths = paths_in(run.namespace)
+        paths = paths_in(tracked.namespace)
         try:
             return await self._api.create(paths.jobs, made.job, Job), True
         except Refused as error:
@@ -152,11 +152,11 @@ class Creation:
         metadata = found.metadata
         if metadata.labels.launcher != made.job["metadata"]["labels"]["resolute/launcher"]:
             raise Refused(_EXISTS, "AlreadyExists", f"a Job named {made.name} is there already, and is somebody else's")
-        if metadata.annotations.allocation != run.allocation or metadata.deletion_timestamp is not None:
+        if metadata.annotations.allocation != tracked.allocation or metadata.deletion_timestamp is not None:
             raise Unavailable(f"Job {made.name} of allocation {metadata.annotations.allocation} is still there")
         if metadata.annotations.made_of != made.made_of:
             # Begun by a launcher of another version or with other settings: its pods would wait for other files.
-            run.replace_job(metadata.uid)
+            tracked.seen.on_job_replaced(metadata.uid)
             await self._api.delete(paths.job(made.name), {"propagationPolicy": "Background"})
             raise Unavailable(f"Job {made.name} was begun in another way")
         return found, False
@@ -173,30 +173,32 @@ class Creation:
                 await self._api.delete(f"{path}/{manifest['metadata']['name']}")
                 raise Unavailable(f"an older {manifest['kind']} was in the way") from error
 
-    def _give_up(self, run: Run, message: str) -> None:
+    def _give_up(self, tracked: TrackedAllocation, message: str) -> None:
         """Leave nothing behind, and remember why."""
-        log.warning("kubernetes.refused", allocation=run.allocation, reason=message)
-        if run.job is None:
-            self._refuse(run, Refusal(message=message, withdrawn=run.stop is not None))
+        log.warning("kubernetes.refused", allocation=tracked.allocation, reason=message)
+        if tracked.seen.job is None:
+            self._refuse(tracked, message, withdrawn=tracked.intent.stop is not None)
         else:
-            self._background.create_task(self._clear(run, message), name=f"clear {run.allocation}")
+            self._background.create_task(self._clear(tracked, message), name=f"clear {tracked.allocation}")
 
-    async def _clear(self, run: Run, message: str) -> None:
+    async def _clear(self, tracked: TrackedAllocation, message: str) -> None:
         pause_s = FIRST_PAUSE_S
-        while run.job is not None:
+        while tracked.seen.job is not None:
             try:
-                await self._api.delete(paths_in(run.namespace).job(run.job_name), {"propagationPolicy": "Background"})
+                await self._api.delete(
+                    paths_in(tracked.namespace).job(tracked.job_name), {"propagationPolicy": "Background"}
+                )
                 break
             except (Refused, Unavailable) as error:
-                log.warning("kubernetes.leftover", allocation=run.allocation, error=str(error))
+                log.warning("kubernetes.leftover", allocation=tracked.allocation, error=str(error))
                 if isinstance(error, Refused) and error.code != _UNAUTHENTICATED:
                     # We have lost our rights here. Its pods wait for what was not made; it is removed with its order.
                     break
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, LAST_PAUSE_S)
-        self._refuse(run, Refusal(message=message, withdrawn=run.stop is not None))
+        self._refuse(tracked, message, withdrawn=tracked.intent.stop is not None)
 
-    def _refuse(self, run: Run, refusal: Refusal) -> None:
-        self._pauses.pop(run.allocation, None)
-        run.refusal = refusal
-        self._tracker.look(run)
+    def _refuse(self, tracked: TrackedAllocation, message: str, *, withdrawn: bool) -> None:
+        self._pauses.pop(tracked.allocation, None)
+        tracked.intent.refuse(message, withdrawn=withdrawn)
+        self._tracker.look(tracked)

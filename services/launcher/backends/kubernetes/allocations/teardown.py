@@ -11,15 +11,17 @@ import msgspec
 import structlog
 
 from libs.errors import Unavailable
-from services.launcher.backends.kubernetes.allocations.decisions import outcome_of, uncalled
-from services.launcher.backends.kubernetes.allocations.pods import (
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
+from services.launcher.backends.kubernetes.allocations.state.pods import (
     causes_first,
     end_of,
     is_draining,
     is_over,
     reads_until,
 )
-from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.state.seen import is_beyond_reach
+from services.launcher.backends.kubernetes.allocations.state.status import uncalled_pods
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.objects import ListOf, Pod
@@ -53,84 +55,79 @@ class Actor:
         self._sidecar_grace_s = sidecar_grace_s
         self._log_delivery_s = log_delivery_s
 
-    async def send_stop(self, run: Run) -> None:
-        """Have everything of a run deleted whose stop was asked for; returns before it is."""
-        stop = run.stop
+    async def send_stop(self, tracked: TrackedAllocation) -> None:
+        """Have everything of an allocation deleted whose stop was asked for; returns before it is."""
+        stop = tracked.intent.stop
         assert stop is not None
         left_s = max(0.0, stop.deadline - self._tracker.view().now)
-        goes_with_job = run.job is not None
+        goes_with_job = tracked.seen.job is not None
         if goes_with_job:
             # First the Job: without it nobody puts new pods in the place of those that are deleted.
-            await self._delete_job(run)
-        pods = [pod for pod in run.pods.values() if end_of(pod) is None or not goes_with_job]
-        await self._delete_pods(run, pods, left_s=left_s)
-        run.stop_sent = run.stop is stop  # a shorter grace may have been asked for meanwhile
+            await self._delete_job(tracked)
+        pods = [pod for pod in tracked.seen.pods.values() if end_of(pod) is None or not goes_with_job]
+        await self._delete_pods(tracked, pods, left_s=left_s)
+        tracked.intent.confirm_stop(stop)
 
-    async def end_rest(self, run: Run) -> None:
+    async def end_rest(self, tracked: TrackedAllocation) -> None:
         """End what is left of an allocation that has failed, and write down with the Job why it has."""
-        if run.outcome is None:
-            run.outcome = outcome_of(run, self._tracker.view())
-            run.settled = False
-            run.ask_to_end()
+        outcome = tracked.intent.outcome or outcome_of(tracked)
+        if tracked.intent.outcome is None:
+            tracked.decide(outcome)
         patch = {
-            "metadata": {"annotations": {OUTCOME: msgspec.json.encode(run.outcome).decode()}},
+            "metadata": {"annotations": {OUTCOME: msgspec.json.encode(outcome).decode()}},
             "spec": {"parallelism": 0},
         }
-        log.info("kubernetes.gang_ends", allocation=run.allocation, reason=run.outcome.reason)
+        log.info("kubernetes.gang_ends", allocation=tracked.allocation, reason=outcome.reason)
         try:
-            await self._api.patch(paths_in(run.namespace).job(run.job_name), patch)
+            await self._api.patch(paths_in(tracked.namespace).job(tracked.job_name), patch)
         except Refused as error:
             if error.code != 404:
                 raise
-        run.outcome_saved = True
-        self._tracker.look(run)
+        tracked.intent.confirm_outcome()
+        self._tracker.look(tracked)
 
-    async def cull(self, run: Run) -> None:
+    async def cull(self, tracked: TrackedAllocation) -> None:
         """Delete the pods that are still there when the rest of an allocation has been ended, with their own grace."""
-        for pod in uncalled(run):
+        for pod in uncalled_pods(tracked.seen, tracked.intent):
             await self._delete_pod(pod, None)
-            run.called.add(pod.metadata.name)
+            tracked.intent.request_delete(pod.metadata.name)
 
-    async def settle(self, run: Run) -> None:
+    async def settle(self, tracked: TrackedAllocation) -> None:
         """Look at the pods of a Job that makes no more, for the watch may be behind."""
-        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={run.job_name}"}
-        found = await self._api.get(paths_in(run.namespace).pods, ListOf[Pod], query)
+        query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={tracked.job_name}"}
+        found = await self._api.get(paths_in(tracked.namespace).pods, ListOf[Pod], query)
         for pod in sorted(found.items or (), key=causes_first):
             # The answer may be older than what the watch has told meanwhile.
-            if pod.metadata.name not in run.ended and not _is_newer(run.pods.get(pod.metadata.name), pod):
-                self._tracker.saw_pod(pod)
-        run.settled = True
-        self._tracker.look(run)
+            if pod.metadata.name not in tracked.seen.ended and not _is_newer(
+                tracked.seen.pods.get(pod.metadata.name), pod
+            ):
+                self._tracker.on_pod(pod)
+        tracked.intent.confirm_pods_listed()
+        self._tracker.look(tracked)
 
-    async def remove(self, run: Run) -> None:
-        """Delete everything of a run that has ended, and wait for that. Raises Unavailable when it takes too long."""
-        await self._let_sidecars_finish(run)
-        goes_with_job = run.job is not None
+    async def remove(self, tracked: TrackedAllocation) -> None:
+        """Delete everything of an allocation that has ended, and wait for that.
+
+        Raises Unavailable when it takes too long.
+        """
+        await self._let_sidecars_finish(tracked)
+        goes_with_job = tracked.seen.job is not None
         if goes_with_job:
-            await self._delete_job(run)
+            await self._delete_job(tracked)
         # Whatever still runs beside the task may have asked for a long grace for itself.
-        left = [pod for pod in run.pods.values() if not goes_with_job or not is_over(pod)]
-        await self._delete_pods(run, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
-        await self._force_unreachable(run)
-        if not await self._tracker.wait_until(run, lambda: run.job is None and not run.pods, VANISH_S):
-            await self._force_unreachable(run)
-            raise Unavailable(f"the objects of allocation {run.allocation} are still being deleted")
+        left = [pod for pod in tracked.seen.pods.values() if not goes_with_job or not is_over(pod)]
+        await self._delete_pods(tracked, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
+        await self._force_unreachable(tracked)
+        if not await self._tracker.wait_until(
+            tracked, lambda: tracked.seen.job is None and not tracked.seen.pods, VANISH_S
+        ):
+            await self._force_unreachable(tracked)
+            raise Unavailable(f"the objects of allocation {tracked.allocation} are still being deleted")
 
-    async def logs_of(self, pod: Pod, container: str) -> str:
-        """The last words of a container that did not come through the capture wrapper; empty when there are none."""
-        query = {"container": container, "tailLines": "50", "limitBytes": "16384"}
-        path = paths_in(pod.metadata.namespace).pod(pod.metadata.name)
-        try:
-            raw = await self._api.get_text(f"{path}/log", query)
-        except (Refused, Unavailable) as error:
-            log.info("kubernetes.no_pod_log", pod=pod.metadata.name, container=container, error=str(error))
-            return ""
-        return raw.decode("utf-8", "replace")
+    async def _delete_job(self, tracked: TrackedAllocation) -> None:
+        await self._api.delete(paths_in(tracked.namespace).job(tracked.job_name), _BACKGROUND)
 
-    async def _delete_job(self, run: Run) -> None:
-        await self._api.delete(paths_in(run.namespace).job(run.job_name), _BACKGROUND)
-
-    async def _delete_pods(self, run: Run, pods: Iterable[Pod], *, left_s: float) -> None:
+    async def _delete_pods(self, tracked: TrackedAllocation, pods: Iterable[Pod], *, left_s: float) -> None:
         drain_s = min(DRAIN_S, self._sidecar_grace_s)
         view = self._tracker.view()
         async with asyncio.TaskGroup() as tasks:
@@ -150,27 +147,27 @@ class Actor:
             if error.code != 409:  # it is another pod by now
                 raise
 
-    async def _force_unreachable(self, run: Run) -> None:
+    async def _force_unreachable(self, tracked: TrackedAllocation) -> None:
         view = self._tracker.view()
-        for pod in list(run.pods.values()):
-            if run.is_beyond_reach(pod, now=view.now, lost=view.lost):
+        for pod in list(tracked.seen.pods.values()):
+            if is_beyond_reach(pod, view):
                 log.warning("kubernetes.pod_forced", pod=pod.metadata.name, node=pod.spec.node_name)
                 await self._delete_pod(pod, 0)
 
-    async def _let_sidecars_finish(self, run: Run) -> None:
+    async def _let_sidecars_finish(self, tracked: TrackedAllocation) -> None:
         """Wait while nothing but sidecars runs, which end by themselves when they have delivered everything, and while
         one that nobody has asked to end may still read what a task has left that was killed."""
 
         def are_done() -> bool:
-            return not any(is_draining(pod) for pod in run.pods.values())
+            return not any(is_draining(pod) for pod in tracked.seen.pods.values())
 
         def has_read() -> bool:
-            return not any(reads_until(pod) for pod in run.pods.values())
+            return not any(reads_until(pod) for pod in tracked.seen.pods.values())
 
-        until = max((reads_until(pod) for pod in run.pods.values()), default=0.0)
-        await self._tracker.wait_until(run, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
-        if not await self._tracker.wait_until(run, are_done, self._log_delivery_s):
-            log.warning("kubernetes.sidecars_take_long", allocation=run.allocation)
+        until = max((reads_until(pod) for pod in tracked.seen.pods.values()), default=0.0)
+        await self._tracker.wait_until(tracked, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
+        if not await self._tracker.wait_until(tracked, are_done, self._log_delivery_s):
+            log.warning("kubernetes.sidecars_take_long", allocation=tracked.allocation)
 
 
 def _is_newer(known: Pod | None, pod: Pod) -> bool:

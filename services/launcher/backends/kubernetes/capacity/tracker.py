@@ -8,7 +8,7 @@ from typing import Final
 
 from libs.clock import Clock
 from libs.events.capacity import NodeCapacity, PoolCapacity
-from services.launcher.backends.kubernetes.allocations.pods import is_over
+from services.launcher.backends.kubernetes.allocations.state.pods import is_over
 from services.launcher.backends.kubernetes.allocations.tracking import CAPACITY, Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import Demands
 from services.launcher.backends.kubernetes.capacity.slots import (
@@ -126,16 +126,16 @@ class Holdings:
     def _ours_by_namespace(self) -> dict[str, list[OurPod]]:
         """Our pods that have not ended: a quota counts those without a node too."""
         found: dict[str, list[OurPod]] = {}
-        for run in self._tracker.runs.values():
-            held = found.setdefault(run.namespace, [])
+        for tracked in self._tracker.runs.values():
+            held = found.setdefault(tracked.namespace, [])
             held += [
                 OurPod(
-                    allocation=run.allocation,
+                    allocation=tracked.allocation,
                     name=pod.metadata.name,
                     node=pod.spec.node_name,
-                    slots=run.slots_per_pod,
+                    slots=tracked.slots_per_pod,
                 )
-                for pod in run.pods.values()
+                for pod in tracked.seen.pods.values()
                 if not is_over(pod)
             ]
         return found

@@ -21,7 +21,7 @@ import structlog
 from libs.cluster.config import TaskGatewayConfig
 from libs.errors import InvalidRequest, Unavailable
 from libs.events.orders import TaskSpec
-from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.objects import Job
 from services.launcher.backends.kubernetes.client.paths import Paths, gateway_path
@@ -57,8 +57,8 @@ class TaskGateway:
     """The listeners of one launcher.
 
     runs      allocation -> what is known of it; read, never changed
-    say       puts a line into the log of a run's task
-    restored  is told of a run whose addresses were found again
+    say       puts a line into the log of an allocation's task
+    restored  is told of an allocation whose addresses were found again
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class TaskGateway:
         *,
         config: TaskGatewayConfig,
         launcher: str,
-        runs: Mapping[str, Run],
-        say: Callable[[Run, str], None],
-        restored: Callable[[Run], None],
+        runs: Mapping[str, TrackedAllocation],
+        say: Callable[[TrackedAllocation, str], None],
+        restored: Callable[[TrackedAllocation], None],
     ) -> None:
         self._api = api
         self._config = config
@@ -84,20 +84,20 @@ class TaskGateway:
         self._has_settled = False
         """Everything that was claimed before our time is known, or gone."""
 
-    async def claim(self, run: Run, spec: TaskSpec, services: Collection[Json]) -> tuple[Json, ...]:
+    async def claim(self, tracked: TrackedAllocation, spec: TaskSpec, services: Collection[Json]) -> tuple[Json, ...]:
         """Have a listener for each of the task's ports, and return the routes that lead from them to ``services``.
 
         May be repeated. Raises InvalidRequest and Refused in words for the owner of the task, and Unavailable.
         """
         if not spec.proxy_ports:
             return ()
-        is_new = run.allocation not in self._claimants
-        self._claimants.add(run.allocation)
-        if run.num_pods > 1:
+        is_new = tracked.allocation not in self._claimants
+        self._claimants.add(tracked.allocation)
+        if tracked.seen.num_pods > 1:
             if is_new:
-                self._say(run, MANY_PODS)
+                self._say(tracked, MANY_PODS)
             return ()
-        wanted = _wanted(self._launcher, run, services)
+        wanted = _wanted(self._launcher, tracked, services)
         config = self._config
 
         def change(gateway: Json) -> Json:
@@ -112,18 +112,18 @@ class TaskGateway:
             raise InvalidRequest(self._words(wanted, error)) from error
         except Refused as error:
             raise Refused(error.code, error.reason, self._words(wanted, error)) from error
-        claims = _of(run.allocation, open_claims(gateway, self._launcher))
-        run.proxied = addresses(claims, config)
-        log.info("gateway.claimed", allocation=run.allocation, ports=[claim.port for claim in claims])
+        claims = _of(tracked.allocation, open_claims(gateway, self._launcher))
+        tracked.seen.on_proxied(addresses(claims, config))
+        log.info("gateway.claimed", allocation=tracked.allocation, ports=[claim.port for claim in claims])
         return tuple(tcp_route(service, claim, config) for service, claim in zip(services, claims, strict=True))
 
-    async def release(self, run: Run) -> None:
-        """Leave no listener of a run that has ended, nor a route to it. Raises Refused and Unavailable."""
-        if self._has_settled and run.allocation not in self._claimants:
+    async def release(self, tracked: TrackedAllocation) -> None:
+        """Leave no listener of an allocation that has ended, nor a route to it. Raises Refused and Unavailable."""
+        if self._has_settled and tracked.allocation not in self._claimants:
             return
         async with self._lock:
-            await self._free(lambda gateway: _of(run.allocation, claims_of(gateway, self._launcher)))
-        self._claimants.discard(run.allocation)
+            await self._free(lambda gateway: _of(tracked.allocation, claims_of(gateway, self._launcher)))
+        self._claimants.discard(tracked.allocation)
 
     async def settle(self) -> bool:
         """Find the addresses of runs of before our time again, and free what is left of allocations that are gone.
@@ -152,11 +152,11 @@ class TaskGateway:
         is_told = True
         for allocation, group in groupby(_by_allocation(gateway, self._launcher), attrgetter("allocation")):
             claims = list(group)
-            run = self._runs.get(allocation)
+            tracked = self._runs.get(allocation)
             if allocation in self._claimants:
                 continue
-            if run is not None and run.job is not None:
-                self._restore(run, gateway)
+            if tracked is not None and tracked.seen.job is not None:
+                self._restore(tracked, gateway)
             elif await self._has_job(claims[0]):
                 is_told = False  # it lives, but where nothing was seen of it yet
             else:
@@ -166,12 +166,12 @@ class TaskGateway:
             await self._free(lambda gateway: [claim for claim in gone if claim in claims_of(gateway, self._launcher)])
         return is_told
 
-    def _restore(self, run: Run, gateway: Json) -> None:
-        self._claimants.add(run.allocation)
-        claims = _of(run.allocation, open_claims(gateway, self._launcher))
-        run.proxied = addresses(claims, self._config)
-        log.info("gateway.restored", allocation=run.allocation, ports=[claim.port for claim in claims])
-        self._restored(run)
+    def _restore(self, tracked: TrackedAllocation, gateway: Json) -> None:
+        self._claimants.add(tracked.allocation)
+        claims = _of(tracked.allocation, open_claims(gateway, self._launcher))
+        tracked.seen.on_proxied(addresses(claims, self._config))
+        log.info("gateway.restored", allocation=tracked.allocation, ports=[claim.port for claim in claims])
+        self._restored(tracked)
 
     async def _has_job(self, claim: Claim) -> bool:
         """Whether what a claim is for may still be there."""
@@ -221,13 +221,13 @@ class TaskGateway:
         return f"adding {count} listeners to gateway: updating gateway with name '{self._config.gateway_name}': {error}"
 
 
-def _wanted(launcher: str, run: Run, services: Collection[Json]) -> Wanted:
+def _wanted(launcher: str, tracked: TrackedAllocation, services: Collection[Json]) -> Wanted:
     first, *_ = services
     return Wanted(
         launcher=launcher,
-        allocation=run.allocation,
+        allocation=tracked.allocation,
         namespace=first["metadata"]["namespace"],
-        job=run.job_name,
+        job=tracked.job_name,
         task_ports=tuple(service["spec"]["ports"][0]["port"] for service in services),
     )
 

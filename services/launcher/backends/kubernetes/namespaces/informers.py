@@ -13,8 +13,8 @@ from typing import Any, Final
 import structlog
 
 from libs.run_until_first_exits import end
-from services.launcher.backends.kubernetes.allocations.pods import causes_first, phase_of
-from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.pods import causes_first, phase_of
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.tracker import Holdings
@@ -118,7 +118,9 @@ class NamespaceWatch:
 
     async def open(self) -> None:
         """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
-        known = [(run.job, tuple(run.pods.values())) for run in self._tracker.runs_in(self._namespace)]
+        known = [
+            (tracked.seen.job, tuple(tracked.seen.pods.values())) for tracked in self._tracker.runs_in(self._namespace)
+        ]
         self._tracker.known_namespaces.discard(self._namespace)
         # Jobs before pods: what is known of a Job decides what the end of a pod means.
         await self._jobs.read_list()
@@ -143,41 +145,41 @@ class NamespaceWatch:
         """What was ``known`` before everything was read, and is not there, was deleted while nobody looked."""
         for job, pods in known:
             if job is not None and (self._namespace, job.metadata.name) not in self._jobs.items:
-                self._tracker.lost_job(job)
+                self._tracker.on_job_deleted(job)
             for pod in pods:
                 if (self._namespace, pod.metadata.name) not in self._pods.items:
-                    self._tracker.lost_pod(pod)
+                    self._tracker.on_pod_deleted(pod)
 
     async def _tell_apart(self) -> None:
         """What the launcher before us had made, and what it had only begun."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{ALLOCATION_LABEL}"}
         made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
         complete = {item.metadata.name for item in made.items or ()}
-        for run in self._tracker.runs_in(self._namespace):
-            if run.job_name not in complete and _may_be_fragment(run):
-                log.warning("kubernetes.fragment", allocation=run.allocation, job=run.job_name)
-                run.stage = "left"
-                self._tracker.look(run)
-            elif run.job_name in complete and run.stage in ("queued", "creating") and run.job is not None:
-                run.stage = "created"  # before its order came to us
+        for tracked in self._tracker.runs_in(self._namespace):
+            if tracked.job_name not in complete and _may_be_fragment(tracked):
+                log.warning("kubernetes.fragment", allocation=tracked.allocation, job=tracked.job_name)
+                tracked.intent.leave_to_order()
+                self._tracker.look(tracked)
+            elif tracked.job_name in complete and tracked.intent.is_in_creation and tracked.seen.job is not None:
+                tracked.intent.end_creation()  # before its order came to us
 
 
-def _may_be_fragment(run: Run) -> bool:
-    """Whether nothing of a run has begun, which it cannot before everything was made; and nobody makes it now."""
-    begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in run.pods.values()) or bool(run.ended)
-    job = run.job
+def _may_be_fragment(tracked: TrackedAllocation) -> bool:
+    """Whether nothing of it has begun, which it cannot before everything was made; and nobody makes it now."""
+    seen, job = tracked.seen, tracked.seen.job
+    begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in seen.pods.values()) or bool(seen.ended)
     if job is None or job.metadata.deletion_timestamp is not None or job.status.conditions:
         return False
-    return run.stage == "created" and not begun and run.outcome is None
+    return tracked.intent.stage == "created" and not begun and tracked.intent.outcome is None
 
 
 class _Jobs:
     def __init__(self, tracker: Tracker) -> None:
-        self.saw = tracker.saw_job
-        self.lost = tracker.lost_job
+        self.saw = tracker.on_job
+        self.lost = tracker.on_job_deleted
 
 
 class _Pods:
     def __init__(self, tracker: Tracker) -> None:
-        self.saw = tracker.saw_pod
-        self.lost = tracker.lost_pod
+        self.saw = tracker.on_pod
+        self.lost = tracker.on_pod_deleted

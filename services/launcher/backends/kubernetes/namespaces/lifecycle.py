@@ -15,7 +15,9 @@ import structlog
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, ResoluteError, Unavailable
 from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
-from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.intent import Intent
+from services.launcher.backends.kubernetes.allocations.state.seen import Seen
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.tracker import Holdings
@@ -95,7 +97,7 @@ class Namespaces:
             await self._tidy(namespace)
         self._remember(written.allocations)
         runs = self._tracker.runs.values()
-        self._ledger.add({run.allocation: run.namespace for run in runs if not run.is_fragment})
+        self._ledger.add({tracked.allocation: tracked.namespace for tracked in runs if not tracked.intent.is_fragment})
 
     async def open(self, namespace: str) -> None:
         """See to it that everything of ours in a namespace is known, and followed.
@@ -213,7 +215,7 @@ class Namespaces:
     def _is_to_reopen(self, namespace: str, place: _Place) -> bool:
         if place.watch is not None or self._now() < place.refused_until:
             return False
-        return namespace == self.own or any(run.unseen for run in self._tracker.runs_in(namespace))
+        return namespace == self.own or any(tracked.seen.out_of_sight for tracked in self._tracker.runs_in(namespace))
 
     def _is_idle(self, namespace: str, place: _Place) -> bool:
         return namespace != self.own and place.watch is not None and self._now() > place.used_at + self._idle_s
@@ -260,22 +262,26 @@ class Namespaces:
         for allocation, namespace in namespaces.items():
             if allocation in self._tracker.runs:
                 continue
-            run = Run(
+            refusal = self._place(namespace).refusal
+            is_gone = isinstance(refusal, NotFound)
+            seen = Seen(
+                num_pods=1,
+                gone_because=_deleted(namespace) if is_gone else "",
+                out_of_sight=_unseen(namespace, refusal) if refusal is not None and not is_gone else "",
+            )
+            tracked = TrackedAllocation(
                 allocation=allocation,
                 task="",
                 pool=self._tracker.pool,
                 job_name=f"of {allocation}",
-                num_pods=1,
                 namespace=namespace,
+                slots_per_pod=0,
+                seen=seen,
+                intent=Intent(stage="left"),
+                view=self._tracker.view(),
+                is_remembered=True,
             )
-            run.is_remembered = True
-            run.stage = "left"
-            refusal = self._place(namespace).refusal
-            if isinstance(refusal, NotFound):
-                run.gone_because = _deleted(namespace)
-            elif refusal is not None:
-                run.unseen = _unseen(namespace, refusal)
-            self._tracker.add(run)
+            self._tracker.add(tracked)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -10,16 +10,23 @@ from typing import Any
 
 import msgspec
 
+from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, TaskSpec
-from services.launcher.backends.kubernetes.allocations.decisions import View
-from services.launcher.backends.kubernetes.allocations.lost_nodes import LostNodes
-from services.launcher.backends.kubernetes.allocations.state import Run
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.intent import Intent, Outcome
+from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
+from services.launcher.backends.kubernetes.allocations.state.observation import observation as observed
+from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
+from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.status import Reaction
+from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, Quota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
+from services.launcher.reconcile import Existence
 
 Json = dict[str, Any]
 
@@ -188,14 +195,68 @@ def event(message: str, *, kind: str = "Pod", name: str = "job-abcde", reason: s
     return msgspec.convert(body, Event)
 
 
-def run(*pods: Pod, num_pods: int = 1, with_job: bool = True) -> Run:
-    """A run of which these pods were seen, in this order, one second after the other."""
-    made = Run(allocation="1.x.1", task="1.x", pool="default", job_name="job", num_pods=num_pods, slots_per_pod=1)
+def run(*pods: Pod, num_pods: int = 1, with_job: bool = True) -> TrackedAllocation:
+    """An allocation of which these pods were seen, in this order, one second after the other."""
+    made = TrackedAllocation(
+        allocation="1.x.1",
+        task="1.x",
+        pool="default",
+        job_name="job",
+        namespace="",
+        slots_per_pod=1,
+        seen=Seen(num_pods=num_pods),
+        intent=Intent(),
+        view=view(),
+    )
     if with_job:
-        made.saw_job(job(pods=num_pods))
+        made.seen.on_job(job(pods=num_pods))
     for index, each in enumerate(pods):
-        made.saw_pod(each, now=T0 + index, lost=LostNodes({}) if each.spec.node_name == "gone" else LostNodes(None))
+        lost = LostNodes({}) if each.spec.node_name == "gone" else LostNodes(None)
+        seen_at = View(now=T0 + index, lost=lost, stuck_grace_s=60.0)
+        made.seen.on_pod(each, intent=made.intent, view=seen_at)
     return made
+
+
+def existence(found: TrackedAllocation, at: View) -> Existence:
+    return found.refresh(at).existence
+
+
+def reaction(found: TrackedAllocation, at: View) -> Reaction | None:
+    return found.refresh(at).reaction
+
+
+def observation(found: TrackedAllocation, at: View) -> AllocationObserved:
+    found.refresh(at)
+    return observed(found)
+
+
+def outcome_at(found: TrackedAllocation, at: View) -> Outcome:
+    found.refresh(at)
+    return outcome_of(found)
+
+
+def blind(now: float) -> View:
+    """For a launcher that may not see nodes."""
+    return View(now=now, lost=LostNodes(None), stuck_grace_s=60.0)
+
+
+class Listener:
+    """Hears what has to be told to people, and keeps the names of silenced pods."""
+
+    def __init__(self) -> None:
+        self.silenced: list[str] = []
+
+    def failed_pod(self, tracked: TrackedAllocation, pod: Pod) -> None:
+        return
+
+    def silenced_pod(self, tracked: TrackedAllocation, pod: Pod) -> None:
+        self.silenced.append(pod.metadata.name)
+
+    def out_of_sight(self, tracked: TrackedAllocation) -> None:
+        return
+
+    def partly_ready(self, tracked: TrackedAllocation) -> None:
+        return
 
 
 def view(now: float = T0, *, lost: Sequence[str] = (), grace_s: float = 60.0) -> View:

@@ -14,7 +14,6 @@ from libs.cluster.config import TaskGatewayConfig
 from libs.errors import InvalidRequest
 from libs.events.observations import Address
 from libs.events.orders import ProxyPort
-from services.launcher.backends.kubernetes.allocations.decisions import observation
 from services.launcher.backends.kubernetes.gateway.listeners import (
     ALLOCATION_NOTE,
     CLAIM_NOTE,
@@ -28,7 +27,7 @@ from services.launcher.backends.kubernetes.gateway.listeners import (
     with_listeners,
     without_listeners,
 )
-from tests.unit.launcher.backends.kubernetes.builders import build, environment, run, running, view
+from tests.unit.launcher.backends.kubernetes.builders import build, environment, observation, run, running, view
 from tests.unit.launcher.specs import task
 
 START, END = 32768, 32799
@@ -232,7 +231,7 @@ def test_only_tasks_of_one_pod_have_services_for_the_gateway() -> None:
 
 
 def test_addresses_on_the_gateway_are_observed_with_the_pod() -> None:
-    seen = run(running())
-    assert observation(seen, view()).pods[0].proxied == ()
-    seen.proxied = addresses([MINE], CONFIG)
-    assert observation(seen, view()).pods[0].proxied == seen.proxied
+    tracked = run(running())
+    assert observation(tracked, view()).pods[0].proxied == ()
+    tracked.seen.on_proxied(addresses([MINE], CONFIG))
+    assert observation(tracked, view()).pods[0].proxied == tracked.seen.proxied

@@ -12,15 +12,9 @@ import yaml
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.orders import Order
-from services.launcher.backends.kubernetes.allocations.decisions import (
-    UNSEEN_S,
-    existence,
-    judge,
-    next_look,
-    observation,
-    reaction,
-)
-from services.launcher.backends.kubernetes.allocations.state import Run, StopAsked
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.intent import Intent
+from services.launcher.backends.kubernetes.allocations.state.seen import UNSEEN_S, Seen
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import demands
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
@@ -31,11 +25,15 @@ from services.launcher.backends.kubernetes.manifests.task_objects import manifes
 from services.launcher.reconcile import Existence
 from tests.unit.launcher.backends.kubernetes.builders import (
     T0,
+    Listener,
+    existence,
     exited,
     job,
     node,
+    observation,
     pod,
     quota,
+    reaction,
     run,
     running,
     traits,
@@ -47,23 +45,36 @@ RIGHTS = Path(__file__).parents[6] / "deploy" / "kubernetes"
 WORDS = "nobody can see what is in namespace a: forbidden"
 
 
-def unseen(*pods: Pod) -> Run:
+def unseen(*pods: Pod) -> TrackedAllocation:
     made = run(*pods)
-    made.unseen = WORDS
+    made.seen.on_out_of_sight(WORDS)
     return made
 
 
-def stop(made: Run, *, deadline: float) -> None:
-    made.stop = StopAsked(ordered=True, was_whole=True, deadline=deadline)
-    made.ask_to_end()
+def remembered_in(namespace: str) -> TrackedAllocation:
+    return TrackedAllocation(
+        allocation="1.x.1",
+        task="",
+        pool="default",
+        job_name="of 1.x.1",
+        namespace=namespace,
+        slots_per_pod=0,
+        seen=Seen(num_pods=1, out_of_sight=WORDS),
+        intent=Intent(stage="left"),
+        view=view(),
+        is_remembered=True,
+    )
+
+
+def stop(made: TrackedAllocation, *, deadline: float) -> None:
+    made.request_stop(ordered=True, deadline=deadline)
 
 
 def test_what_cannot_be_seen_lives_on_and_is_left_alone() -> None:
     for made in (unseen(running()), unseen(), run(with_job=False)):
-        made.unseen = WORDS
+        made.seen.on_out_of_sight(WORDS)
         assert existence(made, view()) is Existence.LIVE
         assert reaction(made, view()) is None
-        judge(made, view(T0 + 1e9))
         assert existence(made, view(T0 + 1e9)) is Existence.LIVE
 
 
@@ -71,10 +82,8 @@ def test_what_cannot_be_seen_and_is_to_stop_is_gone_some_time_after_it_should_be
     made = unseen(running())
     stop(made, deadline=T0 + 15)
     due = T0 + 15 + UNSEEN_S
-    assert next_look(made, view(T0)) == due
-    judge(made, view(due - 1))
+    assert made.refresh(view(T0)).next_change == due
     assert existence(made, view(due - 1)) is Existence.LIVE
-    judge(made, view(due))
     assert existence(made, view(due)) is Existence.ENDED
     told = observation(made, view(due))
     assert (told.gone, told.stopped, told.failure) == (True, True, "")
@@ -83,21 +92,20 @@ def test_what_cannot_be_seen_and_is_to_stop_is_gone_some_time_after_it_should_be
 
 def test_what_was_only_remembered_and_is_to_stop_is_gone_too() -> None:
     made = run(with_job=False)
-    made.unseen = WORDS
+    made.seen.on_out_of_sight(WORDS)
     stop(made, deadline=T0)
-    judge(made, view(T0 + UNSEEN_S))
     assert existence(made, view(T0 + UNSEEN_S)) is Existence.ENDED
 
 
 def test_a_namespace_that_is_gone_takes_everything_with_it() -> None:
     made = run(running())
-    made.vanish("namespace a was deleted", now=T0, lost=view().lost)
+    made.seen.on_namespace_deleted("namespace a was deleted", intent=made.intent, view=view())
     told = observation(made, view())
     assert [(each.state, each.failure, each.message) for each in told.pods] == [
         ("TERMINATED", "DELETED", "namespace a was deleted")
     ]
     before_its_pods = run()
-    before_its_pods.vanish("namespace a was deleted", now=T0, lost=view().lost)
+    before_its_pods.seen.on_namespace_deleted("namespace a was deleted", intent=before_its_pods.intent, view=view())
     told = observation(before_its_pods, view())
     assert (told.gone, told.failure, told.message) == (True, "DELETED", "namespace a was deleted")
 
@@ -159,79 +167,83 @@ def of(allocation: str, found: Any) -> Any:
 
 @pytest.fixture
 async def tracker() -> Tracker:
-    return Tracker(pool="default", clock=SystemClock(), stuck_grace_s=60)
+    return Tracker(pool="default", clock=SystemClock(), stuck_grace_s=60, listener=Listener())
 
 
 async def test_jobs_of_the_same_name_in_two_namespaces_are_two(tracker: Tracker) -> None:
     for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
-        tracker.saw_job(at(namespace, of(allocation, job())))
-        tracker.saw_pod(at(namespace, of(allocation, running())))
+        tracker.on_job(at(namespace, of(allocation, job())))
+        tracker.on_pod(at(namespace, of(allocation, running())))
     first, second = tracker.runs["1.x.1"], tracker.runs["2.x.1"]
     assert tracker.owner_of("Pod", "a", "job-abcde") is first
     assert tracker.owner_of("Pod", "b", "job-fghij") is second
     assert tracker.owner_of("Job", "c", "job") is None
-    tracker.lost_pod(at("b", running()))
-    assert (list(first.pods), list(second.pods)) == (["job-abcde"], [])
+    tracker.on_pod_deleted(at("b", running()))
+    assert (list(first.seen.pods), list(second.seen.pods)) == (["job-abcde"], [])
     tracker.close()
 
 
 async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_allocation(tracker: Tracker) -> None:
     """On later releases of Kubernetes they are seen to end, rather than to be gone at once."""
     old = running(job_uid="uid-job")
-    tracker.saw_job(job())
-    tracker.saw_pod(old)
+    tracker.on_job(job())
+    tracker.on_pod(old)
     run = tracker.runs["1.x.1"]
-    run.replace_job("uid-job")
-    tracker.saw_job(job())
-    tracker.saw_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
-    tracker.lost_pod(old)
-    tracker.lost_job(job())
-    assert (run.job, run.job_vanished, run.pods, run.ended, run.outcome) == (None, False, {}, {}, None)
-    tracker.saw_job(at("", job(), uid="another"))
-    tracker.saw_pod(running("job-fghij", job_uid="another"))
-    assert (tracker.existing["1.x.1"], list(run.pods)) == (Existence.LIVE, ["job-fghij"])
+    run.seen.on_job_replaced("uid-job")
+    tracker.on_job(job())
+    tracker.on_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
+    tracker.on_pod_deleted(old)
+    tracker.on_job_deleted(job())
+    assert (run.seen.job, run.seen.job_vanished, run.seen.pods, run.seen.ended, run.intent.outcome) == (
+        None,
+        False,
+        {},
+        {},
+        None,
+    )
+    tracker.on_job(at("", job(), uid="another"))
+    tracker.on_pod(running("job-fghij", job_uid="another"))
+    assert (tracker.existing["1.x.1"], list(run.seen.pods)) == (Existence.LIVE, ["job-fghij"])
     tracker.close()
 
 
 async def test_a_copy_in_another_namespace_is_not_taken_for_the_original(tracker: Tracker) -> None:
-    tracker.saw_job(at("a", job()))
-    tracker.saw_pod(at("a", running()))
-    tracker.saw_job(at("b", job(), uid="copy"))
-    tracker.saw_pod(at("b", running(), uid="copy"))
-    tracker.lost_pod(at("b", running(), uid="copy"))
-    tracker.lost_job(at("b", job(), uid="copy"))
+    tracker.on_job(at("a", job()))
+    tracker.on_pod(at("a", running()))
+    tracker.on_job(at("b", job(), uid="copy"))
+    tracker.on_pod(at("b", running(), uid="copy"))
+    tracker.on_pod_deleted(at("b", running(), uid="copy"))
+    tracker.on_job_deleted(at("b", job(), uid="copy"))
     (found,) = tracker.runs.values()
-    assert (found.namespace, list(found.pods), found.job_vanished) == ("a", ["job-abcde"], False)
+    assert (found.namespace, list(found.seen.pods), found.seen.job_vanished) == ("a", ["job-abcde"], False)
     tracker.close()
 
 
 async def test_what_was_remembered_is_found_again_with_the_order_it_got_meanwhile(tracker: Tracker) -> None:
-    remembered = Run(allocation="1.x.1", task="", pool="default", job_name="of 1.x.1", num_pods=1, namespace="a")
-    remembered.is_remembered, remembered.stage, remembered.unseen = True, "left", WORDS
+    remembered = remembered_in("a")
     tracker.add(remembered)
     assert tracker.existing["1.x.1"] is Existence.LIVE
-    remembered.stop = StopAsked(ordered=True, was_whole=True, deadline=T0)
-    tracker.saw_job(at("a", job()))
+    remembered.request_stop(ordered=True, deadline=T0)
+    tracker.on_job(at("a", job()))
     tracker.regain_sight("a")
     found = tracker.runs["1.x.1"]
-    assert (found.job_name, found.stop, found.unseen) == ("job", remembered.stop, "")
+    assert (found.job_name, found.intent.stop, found.seen.out_of_sight) == ("job", remembered.intent.stop, "")
     tracker.close()
 
 
 async def test_what_was_remembered_and_is_not_there_waits_for_its_order(tracker: Tracker) -> None:
-    remembered = Run(allocation="1.x.1", task="", pool="default", job_name="of 1.x.1", num_pods=1, namespace="a")
-    remembered.is_remembered, remembered.stage, remembered.unseen = True, "left", WORDS
+    remembered = remembered_in("a")
     tracker.add(remembered)
     tracker.lose_sight("b", "elsewhere")
-    assert remembered.unseen == WORDS
+    assert remembered.seen.out_of_sight == WORDS
     tracker.regain_sight("a")
     assert tracker.existing["1.x.1"] is Existence.LEFT
     tracker.close()
 
 
 async def test_only_what_may_live_is_out_of_sight(tracker: Tracker) -> None:
-    tracker.saw_job(at("a", job(condition="Complete")))
-    tracker.saw_pod(at("a", pod(phase="Succeeded", node="n1", main={"terminated": {"exitCode": 0}})))
+    tracker.on_job(at("a", job(condition="Complete")))
+    tracker.on_pod(at("a", pod(phase="Succeeded", node="n1", main={"terminated": {"exitCode": 0}})))
     assert tracker.existing["1.x.1"] is Existence.ENDED
     tracker.lose_sight("a", WORDS)
     assert tracker.existing["1.x.1"] is Existence.ENDED
@@ -263,8 +275,8 @@ async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(trac
     holdings.nodes.saw(node("n1"))
     of_one_slot = job(annotations={"resolute/slots-per-pod": "1"})
     for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
-        tracker.saw_job(at(namespace, of(allocation, of_one_slot)))
-        tracker.saw_pod(at(namespace, of(allocation, running())))
+        tracker.on_job(at(namespace, of(allocation, of_one_slot)))
+        tracker.on_pod(at(namespace, of(allocation, running())))
     found = await holdings.capacity()
     assert found.quota_slots == 6
     assert found.quota_slots_of == {"b": 6, "c": 2}  # of the three in use one is ours

@@ -6,10 +6,21 @@ from typing import Any
 
 import pytest
 
-from services.launcher.backends.kubernetes.allocations.decisions import existence, observation, reaction
-from services.launcher.backends.kubernetes.allocations.state import Run, StopAsked
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.reconcile import Existence
-from tests.unit.launcher.backends.kubernetes.builders import T0, build, exited, job, pod, run, running, view
+from tests.unit.launcher.backends.kubernetes.builders import (
+    T0,
+    build,
+    existence,
+    exited,
+    job,
+    observation,
+    pod,
+    reaction,
+    run,
+    running,
+    view,
+)
 from tests.unit.launcher.specs import task
 
 ASKED, GONE_BY = "2023-11-14T22:13:20Z", "2023-11-14T22:13:50Z"
@@ -17,7 +28,7 @@ SIBLING = "ended because another pod of the allocation failed"
 DELETED = "unable to get exit code or exit message from deleted pod"
 
 
-def told(found: Run) -> list[tuple[str, int | None, str, str]]:
+def told(found: TrackedAllocation) -> list[tuple[str, int | None, str, str]]:
     return [(each.state, each.exit_code, each.failure, each.message) for each in observation(found, view()).pods]
 
 
@@ -27,7 +38,7 @@ def killed(code: int = 137, name: str = "a", **fields: Any) -> Any:
 
 def test_what_was_left_half_made_waits_for_its_order() -> None:
     found = run(pod())
-    found.stage = "left"
+    found.intent.leave_to_order()
     assert existence(found, view()) is Existence.LEFT
     assert reaction(found, view()) is None
     assert not observation(found, view()).gone
@@ -35,9 +46,9 @@ def test_what_was_left_half_made_waits_for_its_order() -> None:
 
 def test_what_is_gone_without_a_trace_was_stopped_if_that_was_ordered() -> None:
     found = run(with_job=False)
-    found.stage = "created"
+    found.intent.end_creation()
     assert (observation(found, view()).failure, observation(found, view()).message) == ("DELETED", "job was deleted")
-    found.stop = StopAsked(ordered=True, was_whole=found.is_whole, deadline=T0)
+    found.request_stop(ordered=True, deadline=T0)
     seen = observation(found, view())
     assert (seen.gone, seen.stopped, seen.failure) == (True, True, "")
 
@@ -74,8 +85,8 @@ def test_what_was_seen_to_end_by_itself_stays_so() -> None:
 
 def test_one_pod_that_explains_a_failure_is_detail_enough() -> None:
     found = run(exited(2, "a"), num_pods=2)
-    found.saw_job(job(pods=2, condition="Failed", message="Job has reached the specified backoff limit"))
-    found.settled = True
+    found.seen.on_job(job(pods=2, condition="Failed", message="Job has reached the specified backoff limit"))
+    found.intent.confirm_pods_listed()
     seen = observation(found, view())
     assert (seen.gone, seen.failure, told(found)) == (True, "", [("TERMINATED", 2, "FAILED", "")])
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 
 from libs.events.observations import FailureKind, PodState
-from services.launcher.backends.kubernetes.allocations.pods import (
+from services.launcher.backends.kubernetes.allocations.state.pods import (
     LOG_WAIT_S,
     Trouble,
     end_of,

@@ -1,0 +1,78 @@
+"""One allocation as a launcher keeps it: who it is, what was seen of it, what is intended, and the status of both."""
+
+from __future__ import annotations
+
+from services.launcher.backends.kubernetes.allocations.state.intent import Intent, Outcome, StopRequest
+from services.launcher.backends.kubernetes.allocations.state.pods import is_scheduled
+from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.status import AllocationStatus, status
+from services.launcher.backends.kubernetes.allocations.state.view import View
+
+
+class TrackedAllocation:
+    """``seen`` is written by informers, ``intent`` by what the launcher does; ``refresh`` has to follow either."""
+
+    def __init__(
+        self,
+        *,
+        allocation: str,
+        task: str,
+        pool: str,
+        job_name: str,
+        namespace: str,
+        slots_per_pod: int,
+        seen: Seen,
+        intent: Intent,
+        view: View,
+        is_remembered: bool = False,
+    ) -> None:
+        self.allocation = allocation
+        self.task = task
+        self.pool = pool
+        self.job_name = job_name
+        self.namespace = namespace
+        self.slots_per_pod = slots_per_pod
+        self.seen = seen
+        self.intent = intent
+        self.is_remembered = is_remembered
+        """A launcher before us wrote down that it had existed; nothing of it was seen since."""
+        self.status = status(seen, intent, view)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of its Job."""
+        return self.namespace, self.job_name
+
+    @property
+    def is_partly_scheduled(self) -> bool:
+        """Whether some pods of a gang hold their slots while others wait for theirs."""
+        num_pods = self.seen.num_pods
+        scheduled = sum(is_scheduled(pod) for pod in self.seen.pods.values())
+        return num_pods > 1 and 0 < scheduled < num_pods and not self.intent.is_end_requested
+
+    def refresh(self, view: View) -> AllocationStatus:
+        """Work the status out anew."""
+        self.seen.on_time(intent=self.intent, view=view)
+        self.status = status(self.seen, self.intent, view)
+        return self.status
+
+    def request_stop(self, *, ordered: bool, deadline: float) -> None:
+        """Have it end by ``deadline`` (Unix time, seconds). A stop that was asked for before only gets shorter."""
+        before = self.intent.stop
+        if before is not None and deadline >= before.deadline:
+            return
+        stop = StopRequest(
+            ordered=ordered if before is None else before.ordered or ordered,
+            was_whole=self.seen.is_whole if before is None else before.was_whole,
+            deadline=deadline,
+        )
+        self.intent.request_stop(stop, pods=self.seen.unexplained_pods())
+
+    def decide(self, outcome: Outcome) -> None:
+        """End what is left of it."""
+        self.intent.decide(outcome, pods=self.seen.unexplained_pods())
+
+    def restore(self, outcome: Outcome) -> None:
+        """Take in what a launcher before us decided and wrote down, before any pod is seen."""
+        self.intent.restore(outcome)
+        self.seen.on_outcome(outcome)

@@ -1,0 +1,15 @@
+"""What there is to know besides an allocation itself, at one moment."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
+
+
+class View(Struct, frozen=True, kw_only=True):
+    now: float
+    """Unix time, seconds."""
+    lost: LostNodes
+    stuck_grace_s: float
+    """How long a pod may wait for what will probably never come."""
