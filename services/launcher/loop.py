@@ -2,7 +2,7 @@
 
 Three loops share one picture and never wait for one another: orders come in, steps are taken (one at a time for each
 allocation), observations go out. Each can be repeated at any point, so a launcher that was killed just begins again.
-Steps follow from the present state alone; hints only spare a look at thousands of allocations that are as they were.
+Steps follow from the present state alone; notifications only spare a look at thousands of unchanged allocations.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from services.launcher.settings import LoopSettings
 log = structlog.get_logger()
 
 LOOK_AT_ALL_S: Final = 60.0
-"""Longest time between two looks at all allocations, hints or not."""
+"""Longest time between two looks at all allocations, notified or not."""
 
 STEPS_TAKEN: Final = counter("resolute_launcher_steps_total", "Steps taken to make orders true", "step", "outcome")
 

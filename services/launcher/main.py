@@ -25,10 +25,10 @@ from libs.service import run_service, until_signalled
 from libs.telemetry import REGISTRY
 from services.launcher.backends.process.wiring import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
+from services.launcher.cluster_admin import verbs_of
 from services.launcher.loop import OrderLoop
-from services.launcher.places import verbs_of
-from services.launcher.questions import Verbs, serve_questions
 from services.launcher.reports import Reports
+from services.launcher.rpc import Verbs, serve_rpcs
 from services.launcher.settings import LauncherSettings
 
 log = structlog.get_logger()
@@ -51,8 +51,8 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
-        verbs: Verbs = {**verbs_of(backend.places), SAY_AGAIN: (SayAgainAsked, reports.say_again)}
-        await stack.enter_async_context(serve_questions(bus, pool=settings.pool, verbs=verbs))
+        verbs: Verbs = {**verbs_of(backend.cluster_admin), SAY_AGAIN: (SayAgainAsked, reports.say_again)}
+        await stack.enter_async_context(serve_rpcs(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
         await run_until_first_exits(
             orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()

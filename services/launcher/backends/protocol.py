@@ -12,13 +12,13 @@ from typing import Protocol
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
-from services.launcher.places import Places
+from services.launcher.cluster_admin import ClusterAdmin
 from services.launcher.reconcile import Existence
 
 
 class Backend(Protocol):
     @property
-    def places(self) -> Places: ...
+    def cluster_admin(self) -> ClusterAdmin: ...
 
     async def existing(self) -> Mapping[str, Existence]:
         """Every allocation of which something exists, or whose end is still known, as far as the backend has looked."""
@@ -58,5 +58,5 @@ class Backend(Protocol):
         ...
 
     def changes(self) -> AsyncGenerator[str, None]:
-        """Ids of allocations that may have changed, as hints: at least one after the last change of each."""
+        """Ids of allocations that may have changed, as notifications: at least one after the last change of each."""
         ...

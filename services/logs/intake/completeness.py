@@ -23,7 +23,7 @@ from services.logs.lines.streams import Origin
 
 LONGEST_WAIT_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 2.0
-"""A hint may be lost; this bounds the harm."""
+"""A notification may be lost; this bounds the harm."""
 
 
 class Completeness(Struct, frozen=True, kw_only=True):

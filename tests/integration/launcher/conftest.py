@@ -12,7 +12,7 @@ import pytest
 
 from libs.bus import Bus, BusSettings
 from services.launcher.backends.process.supervision.spawning import IMPORT_ROOT
-from tests.integration.launcher.place import Place, make_python, open_place
+from tests.integration.launcher.launcher_harness import LauncherHarness, make_python, open_harness
 
 
 @pytest.fixture(scope="session")
@@ -39,8 +39,8 @@ def stub_python(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def place(
+async def harness(
     bus: Bus, bus_settings: BusSettings, tmp_path: Path, stub_python: str, isolation: str
-) -> AsyncIterator[Place]:
-    async with open_place(bus, bus_settings.url, tmp_path, stub_python) as opened:
+) -> AsyncIterator[LauncherHarness]:
+    async with open_harness(bus, bus_settings.url, tmp_path, stub_python) as opened:
         yield opened

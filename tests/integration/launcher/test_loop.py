@@ -1,4 +1,4 @@
-"""The loop between orders and a backend: hints say where to look, and what no hint tells of is found all the same."""
+"""The loop between orders and a backend: notifications say where to look, and what none tells of is found too."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from libs.events.orders import Order
 from libs.events.subjects import ORDERS_BUCKET, order_key
 from libs.run_until_first_exits import end, run_until_first_exits
 from services.launcher import loop as order_loop
+from services.launcher.cluster_admin import ClusterAdmin
 from services.launcher.loop import OrderLoop
-from services.launcher.places import Places
 from services.launcher.reconcile import Existence
 from services.launcher.reports import Reports
 from services.launcher.settings import LoopSettings
 from tests.harness.waiting import eventually
-from tests.integration.launcher.place import POOL, command
+from tests.integration.launcher.launcher_harness import POOL, command
 
 
 class Shelf:
-    """A backend where nothing runs: it notes what it is asked for, and hints at nothing unless told to."""
+    """A backend where nothing runs: it notes what it is asked for, and notifies of nothing unless told to."""
 
     def __init__(self) -> None:
         self.there: dict[str, Existence] = {}
         self.asked: list[tuple[str, str]] = []
         self.refuses = 0
         """So many of the next starts fail."""
-        self.hints: asyncio.Queue[str] = asyncio.Queue()
+        self.notifications: asyncio.Queue[str] = asyncio.Queue()
 
     @property
-    def places(self) -> Places:
+    def cluster_admin(self) -> ClusterAdmin:
         raise NotImplementedError
 
     async def existing(self) -> Mapping[str, Existence]:
@@ -68,7 +68,7 @@ class Shelf:
 
     async def changes(self) -> AsyncGenerator[str, None]:
         while True:
-            yield await self.hints.get()
+            yield await self.notifications.get()
 
 
 @asynccontextmanager
@@ -110,7 +110,7 @@ async def test_an_order_that_goes_takes_along_what_it_was_about_and_nothing_else
     await bus.bucket(ORDERS_BUCKET).delete(order_key(POOL, "a.1"))
     await eventually(lambda: ("stop", "a.1") in shelf.asked)
     shelf.there["a.1"] = Existence.ENDED
-    shelf.hints.put_nowait("a.1")
+    shelf.notifications.put_nowait("a.1")
     await eventually(lambda: "a.1" not in shelf.there)
     assert [what for what in shelf.asked if what[1] == "b.1"] == [("start", "b.1")]
 

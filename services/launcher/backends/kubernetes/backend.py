@@ -27,7 +27,7 @@ from services.launcher.backends.kubernetes.capacity.tracker import Holdings
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.manifests.names import job_name
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
-from services.launcher.places import Places
+from services.launcher.cluster_admin import ClusterAdmin
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class KubernetesBackend:
         namespaces: Namespaces,
         holdings: Holdings,
         ledger: Ledger,
-        places: Places,
+        cluster_admin: ClusterAdmin,
         clock: Clock,
         gateway: TaskGateway | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class KubernetesBackend:
         self._namespaces = namespaces
         self._holdings = holdings
         self._ledger = ledger
-        self.places = places
+        self.cluster_admin = cluster_admin
         self._clock = clock
         self._gateway = gateway
 

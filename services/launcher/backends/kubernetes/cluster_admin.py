@@ -27,7 +27,7 @@ from services.launcher.backends.kubernetes.client.paths import (
 )
 from services.launcher.backends.kubernetes.manifests.label_values import label_value
 from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, CLUSTER_LABEL, node_label
-from services.launcher.places import Mark
+from services.launcher.cluster_admin import Mark
 
 log = structlog.get_logger()
 
@@ -41,8 +41,8 @@ _EXISTS: Final = 409
 T = TypeVar("T")
 
 
-class ClusterPlaces:
-    """See ``services/launcher/places.py`` for what the methods promise. ``own`` is the namespace of the pool."""
+class KubernetesClusterAdmin:
+    """See ``services/launcher/cluster_admin.py`` for what the methods promise. ``own`` is the namespace of the pool."""
 
     def __init__(self, api: KubeApi, *, pool: str, own: str, cluster_id: str, kind: SlotKind) -> None:
         self._api = api

@@ -27,7 +27,7 @@ from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.capacity.tracker import Holdings
 from services.launcher.backends.kubernetes.client.api import Refused
 from services.launcher.backends.kubernetes.client.connection import Version, check, connect
-from services.launcher.backends.kubernetes.cluster_admin import ClusterPlaces
+from services.launcher.backends.kubernetes.cluster_admin import KubernetesClusterAdmin
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.leader_election.elector import standing_in
 from services.launcher.backends.kubernetes.manifests.names import launcher_id
@@ -185,7 +185,9 @@ async def open_kubernetes_backend(
             namespaces=namespaces,
             holdings=holdings,
             ledger=ledger,
-            places=ClusterPlaces(api, pool=pool, own=namespace, cluster_id=settings.cluster_id, kind=kind),
+            cluster_admin=KubernetesClusterAdmin(
+                api, pool=pool, own=namespace, cluster_id=settings.cluster_id, kind=kind
+            ),
             clock=clock,
             gateway=gateway,
         )

@@ -39,9 +39,9 @@ from services.launcher.backends.process.records import (
 from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
-from services.launcher.backends.process.supervision.process_watch import HintPipe, ProcessWatch
+from services.launcher.backends.process.supervision.process_watch import NotificationPipe, ProcessWatch
 from services.launcher.backends.process.supervision.spawning import spawn_supervisor
-from services.launcher.places import NoPlaces
+from services.launcher.cluster_admin import NoClusterAdmin
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
@@ -83,8 +83,8 @@ class ProcessBackend:
         self._changed: dict[str, None] = {}
         self._wake = asyncio.Event()
         self._shippers = Shippers(machine.tasks, on_end=self._look_at)
-        self._hints = HintPipe(state.changes, self._hinted)
-        self.places = NoPlaces(pool)
+        self._notifications = NotificationPipe(state.changes, self._on_notification)
+        self.cluster_admin = NoClusterAdmin(pool)
 
     async def adopt(self) -> None:
         """Take over what is in the state directory. To be called once, before anything else."""
@@ -105,7 +105,7 @@ class ProcessBackend:
 
     async def close(self) -> None:
         """Let go of everything; supervisors, tasks and shippers go on."""
-        self._hints.close()
+        self._notifications.close()
         self._shippers.close()
         for run in self._runs.values():
             if run.watch is not None:
@@ -251,7 +251,7 @@ class ProcessBackend:
         run.settled.set()
         self._look_at(run.allocation)
 
-    def _hinted(self, name: str) -> None:
+    def _on_notification(self, name: str) -> None:
         for allocation in list(self._runs):
             if token(allocation) == name:
                 self._look_at(allocation)

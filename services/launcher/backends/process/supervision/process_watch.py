@@ -66,7 +66,7 @@ def _open_pidfd(pid: int) -> int | None:
         return None  # over already, or an old kernel: both are found out by looking again
 
 
-class HintPipe:
+class NotificationPipe:
     """A named pipe into which others write what to look at; lines that come in are passed on."""
 
     def __init__(self, path: Path, on_line: Callable[[str], None]) -> None:

@@ -194,9 +194,9 @@ class Supervisor:
             file.flush()
             os.fsync(file.fileno())
         os.replace(path + ".new", path)
-        self.hint()
+        self.notify()
 
-    def hint(self) -> None:
+    def notify(self) -> None:
         """Tell the launcher to look; when it is away, it looks when it comes back."""
         try:
             fd = os.open(self.changes, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)

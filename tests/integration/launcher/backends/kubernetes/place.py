@@ -29,11 +29,11 @@ from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.paths import Paths
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend
+from services.launcher.cluster_admin import verbs_of
 from services.launcher.container.settings import TaskSettings
 from services.launcher.loop import OrderLoop
-from services.launcher.places import verbs_of
-from services.launcher.questions import serve_questions
 from services.launcher.reports import Reports
+from services.launcher.rpc import serve_rpcs
 from services.launcher.settings import LoopSettings
 from tests.harness.waiting import eventually
 
@@ -303,7 +303,7 @@ class Place:
                 pool=self.pool, bus=self.bus, backend=self.backend, reports=reports, clock=clock, settings=settings
             )
             await stack.enter_async_context(
-                serve_questions(self.bus, pool=self.pool, verbs=verbs_of(self.backend.places))
+                serve_rpcs(self.bus, pool=self.pool, verbs=verbs_of(self.backend.cluster_admin))
             )
             opened.set()
             await run_until_first_exits(

@@ -16,7 +16,7 @@ from libs.events.orders import TaskFile, TaskSpec, TrialTask
 from services.launcher.files import load_scripts
 from tests.harness.client import client_python
 from tests.integration.launcher.fakes import FakeMaster, serve_master
-from tests.integration.launcher.place import Place, command, open_place
+from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
 
 A = "5.11111111-2222-4333-8444-555555555555.1"
 
@@ -33,11 +33,11 @@ def master() -> Iterator[FakeMaster]:
 
 
 @pytest.fixture
-async def place(
+async def harness(
     bus: Bus, bus_settings: BusSettings, tmp_path: Path, det_python: str, isolation: str, master: FakeMaster
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[LauncherHarness]:
     settings = {"RESOLUTE_TASKS__MASTER_URL": master.url}
-    async with open_place(bus, bus_settings.url, tmp_path, det_python, settings) as opened:
+    async with open_harness(bus, bus_settings.url, tmp_path, det_python, settings) as opened:
         yield opened
 
 
@@ -52,16 +52,16 @@ def context(**files: str) -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-async def test_command_runs_in_its_context(place: Place, master: FakeMaster) -> None:
+async def test_command_runs_in_its_context(harness: LauncherHarness, master: FakeMaster) -> None:
     master.context = context(hello_py="print('hello from the context')")
-    await place.run(A, command("python3", "hello.py", task=A.rpartition(".")[0]))
-    ended = await place.until_ended(A, timeout_s=60)
-    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
-    assert place.printed(A)[-1] == "hello from the context"
+    await harness.run(A, command("python3", "hello.py", task=A.rpartition(".")[0]))
+    ended = await harness.until_ended(A, timeout_s=60)
+    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
+    assert harness.printed(A)[-1] == "hello from the context"
     assert ("POST", f"/api/v1/allocations/{A}/proxy_address", {"proxyAddress": "127.0.0.1"}) in master.calls
 
 
-def trial(place: Place, entrypoint: str) -> TaskSpec:
+def trial(harness: LauncherHarness, entrypoint: str) -> TaskSpec:
     config = {
         "entrypoint": entrypoint,
         "checkpoint_storage": {"type": "shared_fs", "host_path": "/unused", "storage_path": None},
@@ -74,7 +74,7 @@ def trial(place: Place, entrypoint: str) -> TaskSpec:
         task=A.rpartition(".")[0],
         task_type="TRIAL",
         slots=1,
-        shared_fs_host_path=str(place.state_dir.parent / "checkpoints"),
+        shared_fs_host_path=str(harness.state_dir.parent / "checkpoints"),
         trial=TrialTask(
             experiment_id=5, trial_id=7, trial_run_id=1, seed=1, config=config, hparams={"lr": 0.5}, steps_completed=0
         ),
@@ -99,60 +99,66 @@ def called(master: FakeMaster) -> tuple[str, ...]:
     return tuple(path.removeprefix("/api/v1/") for _, path, _ in master.calls)
 
 
-async def test_trial_gathers_its_peers_checks_its_storage_and_runs(place: Place, master: FakeMaster) -> None:
+async def test_trial_gathers_its_peers_checks_its_storage_and_runs(
+    harness: LauncherHarness, master: FakeMaster
+) -> None:
     master.context = context(train_py=TRAIN)
-    await place.run(A, trial(place, "python3 train.py"))
-    ended = await place.until_ended(A, timeout_s=90)
-    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
-    assert json.loads(place.printed(A)[-1])[:5] == [7, {"lr": 0.5}, [0], ["127.0.0.1"], None]
+    await harness.run(A, trial(harness, "python3 train.py"))
+    ended = await harness.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
+    assert json.loads(harness.printed(A)[-1])[:5] == [7, {"lr": 0.5}, [0], ["127.0.0.1"], None]
     assert called(master) == CALLS
 
 
-async def test_what_hooks_change_in_their_shell_holds_for_the_trial(place: Place, master: FakeMaster) -> None:
+async def test_what_hooks_change_in_their_shell_holds_for_the_trial(
+    harness: LauncherHarness, master: FakeMaster
+) -> None:
     hook = "export FROM_HOOK=yes\numask 0027\n"
     master.context = context(train_py=TRAIN, **{"startup-hook.sh": hook})
-    await place.run(A, trial(place, "python3 train.py"))
-    ended = await place.until_ended(A, timeout_s=90)
-    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
-    assert json.loads(place.printed(A)[-1]) == [7, {"lr": 0.5}, [0], ["127.0.0.1"], "yes", 0o027]
-    assert any(line.endswith("+ umask 0027") for line in place.printed(A, "stderr"))
+    await harness.run(A, trial(harness, "python3 train.py"))
+    ended = await harness.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
+    assert json.loads(harness.printed(A)[-1]) == [7, {"lr": 0.5}, [0], ["127.0.0.1"], "yes", 0o027]
+    assert any(line.endswith("+ umask 0027") for line in harness.printed(A, "stderr"))
     assert called(master) == CALLS
 
 
-async def test_a_hook_that_fails_ends_the_trial_before_it_meets_its_peers(place: Place, master: FakeMaster) -> None:
+async def test_a_hook_that_fails_ends_the_trial_before_it_meets_its_peers(
+    harness: LauncherHarness, master: FakeMaster
+) -> None:
     master.context = context(**{"startup-hook.sh": "sh -c 'exit 9'\n"})
-    await place.run(A, trial(place, "echo not reached"))
-    ended = await place.until_ended(A, timeout_s=90)
-    assert ended.pods[0].exit_code == 9, place.printed(A, "stderr")
+    await harness.run(A, trial(harness, "echo not reached"))
+    ended = await harness.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 9, harness.printed(A, "stderr")
     assert called(master) == CALLS[:3]
 
 
-async def test_a_trial_that_cannot_be_prepared_is_not_launched(place: Place, master: FakeMaster) -> None:
+async def test_a_trial_that_cannot_be_prepared_is_not_launched(harness: LauncherHarness, master: FakeMaster) -> None:
     master.context = context(**{"../outside": ""})
-    await place.run(A, trial(place, "echo not reached"))
-    ended = await place.until_ended(A, timeout_s=90)
-    assert ended.pods[0].exit_code == 1, place.printed(A, "stderr")
-    assert "expand to a parent directory" in place.printed(A, "stderr")[-1]
+    await harness.run(A, trial(harness, "echo not reached"))
+    ended = await harness.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 1, harness.printed(A, "stderr")
+    assert "expand to a parent directory" in harness.printed(A, "stderr")[-1]
     assert called(master) == CALLS[:1]
 
 
-async def test_a_trial_is_prepared_although_the_master_dies_twice(place: Place, master: FakeMaster) -> None:
+async def test_a_trial_is_prepared_although_the_master_dies_twice(harness: LauncherHarness, master: FakeMaster) -> None:
     master.context = context(train_py=TRAIN)
     master.cut = ["/acceleratorData", "/all_gather"]
-    await place.run(A, trial(place, "python3 train.py"))
-    ended = await place.until_ended(A, timeout_s=90)
-    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
-    assert sum("the master does not answer" in line for line in place.printed(A, "stderr")) == 2
+    await harness.run(A, trial(harness, "python3 train.py"))
+    ended = await harness.until_ended(A, timeout_s=90)
+    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
+    assert sum("the master does not answer" in line for line in harness.printed(A, "stderr")) == 2
     assert not master.cut
 
 
-async def test_readiness_is_reported_when_the_line_comes(place: Place, master: FakeMaster) -> None:
+async def test_readiness_is_reported_when_the_line_comes(harness: LauncherHarness, master: FakeMaster) -> None:
     script = (
         "printf 'odd \\377\\nServer listening on 0.0.0.0\\nmore\\n' |"
         " python3 /run/determined/check_ready_logs.py --ready-regex 'Server listening on'"
     )
     files = (TaskFile(path="check_ready_logs.py", content=load_scripts()["check_ready_logs.py"]),)
-    await place.run(A, command(script, task=A.rpartition(".")[0], files=files))
-    ended = await place.until_ended(A, timeout_s=60)
-    assert ended.pods[0].exit_code == 0, place.printed(A, "stderr")
+    await harness.run(A, command(script, task=A.rpartition(".")[0], files=files))
+    ended = await harness.until_ended(A, timeout_s=60)
+    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
     assert ("POST", f"/api/v1/allocations/{A}/ready", None) in master.calls

@@ -15,7 +15,7 @@ from libs.capture.lines import encode_line
 from services.launcher.backends.process.records import holder
 from tests.harness.waiting import eventually
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
-from tests.integration.launcher.place import Place, command, open_place
+from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
 
 A = "11111111-2222-4333-8444-555555555555.1"
 
@@ -27,26 +27,26 @@ def intake() -> Iterator[FakeIntake]:
 
 
 @pytest.fixture
-async def place(
+async def harness(
     bus: Bus, bus_settings: BusSettings, tmp_path: Path, stub_python: str, isolation: str, intake: FakeIntake
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[LauncherHarness]:
     settings = {"RESOLUTE_TASKS__LOG_INTAKE_URL": intake.url}
-    async with open_place(bus, bus_settings.url, tmp_path, stub_python, settings) as opened:
+    async with open_harness(bus, bus_settings.url, tmp_path, stub_python, settings) as opened:
         yield opened
 
 
-def shipper(place: Place) -> int | None:
-    return holder(place.pod(A) / "ship" / "ship.lock")
+def shipper(harness: LauncherHarness) -> int | None:
+    return holder(harness.pod(A) / "ship" / "ship.lock")
 
 
-async def until_delivered(place: Place, intake: FakeIntake) -> None:
-    await eventually(lambda: len(intake.ends) == 2, what=place.launcher.log())
+async def until_delivered(harness: LauncherHarness, intake: FakeIntake) -> None:
+    await eventually(lambda: len(intake.ends) == 2, what=harness.launcher.log())
 
 
-async def test_lines_arrive_with_the_identity_of_the_pod(place: Place, intake: FakeIntake) -> None:
-    await place.run(A, command("printf 'out\\001\\377\\n'; echo err >&2; exit 2"))
-    ended = await place.until_ended(A)
-    await until_delivered(place, intake)
+async def test_lines_arrive_with_the_identity_of_the_pod(harness: LauncherHarness, intake: FakeIntake) -> None:
+    await harness.run(A, command("printf 'out\\001\\377\\n'; echo err >&2; exit 2"))
+    ended = await harness.until_ended(A)
+    await until_delivered(harness, intake)
     assert intake.printed()[-1] == b"out\x01\xff"
     assert intake.printed("stderr")[-1] == b"err"
     assert {end.exit_code for end in intake.ends.values()} == {2}
@@ -58,74 +58,78 @@ async def test_lines_arrive_with_the_identity_of_the_pod(place: Place, intake: F
     assert headers["content-type"] == "application/msgpack"
 
 
-async def test_lines_arrive_soon(place: Place, intake: FakeIntake) -> None:
-    await place.run(A, command("echo early; sleep 300"))
-    await place.until_running(A)
+async def test_lines_arrive_soon(harness: LauncherHarness, intake: FakeIntake) -> None:
+    await harness.run(A, command("echo early; sleep 300"))
+    await harness.until_running(A)
     await eventually(lambda: b"early" in intake.printed())
 
 
-async def test_delivery_goes_on_without_the_launcher(place: Place, intake: FakeIntake) -> None:
+async def test_delivery_goes_on_without_the_launcher(harness: LauncherHarness, intake: FakeIntake) -> None:
     intake.refuse = lambda _records: 503
-    await place.run(A, command("for i in $(seq 5000); do echo line $i; done"))
-    await place.until_ended(A)
-    await eventually(lambda: shipper(place))
-    place.launcher.kill()
+    await harness.run(A, command("for i in $(seq 5000); do echo line $i; done"))
+    await harness.until_ended(A)
+    await eventually(lambda: shipper(harness))
+    harness.launcher.kill()
     intake.refuse = lambda _records: 200
-    await until_delivered(place, intake)
+    await until_delivered(harness, intake)
     assert intake.printed()[-5000:] == [b"line %d" % number for number in range(1, 5001)]
 
 
-async def test_killed_shippers_are_replaced_and_repeat_nothing_that_matters(place: Place, intake: FakeIntake) -> None:
-    shared = place.state_dir.parent
+async def test_killed_shippers_are_replaced_and_repeat_nothing_that_matters(
+    harness: LauncherHarness, intake: FakeIntake
+) -> None:
+    shared = harness.state_dir.parent
     script = "i=0; while [ ! -e /determined_shared_fs/go ]; do i=$((i+1)); echo line $i; sleep 0.005; done"
-    await place.run(A, command(script, shared_fs_host_path=str(shared)))
-    await place.until_running(A)
+    await harness.run(A, command(script, shared_fs_host_path=str(shared)))
+    await harness.until_running(A)
     for _ in range(3):
-        pid = await eventually(lambda: shipper(place))
+        pid = await eventually(lambda: shipper(harness))
         assert pid is not None
         before = len(intake.printed())
         await eventually(lambda: len(intake.printed()) > before + 20)  # noqa: B023  # somewhere in the middle
         os.kill(pid, signal.SIGKILL)
-        place.launcher.restart()  # sooner than the pause after which a launcher replaces it
+        harness.launcher.restart()  # sooner than the pause after which a launcher replaces it
     (shared / "go").touch()
-    await place.until_ended(A)
-    await until_delivered(place, intake)
+    await harness.until_ended(A)
+    await until_delivered(harness, intake)
     lines = [line for line in intake.printed() if line.startswith(b"line ")]
     assert lines == [b"line %d" % number for number in range(1, len(lines) + 1)]
     assert len(lines) > 50
 
 
-async def test_output_is_complete_when_everything_is_killed_hard(place: Place, intake: FakeIntake) -> None:
-    await place.run(A, command("echo before; sleep 300"))
-    await place.until_running(A)
+async def test_output_is_complete_when_everything_is_killed_hard(harness: LauncherHarness, intake: FakeIntake) -> None:
+    await harness.run(A, command("echo before; sleep 300"))
+    await harness.until_running(A)
     await eventually(lambda: b"before" in intake.printed())
-    os.kill(place.supervisor(A), signal.SIGKILL)
-    await place.until_ended(A)
-    await until_delivered(place, intake)
+    os.kill(harness.supervisor(A), signal.SIGKILL)
+    await harness.until_ended(A)
+    await until_delivered(harness, intake)
     assert {end.exit_code for end in intake.ends.values()} == {None}
 
 
-async def test_state_is_kept_until_the_last_line_is_delivered(place: Place, intake: FakeIntake) -> None:
+async def test_state_is_kept_until_the_last_line_is_delivered(harness: LauncherHarness, intake: FakeIntake) -> None:
     intake.refuse = lambda _records: 503
-    await place.run(A, command("echo late"))
-    await place.until_ended(A)
-    await place.withdraw(A)
+    await harness.run(A, command("echo late"))
+    await harness.until_ended(A)
+    await harness.withdraw(A)
     await asyncio.sleep(0.5)  # long enough to have been removed
-    assert len(place.remains()) == 1
+    assert len(harness.remains()) == 1
     intake.refuse = lambda _records: 200
-    await eventually(lambda: place.remains() == [])
+    await eventually(lambda: harness.remains() == [])
     await asyncio.sleep(0.2)  # for what must not be said any more
-    last = place.last(A)
+    last = harness.last(A)
     assert last is not None
     assert last.gone
     assert intake.printed()[-1] == b"late"
     assert len(intake.ends) == 2
 
 
-async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(place: Place, intake: FakeIntake) -> None:
+async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(
+    harness: LauncherHarness, intake: FakeIntake
+) -> None:
     intake.refuse = lambda records: 400 if any(b"poison" in record.log for record in records) else 200
-    await place.run(A, command("echo one; echo poison; echo two"))
-    await place.until_ended(A)
+    await harness.run(A, command("echo one; echo poison; echo two"))
+    await harness.until_ended(A)
     await eventually(lambda: len(intake.ends) == 2)
     printed = [line for lines in intake.lines.values() for line in lines.values()]
     assert b"one" in printed
@@ -134,17 +138,17 @@ async def test_line_the_intake_calls_garbage_does_not_hold_up_the_others(place: 
 
 
 async def test_task_cannot_have_other_files_shipped_or_written(
-    place: Place, intake: FakeIntake, tmp_path: Path
+    harness: LauncherHarness, intake: FakeIntake, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
     records = encode_line(0, 1, b"secret") + encode_line(1, 1, b"secret")
     victim.write_bytes(records)
     links = " && ".join(f"ln -sf {victim} {name}" for name in ("stdout.0.log", "stderr.0.log", "stdout.1.log", "wake"))
     script = f"cd /run/determined/logs && {links} && ! mv /run/determined/logs /run/determined/other && kill -9 $PPID"
-    await place.run(A, command(script))
-    await place.until_ended(A)
-    await eventually((place.pod(A) / "ship" / "shipped").exists, what=place.launcher.log())
-    await place.withdraw(A)
-    await eventually(lambda: place.remains() == [])
+    await harness.run(A, command(script))
+    await harness.until_ended(A)
+    await eventually((harness.pod(A) / "ship" / "shipped").exists, what=harness.launcher.log())
+    await harness.withdraw(A)
+    await eventually(lambda: harness.remains() == [])
     assert victim.read_bytes() == records
     assert not [line for lines in intake.lines.values() for line in lines.values() if line == b"secret"]

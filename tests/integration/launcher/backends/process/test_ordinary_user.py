@@ -15,7 +15,7 @@ import pytest
 
 import libs
 from libs.events.observations import AllocationObserved
-from tests.integration.launcher.place import payloads
+from tests.integration.launcher.launcher_harness import payloads
 
 NOBODY = 65534
 REPOSITORY = Path(libs.__path__[0]).resolve().parent
@@ -29,7 +29,7 @@ from libs.events.orders import BindMount, Order
 from services.launcher.backends.process.wiring import open_process_backend
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.container.settings import TaskSettings
-from tests.integration.launcher.place import command, make_python
+from tests.integration.launcher.launcher_harness import command, make_python
 
 A = "11111111-2222-4333-8444-555555555555.1"
 script = (

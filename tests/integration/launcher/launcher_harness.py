@@ -42,7 +42,7 @@ def command(*argv: str, **fields: Any) -> TaskSpec:
     return TaskSpec(**{**values, **fields})
 
 
-class Place:
+class LauncherHarness:
     """One pool with one launcher."""
 
     def __init__(self, bus: Bus, directory: Path, python: str, settings: Mapping[str, str]) -> None:
@@ -145,26 +145,26 @@ def payloads(segment: bytes) -> list[str]:
 
 
 @asynccontextmanager
-async def open_place(
+async def open_harness(
     bus: Bus, bus_url: str, directory: Path, python: str, settings: Mapping[str, str] | None = None
-) -> AsyncIterator[Place]:
-    """A place with its launcher running; whatever is still there at the end is killed."""
-    place = Place(bus, directory, python, {"RESOLUTE_BUS__URL": bus_url, **(settings or {})})
+) -> AsyncIterator[LauncherHarness]:
+    """A pool with its launcher running; whatever is still there at the end is killed."""
+    harness = LauncherHarness(bus, directory, python, {"RESOLUTE_BUS__URL": bus_url, **(settings or {})})
 
     async def note(message: CoreMessage) -> None:
-        place.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
+        harness.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
 
     async with bus.subscribe(observed_by(), note):
-        place.launcher.start()
+        harness.launcher.start()
         try:
-            yield place
+            yield harness
         finally:
-            place.launcher.stop()
-            for path in sorted((place.state_dir / "allocations").glob("*/pods/*/run")):
+            harness.launcher.stop()
+            for path in sorted((harness.state_dir / "allocations").glob("*/pods/*/run")):
                 kill_pod(str(path))
-            for path in sorted((place.state_dir / "allocations").glob("*/pods/*/ship/ship.lock")):
+            for path in sorted((harness.state_dir / "allocations").glob("*/pods/*/ship/ship.lock")):
                 _kill(path)
-            for path in sorted((place.state_dir / "allocations").glob("*/supervisor.lock")):
+            for path in sorted((harness.state_dir / "allocations").glob("*/supervisor.lock")):
                 _kill(path)
 
 

@@ -10,8 +10,8 @@ from libs.errors import FailedPrecondition, InvalidRequest, Unimplemented
 from libs.events import places
 from libs.events.places import NamespaceAsked, NodeMarkAsked, QuotaAsked
 from libs.events.subjects import launcher_rpc
-from services.launcher.places import NoPlaces, verbs_of
-from services.launcher.questions import serve_questions
+from services.launcher.cluster_admin import NoClusterAdmin, verbs_of
+from services.launcher.rpc import serve_rpcs
 
 QUESTIONS = [
     (places.FIND_NAMESPACE, NamespaceAsked(namespace="n")),
@@ -24,14 +24,14 @@ QUESTIONS = [
 
 
 async def test_it_says_that_it_has_no_cluster(bus: Bus) -> None:
-    async with serve_questions(bus, pool="a pool", verbs=verbs_of(NoPlaces("a pool"))):
+    async with serve_rpcs(bus, pool="a pool", verbs=verbs_of(NoClusterAdmin("a pool"))):
         for verb, asked in QUESTIONS:
             with pytest.raises(FailedPrecondition, match=r"^resource pool a pool does not run on Kubernetes$"):
                 await bus.request(launcher_rpc("a pool", verb), msgspec.json.encode(asked))
 
 
 async def test_what_nobody_understands_is_refused(bus: Bus) -> None:
-    async with serve_questions(bus, pool="p", verbs=verbs_of(NoPlaces("p"))):
+    async with serve_rpcs(bus, pool="p", verbs=verbs_of(NoClusterAdmin("p"))):
         with pytest.raises(InvalidRequest, match="mark-node: "):
             await bus.request(launcher_rpc("p", places.MARK_NODE), b'{"node": "n", "mark": "other"}')
         with pytest.raises(Unimplemented):

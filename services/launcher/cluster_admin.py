@@ -11,13 +11,13 @@ from msgspec import Struct
 from libs.errors import FailedPrecondition
 from libs.events import places
 from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
-from services.launcher.questions import Verbs
+from services.launcher.rpc import Verbs
 
 Mark = Literal["no-execute", "no-schedule", ""]
 
 
-class Places(Protocol):
-    """What a backend has of namespaces and nodes. Everything may be asked again; all raise ``libs/errors.py`` only."""
+class ClusterAdmin(Protocol):
+    """Namespaces and nodes of a cluster. Everything may be asked again; all raise ``libs/errors.py`` only."""
 
     async def find_namespace(self, name: str) -> None:
         """Raises NotFound, and PermissionDenied where tasks could not be run."""
@@ -42,7 +42,7 @@ class Places(Protocol):
     async def mark_node(self, node: str, mark: Mark) -> None: ...
 
 
-class NoPlaces:
+class NoClusterAdmin:
     """For backends without a cluster."""
 
     def __init__(self, pool: str) -> None:
@@ -67,41 +67,41 @@ class NoPlaces:
         raise FailedPrecondition(self._refusal)
 
 
-def verbs_of(has: Places) -> Verbs:
-    """What a launcher with these places can be asked about them."""
-    return {verb: (kind, partial(do, has)) for verb, (kind, do) in _VERBS.items()}
+def verbs_of(admin: ClusterAdmin) -> Verbs:
+    """What a launcher with this administration can be asked about its cluster."""
+    return {verb: (kind, partial(do, admin)) for verb, (kind, do) in _VERBS.items()}
 
 
-async def _find(has: Places, asked: NamespaceAsked) -> Done:
-    await has.find_namespace(asked.namespace)
+async def _find(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+    await admin.find_namespace(asked.namespace)
     return Done()
 
 
-async def _create(has: Places, asked: NamespaceAsked) -> Done:
-    await has.create_namespace(asked.namespace)
+async def _create(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+    await admin.create_namespace(asked.namespace)
     return Done()
 
 
-async def _delete(has: Places, asked: NamespaceAsked) -> Done:
-    await has.delete_namespace(asked.namespace)
+async def _delete(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+    await admin.delete_namespace(asked.namespace)
     return Done()
 
 
-async def _quota(has: Places, asked: NamespaceAsked) -> Quota:
-    return Quota(slots=await has.quota_of(asked.namespace))
+async def _quota(admin: ClusterAdmin, asked: NamespaceAsked) -> Quota:
+    return Quota(slots=await admin.quota_of(asked.namespace))
 
 
-async def _limit(has: Places, asked: QuotaAsked) -> Done:
-    await has.limit(asked.namespace, asked.slots)
+async def _limit(admin: ClusterAdmin, asked: QuotaAsked) -> Done:
+    await admin.limit(asked.namespace, asked.slots)
     return Done()
 
 
-async def _mark(has: Places, asked: NodeMarkAsked) -> Done:
-    await has.mark_node(asked.node, asked.mark)
+async def _mark(admin: ClusterAdmin, asked: NodeMarkAsked) -> Done:
+    await admin.mark_node(asked.node, asked.mark)
     return Done()
 
 
-_VERBS: Final[Mapping[str, tuple[type[Struct], Callable[[Places, Any], Awaitable[Struct]]]]] = {
+_VERBS: Final[Mapping[str, tuple[type[Struct], Callable[[ClusterAdmin, Any], Awaitable[Struct]]]]] = {
     places.FIND_NAMESPACE: (NamespaceAsked, _find),
     places.CREATE_NAMESPACE: (NamespaceAsked, _create),
     places.DELETE_NAMESPACE: (NamespaceAsked, _delete),

@@ -18,7 +18,7 @@ Verbs: TypeAlias = Mapping[str, tuple[type[Struct], Callable[[Any], Awaitable[St
 
 
 @asynccontextmanager
-async def serve_questions(bus: Bus, *, pool: str, verbs: Verbs) -> AsyncIterator[None]:
+async def serve_rpcs(bus: Bus, *, pool: str, verbs: Verbs) -> AsyncIterator[None]:
     """Answer while the block runs; of several launchers of a pool, one does."""
 
     async def answer(message: CoreMessage) -> bytes:
