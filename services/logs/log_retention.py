@@ -1,4 +1,4 @@
-"""Room for lines to come, and an end for those whose time is over.
+"""Retention of log lines: makes partitions for those to come, and removes those whose time is over.
 
 A day's partition is dropped as soon as no task that has lines in it is to be kept, which costs nothing; the lines of a
 task whose time is over while its neighbours' is not are deleted in small transactions. Source:

@@ -1,4 +1,4 @@
-"""Who sends: a token vouches for the allocation, and headers tell its pods and their containers apart."""
+"""Authenticates shippers: a token vouches for the allocation, and headers tell its pods and their containers apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from libs.ids import task_of_allocation
 from services.logs.intake.tokens import TokenCache
-from services.logs.lines.streams import Origin
+from services.logs.lines.streams import LineOrigin
 
 _MAX_IDENT: Final = 256
 
@@ -20,7 +20,7 @@ class UnknownTokenError(Exception):
     """A token behind which there is no allocation; there may be one later."""
 
 
-async def origin_of(headers: Mapping[str, str], tokens: TokenCache) -> Origin:
+async def origin_of(headers: Mapping[str, str], tokens: TokenCache) -> LineOrigin:
     """The origin of the lines that a request is about; ``headers`` by lower-case name.
 
     Raises NoTokenError and UnknownTokenError.
@@ -34,7 +34,7 @@ async def origin_of(headers: Mapping[str, str], tokens: TokenCache) -> Origin:
     if allocation is None or task is None:
         raise UnknownTokenError
     restart = headers.get("x-det-restart", "")
-    return Origin(
+    return LineOrigin(
         task=task,
         allocation=allocation,
         pod=_ident(headers.get("x-det-pod", "")) or allocation,

@@ -1,4 +1,4 @@
-"""Whether everything that a container printed is stored: what its pod waits for before it may end.
+"""Completeness of a container's output: whether everything that it printed is stored, for which its pod waits.
 
 A shipper stops reading the moment it is told to end, so nobody may tell it before its streams are complete here
 (docs/reference/logs.md 13.11).
@@ -19,7 +19,7 @@ from libs.db.engine import Database
 from libs.db.tables.logs import log_streams
 from libs.events import subjects
 from libs.waiting import wait_until_set
-from services.logs.lines.streams import Origin
+from services.logs.lines.streams import LineOrigin
 
 LONGEST_WAIT_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 2.0
@@ -36,7 +36,7 @@ class Completeness(Struct, frozen=True, kw_only=True):
     """By output: the number below which every line is stored."""
 
 
-async def completeness_of(db: Database, origin: Origin) -> Completeness:
+async def completeness_of(db: Database, origin: LineOrigin) -> Completeness:
     """What the rows of the two streams say; a stream without a row has not begun."""
     by_key = {f"{origin.key}/{stdtype}": stdtype for stdtype in STREAMS}
     streams = log_streams.c
@@ -52,7 +52,7 @@ async def completeness_of(db: Database, origin: Origin) -> Completeness:
     return Completeness(complete=not missing, missing=missing, stored=stored)
 
 
-async def wait_until_complete(db: Database, bus: Bus, origin: Origin, *, wait_s: float) -> Completeness:
+async def wait_until_complete(db: Database, bus: Bus, origin: LineOrigin, *, wait_s: float) -> Completeness:
     """How far the streams have come once they are complete, or after ``wait_s``.
 
     Raises Unavailable when the bus cannot say that there is news.

@@ -1,4 +1,4 @@
-"""Where fluent-bit delivers, and where a pod asks whether all of it has come.
+"""HTTP interface of the log intake: shippers deliver here, and pods ask whether everything has come.
 
 The answer to ``POST /ingest/v1/logs`` decides about the lines. 200 says that the bus has them on disk, and fluent-bit
 forgets them. 429 and 503 make it try again for ever. Any other 4xx makes it throw the lines away, so that is only said
@@ -33,8 +33,8 @@ from services.logs.intake.completeness import LONGEST_WAIT_S, Completeness, wait
 from services.logs.intake.reception import MemoryBudget, OverloadedError, Reception, TooLargeError, UndecodableError
 from services.logs.intake.tokens import TokenCache
 from services.logs.lines.bodies import records_of
-from services.logs.lines.fast_path import usual_batches
-from services.logs.lines.streams import Origin, batches_of
+from services.logs.lines.fast_path import fast_path_batches
+from services.logs.lines.streams import LineOrigin, batches_of
 from services.logs.settings import IntakeSettings
 
 log = structlog.get_logger()
@@ -65,8 +65,8 @@ class Intake:
         self._tokens = tokens
         self._clock = clock
         self._reception = Reception(
-            received=MemoryBudget(settings.received_bytes, patience_s=settings.turn_wait_s),
-            decoded=MemoryBudget(settings.memory_bytes, patience_s=settings.turn_wait_s),
+            received=MemoryBudget(settings.received_bytes, max_wait_s=settings.turn_wait_s),
+            decoded=MemoryBudget(settings.memory_bytes, max_wait_s=settings.turn_wait_s),
             max_body_bytes=settings.max_body_bytes,
         )
 
@@ -90,7 +90,7 @@ class Intake:
             raise
         return 200
 
-    async def _take(self, request: Request, origin: Origin, *, is_gzip: bool) -> int:
+    async def _take(self, request: Request, origin: LineOrigin, *, is_gzip: bool) -> int:
         """Bring a body to the bus; returns its decompressed size."""
         announced = request.headers.get("content-length", "")
         length = int(announced) if announced.isascii() and announced.isdigit() else 0
@@ -99,16 +99,16 @@ class Intake:
                 await self._bus.publish(message.subject, message.payload, msg_id=message.ident)
         return len(body)
 
-    async def _messages(self, body: bytes, origin: Origin) -> list[Published]:
+    async def _messages(self, body: bytes, origin: LineOrigin) -> list[Published]:
         now_ns = int(self._clock.now().timestamp() * 1e9)
         if len(body) < _IN_THREAD_BYTES:
             return _messages(body, origin, now_ns)
         return await asyncio.to_thread(_messages, body, origin, now_ns)
 
 
-def _messages(body: bytes, origin: Origin, now_ns: int) -> list[Published]:
+def _messages(body: bytes, origin: LineOrigin, now_ns: int) -> list[Published]:
     subject = subjects.logs(origin.task)
-    batches = usual_batches(body, origin)
+    batches = fast_path_batches(body, origin)
     if batches is None:
         batches = batches_of(records_of(body), origin, body=body, now_ns=now_ns)
     return [Published(subject, message_id(batch), msgspec.msgpack.encode(batch)) for batch in batches]
@@ -139,7 +139,7 @@ def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, sett
             status, reason = _status_of(error), repr(error)
         if status >= 400:
             pod = request.headers.get("x-det-pod", "")
-            log.warning("logs.not_taken", status=status, reason=reason, pod=pod, s=time.monotonic() - began)
+            log.warning("logs.delivery_refused", status=status, reason=reason, pod=pod, s=time.monotonic() - began)
         REQUESTS.labels(str(status)).inc()
         return Response(status_code=status)
 

@@ -1,4 +1,4 @@
-"""Reading a request body without giving it more memory than there is, whatever it claims or hides.
+"""Reads a request body without giving it more memory than there is, whatever it claims or hides.
 
 Source: docs/reference/logs.md 13.6 (at least 32 MiB decompressed have to be taken) and 13.8 (which refusal loses
 lines).
@@ -38,10 +38,10 @@ class UndecodableError(ReceptionError):
 class MemoryBudget:
     """What all requests together may occupy. Who finds too little waits for his turn: first come, first served."""
 
-    def __init__(self, total_bytes: int, *, patience_s: float = 0.0) -> None:
-        """``patience_s`` is how long somebody waits at most."""
+    def __init__(self, total_bytes: int, *, max_wait_s: float = 0.0) -> None:
+        """``max_wait_s`` is how long somebody waits at most."""
         self._free = total_bytes
-        self._patience_s = patience_s
+        self._max_wait_s = max_wait_s
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property
@@ -65,7 +65,7 @@ class MemoryBudget:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((size_bytes, turn))
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._max_wait_s):
                 await turn
         except TimeoutError as error:
             self._leave(size_bytes, turn)

@@ -1,4 +1,4 @@
-"""Whose lines these are: the allocation behind the token that a task pod was given.
+"""Looks up the allocation behind the token that a task pod was given.
 
 A token brings lines for a while after its allocation has ended, because the last lines come last
 (docs/reference/logs.md 13.8).

@@ -1,4 +1,4 @@
-"""What of an arriving batch is new: nothing twice, nothing lost, and in order as long as that can be waited for.
+"""Decides what of an arriving batch is new: nothing twice, nothing lost, in order as long as that can be waited for.
 
 fluent-bit delivers at least once, and in any order after any failure (docs/reference/logs.md 13.8, 13.9, 13.11). A
 stream therefore remembers how far it has come and which parts before that are missing. A batch that is ahead waits for
@@ -23,7 +23,7 @@ SERVICE_GAPS: Final = 256
 line leaves one, and none of them is older than the last few messages."""
 
 
-class Position(Struct, frozen=True):
+class StreamPosition(Struct, frozen=True):
     """How far a stream has come."""
 
     next_seq: int = 0
@@ -47,7 +47,7 @@ class Position(Struct, frozen=True):
 
 
 class Advance(Struct, frozen=True):
-    position: Position
+    position: StreamPosition
     lines: tuple[LogLine, ...]
     """To store, in this order."""
     ahead: tuple[LogBatch, ...]
@@ -62,7 +62,7 @@ def extent(batch: LogBatch) -> Range:
     return end, end
 
 
-def admit(position: Position, part: Range) -> tuple[Position, tuple[Range, ...]]:
+def admit(position: StreamPosition, part: Range) -> tuple[StreamPosition, tuple[Range, ...]]:
     """Position after ``part`` is stored, and what of ``part`` is new."""
     first, end = part
     new: list[Range] = []
@@ -85,7 +85,7 @@ def admit(position: Position, part: Range) -> tuple[Position, tuple[Range, ...]]
     return after, tuple(new)
 
 
-def advance(position: Position, batches: Iterable[LogBatch]) -> Advance:
+def advance(position: StreamPosition, batches: Iterable[LogBatch]) -> Advance:
     """Store what can be stored now of batches of a contiguous stream, which may repeat one another in any way."""
     waiting = sorted(batches, key=extent)
     for batch in waiting:
@@ -101,7 +101,7 @@ def advance(position: Position, batches: Iterable[LogBatch]) -> Advance:
     return Advance(position, tuple(lines), ())
 
 
-def advance_service(position: Position, batches: Iterable[LogBatch]) -> Advance:
+def advance_service(position: StreamPosition, batches: Iterable[LogBatch]) -> Advance:
     """Store batches of a stream in which gaps mean nothing: at once, in the order of delivery."""
     lines: list[LogLine] = []
     for batch in batches:
@@ -111,13 +111,13 @@ def advance_service(position: Position, batches: Iterable[LogBatch]) -> Advance:
     return Advance(position, tuple(lines), ())
 
 
-def give_up(position: Position, until: int) -> Position:
+def give_up(position: StreamPosition, until: int) -> StreamPosition:
     """Go on at ``until``, which is beyond the next line, without what is before it."""
     after, _ = admit(position, (until, until))
     return after
 
 
-def _told_of(position: Position, batch: LogBatch) -> Position:
+def _told_of(position: StreamPosition, batch: LogBatch) -> StreamPosition:
     """What the mere existence of a batch says; kept even while the batch itself waits."""
     _, end = extent(batch)
     end_seq = position.end_seq

@@ -1,4 +1,4 @@
-"""Bodies of fluent-bit's http output, in every format it has, to records (docs/reference/logs.md 13.7).
+"""Reads bodies of fluent-bit's http output, in every format it has, into records (docs/reference/logs.md 13.7).
 
 Nothing is refused: what cannot be read comes back as it came, because a refusal makes fluent-bit throw a chunk away.
 """

@@ -1,4 +1,4 @@
-"""Lines as the bytes that ``COPY task_logs FROM STDIN (FORMAT binary)`` takes.
+"""Encodes lines as the bytes that ``COPY task_logs FROM STDIN (FORMAT binary)`` takes.
 
 Nearly all of a row is what the row before it said as well, so a row is made of a beginning that many share, the time
 and the line. A tuple per line, of which the driver encodes each value, costs several times as much.

@@ -1,4 +1,4 @@
-"""The short way through a body: msgpack records of lines in the form that the capture wrapper writes, and nothing else.
+"""Fast path through a body: msgpack records of lines in the form that the capture wrapper writes, and nothing else.
 
 Nearly every body is like that, and a training run that prints much sends many. What they have in common is decided per
 body instead of per line: one pass, one pattern, no value in between. Anything else about a body, however small, sends
@@ -19,7 +19,7 @@ from libs.events.logs import LogBatch, LogLine
 from libs.loglines.cutting import MAX_LINE_BYTES
 from libs.loglines.prefixes import MAX_RANK
 from services.logs.lines.bodies import MAX_FIELDS, MAX_LIST
-from services.logs.lines.streams import Origin, stream_batches
+from services.logs.lines.streams import LineOrigin, stream_batches
 
 # A line of libs/capture/lines.py with numbers that need no closer look, and the prefixes of libs/loglines/prefixes.py.
 _LINE: Final = re.compile(
@@ -36,7 +36,7 @@ _LEVELS: Final[dict[bytes | None, str | None]] = {
 _UNUSUAL: Final = (msgpack.exceptions.UnpackException, ValueError, TypeError, LookupError, RecursionError)
 
 
-def usual_batches(body: bytes, origin: Origin) -> Iterator[LogBatch] | None:
+def fast_path_batches(body: bytes, origin: LineOrigin) -> Iterator[LogBatch] | None:
     """The batches to publish, in this order; None for a body that has to go the long way."""
     lines: dict[str, list[LogLine]] = {"stdout": [], "stderr": []}
     ends: dict[str, int] = {}
@@ -48,7 +48,7 @@ def usual_batches(body: bytes, origin: Origin) -> Iterator[LogBatch] | None:
     return stream_batches(lines, ends, origin)
 
 
-def _read(body: bytes, origin: Origin, lines: dict[str, list[LogLine]], ends: dict[str, int]) -> bool:
+def _read(body: bytes, origin: LineOrigin, lines: dict[str, list[LogLine]], ends: dict[str, int]) -> bool:
     """Fill ``lines`` and ``ends``; False, or one of ``_UNUSUAL`` raised, when the body is not of the usual form."""
     unpacker = msgpack.Unpacker(
         raw=True,

@@ -1,4 +1,4 @@
-"""What the log of a task says about lines that are not waited for any longer."""
+"""Writes what the log of a task says about lines that are not waited for any longer."""
 
 from __future__ import annotations
 

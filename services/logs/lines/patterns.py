@@ -1,4 +1,4 @@
-"""Which lines of a trial's log its policies ask for. Pure. Source: docs/reference/logs.md 7.2.
+"""Finds the lines of a trial's log that its policies ask for. Pure. Source: docs/reference/logs.md 7.2.
 
 The regular expressions are users' and the lines anybody's, so RE2 matches them, in time linear in the line.
 """
@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"[\w .*+,:;<>=/'\"%#@&!~-]*")
 """Patterns that can match a text of several lines only within one of them."""
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class LogPolicy(Struct, frozen=True, kw_only=True):
     """One of ``log_policies`` of a configuration, without those that only turn another off."""
 
     pattern: str
@@ -31,7 +31,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class Match(Struct, frozen=True):
-    policy: Policy
+    policy: LogPolicy
     line: LogLine
 
 
@@ -39,8 +39,8 @@ class Patterns:
     """Compiled together, so that the number of policies hardly matters. One that is no regular expression is left out:
     configurations from before they were checked may have it."""
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
-        self._policies: list[Policy] = []
+    def __init__(self, policies: Iterable[LogPolicy]) -> None:
+        self._policies: list[LogPolicy] = []
         self._set: Any = re2.Set.SearchSet(QUIETLY)
         for policy in policies:
             try:

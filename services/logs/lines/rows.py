@@ -1,4 +1,4 @@
-"""What the rows of ``task_logs`` say about lines, and the order in which those of several streams were written."""
+"""Rows of ``task_logs``: what they say about lines, and the order in which those of several streams were written."""
 
 from __future__ import annotations
 

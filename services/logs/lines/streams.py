@@ -1,4 +1,4 @@
-"""Records of one request to batches of their streams, with the identity that the token vouches for.
+"""Puts the records of one request into batches of their streams, with the identity that the token vouches for.
 
 A stream is what one container wrote to one of its outputs: ``<allocation>/<pod>/<restart>/<stdout or stderr>``. The
 allocation comes from the token and leads the key, so that no task can write into the streams of another.
@@ -26,7 +26,7 @@ _MAX_SEQ: Final = 2**62
 _MAX_RAW_LINE: Final = 32 * 1024
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class LineOrigin(Struct, frozen=True, kw_only=True):
     task: str
     allocation: str
     pod: str
@@ -39,7 +39,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 def batches_of(
-    records: Iterable[Shipped | Unreadable], origin: Origin, *, body: bytes, now_ns: int
+    records: Iterable[Shipped | Unreadable], origin: LineOrigin, *, body: bytes, now_ns: int
 ) -> Iterator[LogBatch]:
     """The batches to publish, in this order; a body that is sent again gives the same lines the same numbers.
 
@@ -79,13 +79,15 @@ def _is_out_of_range(captured: CapturedLine | EndOfStream) -> bool:
     return captured.seq >= _MAX_SEQ or captured.timestamp_ns >= _MAX_SEQ * 2
 
 
-def stream_batches(lines: Mapping[str, list[LogLine]], ends: Mapping[str, int], origin: Origin) -> Iterator[LogBatch]:
+def stream_batches(
+    lines: Mapping[str, list[LogLine]], ends: Mapping[str, int], origin: LineOrigin
+) -> Iterator[LogBatch]:
     """The batches of the two outputs; ``lines`` and ``ends`` (numbers of lines) by output, as they were read."""
     for stdtype, found in lines.items():
         yield from _stream(f"{origin.key}/{stdtype}", found, ends.get(stdtype), origin)
 
 
-def _line(captured: CapturedLine, stdtype: str, origin: Origin) -> LogLine:
+def _line(captured: CapturedLine, stdtype: str, origin: LineOrigin) -> LogLine:
     rank_id, level, log = split_prefixes(captured.payload)
     return LogLine(
         seq=captured.seq,
@@ -100,7 +102,7 @@ def _line(captured: CapturedLine, stdtype: str, origin: Origin) -> LogLine:
     )
 
 
-def _stream(key: str, lines: list[LogLine], end_seq: int | None, origin: Origin) -> Iterator[LogBatch]:
+def _stream(key: str, lines: list[LogLine], end_seq: int | None, origin: LineOrigin) -> Iterator[LogBatch]:
     """Batches without gaps inside, ascending: segments may have been read in another order than written."""
     for run in _runs(lines):
         is_last = run[-1].seq + 1 == end_seq
@@ -128,7 +130,7 @@ def _runs(lines: list[LogLine]) -> list[list[LogLine]]:
     return runs
 
 
-def _odd_files(records: list[Shipped], origin: Origin, now_ns: int) -> Iterator[LogBatch]:
+def _odd_files(records: list[Shipped], origin: LineOrigin, now_ns: int) -> Iterator[LogBatch]:
     """Lines of files that the wrapper did not write: known again by their position in the file."""
     by_path: dict[str, list[Shipped]] = {}
     for record in records:
@@ -144,7 +146,7 @@ def _odd_files(records: list[Shipped], origin: Origin, now_ns: int) -> Iterator[
         )
 
 
-def _garbage(raws: list[bytes], name: str, origin: Origin, now_ns: int) -> Iterator[LogBatch]:
+def _garbage(raws: list[bytes], name: str, origin: LineOrigin, now_ns: int) -> Iterator[LogBatch]:
     """What is no record at all, as a stream of its own that is complete with it: the same bytes, the same stream."""
     parts = [part for raw in raws for line in raw.splitlines() or [raw] for part in pieces(line, _MAX_RAW_LINE)]
     lines = [_unparsed(seq, part, origin, now_ns) for seq, part in enumerate(parts)]
@@ -153,7 +155,7 @@ def _garbage(raws: list[bytes], name: str, origin: Origin, now_ns: int) -> Itera
     )
 
 
-def _unparsed(seq: int, raw: bytes, origin: Origin, now_ns: int) -> LogLine:
+def _unparsed(seq: int, raw: bytes, origin: LineOrigin, now_ns: int) -> LogLine:
     return LogLine(
         seq=seq,
         timestamp_ns=now_ns,

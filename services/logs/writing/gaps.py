@@ -1,4 +1,4 @@
-"""When to go on without lines that do not come: watched per shard, by the replica that writes it.
+"""Watches the gaps of one shard, and decides when to go on without the lines that do not come.
 
 A missing chunk can come as long as its pod has it on disk, so waiting is counted in time in which it could have come.
 The clocks begin anew when this replica takes the shard, when bus or database were away, and for a task whose lines an
@@ -50,7 +50,7 @@ class GapWatch:
                 async with self._bus.subscribe(subjects.ALL_LOGS_REFUSED, self._on_refused, on_gap=self._on_bus_gap):
                     await self._watch(keep)
             except Unavailable as error:
-                log.warning("logs.refusals_not_heard", shard=self._shard, error=str(error))
+                log.warning("logs.refusals_subscription_failed", shard=self._shard, error=str(error))
             await asyncio.sleep(_RETRY_S)
 
     async def _watch(self, keep: Keep) -> None:
@@ -63,7 +63,7 @@ class GapWatch:
                 if not is_connection_failure(error):
                     raise
                 self._was_away = True
-                log.warning("logs.gaps_not_seen", shard=self._shard, error=str(error))  # the next round finds them
+                log.warning("logs.gap_check_failed", shard=self._shard, error=str(error))  # the next round finds them
             await asyncio.sleep(pause_s)
 
     async def _look(self, keep: Keep) -> None:

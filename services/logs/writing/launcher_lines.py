@@ -1,4 +1,4 @@
-"""What launchers say in the logs of tasks: taken from the launcher of the task's pool only, and as its own words only.
+"""Rejects lines that a launcher may not write: it speaks about tasks of its own pool only, and in its own stream only.
 
 Of the streams of a task's containers it may say that nobody writes them any more, for it sees containers end.
 
@@ -29,20 +29,20 @@ _TOKENS: Final = 4
 """Of the subjects on which launchers speak; others have fewer."""
 
 
-async def without_false_words(db: Database, said: Sequence[Said]) -> list[LogBatch]:
+async def reject_foreign_lines(db: Database, said: Sequence[Said]) -> list[LogBatch]:
     """The batches, in order, without those in which a launcher speaks about what is not its own."""
     speaking = {batch.allocation for subject, batch in said if _is_launchers(subject)}
-    rightful = await _rightful(db, speaking - {None}) if speaking else set()
+    authorised = await _authorised(db, speaking - {None}) if speaking else set()
     taken = []
     for subject, batch in said:
-        if _is_launchers(subject) and (subject, batch.task, _spoken_in(batch)) not in rightful:
-            log.warning("logs.not_its_own", subject=subject, task=batch.task, stream=batch.stream)
+        if _is_launchers(subject) and (subject, batch.task, _spoken_in(batch)) not in authorised:
+            log.warning("logs.foreign_lines_rejected", subject=subject, task=batch.task, stream=batch.stream)
         else:
             taken.append(batch)
     return taken
 
 
-async def _rightful(db: Database, speaking: Set[str | None]) -> set[tuple[str, str, str]]:
+async def _authorised(db: Database, speaking: Set[str | None]) -> set[tuple[str, str, str]]:
     """Subject, task and stream of what launchers may say about these allocations."""
     query = select(allocations.c.allocation_id, allocations.c.task_id, allocations.c.pool)
     async with db.read() as connection:

@@ -1,4 +1,4 @@
-"""Batches that came before their predecessors. They wait in the database, so that nothing is lost with a writer.
+"""Parks batches that came before their predecessors, in the database, so that nothing is lost with a writer.
 
 A gap is given up when it has lasted for too long, counted in time in which the missing chunk could have come: the clock
 of a stream begins anew whenever something comes from before what had been seen, and whenever this service could not

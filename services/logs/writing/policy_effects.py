@@ -1,7 +1,7 @@
-"""What becomes of a trial when a line of its log matches one of its policies. Source: docs/reference/logs.md 7.3.
+"""Carries out the log policies of a trial when a line matches. Source: docs/reference/logs.md 7.3.
 
-It is written in the transaction that stores the line, so it happens once, and before the end of the stream is known:
-whoever waits for that decides with all of the log.
+The effect is written in the transaction that stores the line, so it happens once, and before the end of the stream is
+known: whoever waits for that decides with all of the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from libs.db.engine import Connection, driver_connection
 from libs.db.task_lines import add_task_line
 from libs.events.logs import LogLine
 from libs.loglines.message import readable
-from services.logs.lines.patterns import Match, Patterns, Policy
+from services.logs.lines.patterns import LogPolicy, Match, Patterns
 
 _REMEMBERED: Final = 1024
 _LONGEST_QUOTE: Final = 4096
@@ -75,7 +75,7 @@ class LogPolicies:
             return
         self._known.update(dict.fromkeys(unknown))
         for row in await driver.fetch(_POLICIES, unknown):
-            policies = [msgspec.convert(policy, Policy) for policy in row["policies"] or () if policy.get("pattern")]
+            policies = [msgspec.convert(policy, LogPolicy) for policy in row["policies"] or () if policy.get("pattern")]
             self._known[row["task_id"]] = _Watched(row["trial_id"], Patterns(policies))
 
 

@@ -1,4 +1,4 @@
-"""Which shards this replica writes: each live writer takes its share, by rendezvous hashing.
+"""Assigns shards to replicas: each live writer takes its share, by rendezvous hashing.
 
 A share is advice. While replicas disagree for a moment, two may want the same shard: the bus gives its batches to one
 of them, and the lock of the shard keeps even a stalled writer from harm.
@@ -36,7 +36,7 @@ def share_of(writer: str, writers: Iterable[str]) -> frozenset[int]:
     )
 
 
-class ShardSharing:
+class ShardAssigner:
     """Keeps one task per shard of this replica running, as the set of live replicas changes."""
 
     def __init__(self, *, db: Database, writer: str, heartbeat_s: float) -> None:

@@ -1,4 +1,4 @@
-"""One batch, one transaction: what is new of it goes into ``task_logs``, and how far its streams have come beside it.
+"""Stores batches in one transaction: new lines in ``task_logs``, and beside them how far their streams have come.
 
 The lock of the shard is held from the first statement to the commit, so ids of a task grow in the order of commits
 whoever writes, and a reader's cursor never leaves a line behind (docs/reference/logs.md 4.5, 13.9).
@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from libs.db.engine import Database, driver_connection
 from libs.events.logs import LogBatch, LogLine
-from services.logs.lines.arrival import Position
+from services.logs.lines.arrival import StreamPosition
 from services.logs.lines.copy_format import COLUMNS, SIGNATURE, TRAILER, rows_of
 from services.logs.lines.rows import in_order_of_time
 from services.logs.writing.parking import lock_shard
 from services.logs.writing.policy_effects import LogPolicies
-from services.logs.writing.stream_update import Limits, Stream, Taken, take_in
+from services.logs.writing.stream_update import Stream, StreamLimits, StreamUpdate, update_stream
 
 UNPARKED_AT_ONCE: Final = 64
 """Batches that one transaction takes from where they waited; they may be half a megabyte each."""
@@ -59,39 +59,39 @@ async def store(
         driver = await driver_connection(connection)
         # Read after the lock was granted: the spans of streams grow with it.
         now: datetime = await driver.fetchval("SELECT clock_timestamp()")
-        taken = await _take_in(driver, batches, overdue or {}, parked_bytes=parked_bytes, now=now)
-        lines_by_task = _lines_by_task(taken)
+        updates = await _update_streams(driver, batches, overdue or {}, parked_bytes=parked_bytes, now=now)
+        lines_by_task = _lines_by_task(updates)
         await _copy(driver, lines_by_task, now)
-        await _save(driver, shard, taken, now)
+        await _save(driver, shard, updates, now)
         if policies is not None:
             await policies.apply(connection, lines_by_task, now=now)
     return Stored(
         lines_by_task={task: len(lines) for task, lines in lines_by_task.items()},
-        given_up=sum(each.given_up for each in taken),
-        unfinished=tuple(each.stream.key for each in taken if each.is_unfinished),
+        given_up=sum(each.given_up for each in updates),
+        unfinished=tuple(each.stream.key for each in updates if each.is_unfinished),
     )
 
 
-async def _take_in(
+async def _update_streams(
     driver: Any, batches: Sequence[LogBatch], overdue: Mapping[str, float], *, parked_bytes: int, now: datetime
-) -> list[Taken]:
+) -> list[StreamUpdate]:
     arriving: dict[str, list[LogBatch]] = {}
     for batch in batches:
         arriving.setdefault(batch.stream, []).append(batch)
     known = await _streams(driver, sorted({*arriving, *overdue}))
     room = UNPARKED_AT_ONCE
-    found: list[Taken] = []
+    found: list[StreamUpdate] = []
     for key in sorted({*arriving, *known}):
         wait_s = overdue.get(key, ONLY_WHAT_IS_READY)
-        limits = Limits(
+        limits = StreamLimits(
             overdue_before=now - timedelta(seconds=wait_s) if wait_s < ONLY_WHAT_IS_READY else None,
             parked_bytes=parked_bytes,
             unparked=room,
         )
         news = arriving.get(key, [])
-        taken = await take_in(driver, known.get(key) or _new_stream(news[0]), news, limits=limits, now=now)
-        room -= taken.unparked
-        found.append(taken)
+        update = await update_stream(driver, known.get(key) or _new_stream(news[0]), news, limits=limits, now=now)
+        room -= update.unparked
+        found.append(update)
     return found
 
 
@@ -115,16 +115,16 @@ def _stream(row: Any) -> Stream:
         task=row["task_id"],
         allocation=row["allocation_id"],
         contiguous=row["contiguous"],
-        position=Position(row["next_seq"], missing, row["end_seq"], row["seen_seq"]),
+        position=StreamPosition(row["next_seq"], missing, row["end_seq"], row["seen_seq"]),
         waits_since=row["waits_since"],
         parked_bytes=row["parked_bytes"],
     )
 
 
-def _lines_by_task(taken: Sequence[Taken]) -> dict[str, Sequence[LogLine]]:
+def _lines_by_task(updates: Sequence[StreamUpdate]) -> dict[str, Sequence[LogLine]]:
     """New lines in the order in which they are stored; none for a task of which only a stream has ended."""
     streams: dict[str, list[Sequence[LogLine]]] = {}
-    for each in taken:
+    for each in updates:
         if each.lines or each.has_ended:
             streams.setdefault(each.stream.task, []).append(each.lines)
     return {task: in_order_of_time(of_it) for task, of_it in streams.items()}
@@ -144,7 +144,7 @@ async def _rows(lines_by_task: Mapping[str, Sequence[LogLine]], now: datetime) -
     yield TRAILER
 
 
-async def _save(driver: Any, shard: int, taken: Sequence[Taken], now: datetime) -> None:
+async def _save(driver: Any, shard: int, updates: Sequence[StreamUpdate], now: datetime) -> None:
     await driver.executemany(
         "INSERT INTO log_streams AS s"
         " (stream_key, task_id, allocation_id, contiguous, next_seq, missing, end_seq, seen_seq, waits_in, waits_since,"
@@ -172,7 +172,7 @@ async def _save(driver: Any, shard: int, taken: Sequence[Taken], now: datetime) 
                 each.has_ended,
                 now,
             )
-            for each in taken
+            for each in updates
             for stream in (each.stream,)
         ],
     )

@@ -1,4 +1,4 @@
-"""One stream in one transaction: what has arrived, what waits already, and what of both can be stored now."""
+"""Updates one stream in one transaction: decides what of the arriving and the parked batches can be stored now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.message import nanoseconds_of
-from services.logs.lines.arrival import Position, advance, advance_service, extent, give_up
+from services.logs.lines.arrival import StreamPosition, advance, advance_service, extent, give_up
 from services.logs.lines.notices import given_up_line
 from services.logs.writing.parking import TAKEN_AT_ONCE, head_of, park, take_ready
 
@@ -23,13 +23,13 @@ class Stream(Struct, frozen=True, kw_only=True):
     task: str
     allocation: str | None
     contiguous: bool
-    position: Position = Position()
+    position: StreamPosition = StreamPosition()
     waits_since: datetime | None = None
     parked_bytes: int = 0
 
 
-class Taken(Struct, frozen=True, kw_only=True):
-    """What has become of a stream."""
+class StreamUpdate(Struct, frozen=True, kw_only=True):
+    """A stream after one transaction, and what that stores."""
 
     stream: Stream
     lines: tuple[LogLine, ...]
@@ -43,7 +43,7 @@ class Taken(Struct, frozen=True, kw_only=True):
     """There is more of them, which another transaction should take."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class StreamLimits(Struct, frozen=True, kw_only=True):
     overdue_before: datetime | None
     """Gaps that nothing has come for since then are given up; None gives up none for its age."""
     parked_bytes: int
@@ -52,16 +52,18 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How many batches may be read that wait; a few more come along."""
 
 
-async def take_in(driver: Any, stream: Stream, arriving: Sequence[LogBatch], *, limits: Limits, now: datetime) -> Taken:
+async def update_stream(
+    driver: Any, stream: Stream, arriving: Sequence[LogBatch], *, limits: StreamLimits, now: datetime
+) -> StreamUpdate:
     """Store what can be, keep the rest waiting."""
     if not stream.contiguous:
-        return _take_service(stream, arriving)
-    return await _Taking(driver, stream, limits, now).run(arriving)
+        return _update_service_stream(stream, arriving)
+    return await _StreamUpdater(driver, stream, limits, now).run(arriving)
 
 
-def _take_service(stream: Stream, arriving: Sequence[LogBatch]) -> Taken:
+def _update_service_stream(stream: Stream, arriving: Sequence[LogBatch]) -> StreamUpdate:
     done = advance_service(stream.position, sorted(arriving, key=extent))
-    return Taken(
+    return StreamUpdate(
         stream=msgspec.structs.replace(stream, position=done.position),
         lines=done.lines,
         has_ended=any(batch.end_of_stream for batch in arriving),
@@ -71,10 +73,10 @@ def _take_service(stream: Stream, arriving: Sequence[LogBatch]) -> Taken:
     )
 
 
-class _Taking:
+class _StreamUpdater:
     """The work on one contiguous stream."""
 
-    def __init__(self, driver: Any, stream: Stream, limits: Limits, now: datetime) -> None:
+    def __init__(self, driver: Any, stream: Stream, limits: StreamLimits, now: datetime) -> None:
         self._driver = driver
         self._stream = stream
         self._limits = limits
@@ -85,14 +87,14 @@ class _Taking:
         self._lines: list[LogLine] = []
         self._given_up = self._unparked = 0
 
-    async def run(self, arriving: Sequence[LogBatch]) -> Taken:
+    async def run(self, arriving: Sequence[LogBatch]) -> StreamUpdate:
         self._advance(arriving)
         while self._may_unpark() and (await self._unpark() or await self._give_up()):
             pass
         is_unfinished = self._unparked >= self._limits.unparked and self._waits()
         had_holes_filled = await self._park()
         progressed = self._position.next_seq > self._stream.position.next_seq or had_holes_filled
-        return Taken(
+        return StreamUpdate(
             stream=msgspec.structs.replace(
                 self._stream,
                 position=self._position,

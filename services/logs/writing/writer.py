@@ -1,4 +1,4 @@
-"""From the stream to the table: batches of one shard, stored, then acknowledged, then announced to followers.
+"""Writes the batches of a shard: stores them, then acknowledges them, then announces them to followers.
 
 Whatever dies in between, the batch comes again and the store drops what it has. Source: docs/reference/logs.md 13.9.
 """
@@ -21,9 +21,9 @@ from libs.events.logs import LogBatch
 from libs.telemetry import counter
 from services.logs.settings import WriterSettings
 from services.logs.writing.gaps import GapWatch
-from services.logs.writing.launcher_lines import without_false_words
+from services.logs.writing.launcher_lines import reject_foreign_lines
 from services.logs.writing.policy_effects import LogPolicies
-from services.logs.writing.shard_assignment import ShardSharing
+from services.logs.writing.shard_assignment import ShardAssigner
 from services.logs.writing.store import ONLY_WHAT_IS_READY, Stored, store
 
 log = structlog.get_logger()
@@ -45,11 +45,11 @@ class LogWriter:
         self._bus = bus
         self._settings = settings
         self._policies = LogPolicies()
-        self._sharing = ShardSharing(db=db, writer=name, heartbeat_s=settings.heartbeat_s)
+        self._shards = ShardAssigner(db=db, writer=name, heartbeat_s=settings.heartbeat_s)
 
     async def run(self) -> None:
         """Write the shards that fall to this replica until cancelled."""
-        await self._sharing.run(self._write_shard)
+        await self._shards.run(self._write_shard)
 
     async def _write_shard(self, shard: int) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -69,7 +69,7 @@ class LogWriter:
     async def write(self, shard: int, messages: Sequence[Message]) -> None:
         """Store the batches in ``messages``. Raises when they could not be stored and should come again."""
         said = [(message.subject, batch) for message in messages if (batch := _decode(message)) is not None]
-        batches = await without_false_words(self._db, said)
+        batches = await reject_foreign_lines(self._db, said)
         REFUSED.inc(len(said) - len(batches))
         if batches:
             await self._store(shard, batches)

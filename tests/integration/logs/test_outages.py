@@ -22,7 +22,7 @@ from libs.db.engine import Database
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.container.settings import TaskSettings
 from services.logs.intake.completeness import completeness_of
-from services.logs.lines.streams import Origin
+from services.logs.lines.streams import LineOrigin
 from services.logs.settings import IntakeSettings, LogsSettings
 from tests.harness import NatsServer, ServiceProcess, eventually
 from tests.harness.fluent_bit import Sidecar
@@ -103,7 +103,7 @@ async def assert_all_is_in_order(db: Database, task: Task, pod: Pod) -> None:
 
 
 async def _is_complete(db: Database, task: Task) -> bool:
-    origin = Origin(task=task.task, allocation=task.allocation, pod="pod-0", node=None)
+    origin = LineOrigin(task=task.task, allocation=task.allocation, pod="pod-0", node=None)
     return (await completeness_of(db, origin)).complete
 
 

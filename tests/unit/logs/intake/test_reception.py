@@ -107,7 +107,7 @@ async def test_who_waits_too_long_for_memory_is_refused() -> None:
 
 
 async def test_memory_is_given_in_the_order_in_which_it_is_asked_for() -> None:
-    budget = MemoryBudget(10, patience_s=60)
+    budget = MemoryBudget(10, max_wait_s=60)
     served: list[str] = []
 
     async def ask(name: str, size_bytes: int) -> None:

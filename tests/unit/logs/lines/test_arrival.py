@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.events.logs import LogBatch, LogLine
-from services.logs.lines.arrival import SERVICE_GAPS, Position, admit, advance, advance_service, give_up
+from services.logs.lines.arrival import SERVICE_GAPS, StreamPosition, admit, advance, advance_service, give_up
 from services.logs.lines.notices import given_up_line
 from services.logs.lines.rows import in_order_of_time, searchable
 
@@ -32,27 +32,27 @@ def batch(first: int, end: int, *, ends: bool = False, contiguous: bool = True) 
 @pytest.mark.parametrize(
     ("position", "part", "after", "new"),
     [
-        (Position(), (0, 3), Position(3), ((0, 3),)),
-        (Position(3), (0, 3), Position(3), ()),
-        (Position(3), (1, 5), Position(5), ((3, 5),)),
-        (Position(3), (5, 7), Position(7, ((3, 5),)), ((5, 7),)),
-        (Position(7, ((3, 5),)), (3, 5), Position(7), ((3, 5),)),
-        (Position(7, ((3, 5),)), (0, 9), Position(9), ((3, 5), (7, 9))),
-        (Position(9, ((2, 6),)), (3, 4), Position(9, ((2, 3), (4, 6))), ((3, 4),)),
-        (Position(9, ((1, 2), (4, 6))), (5, 9), Position(9, ((1, 2), (4, 5))), ((5, 6),)),
-        (Position(3), (3, 3), Position(3), ()),
-        (Position(3), (5, 5), Position(5, ((3, 5),)), ()),
+        (StreamPosition(), (0, 3), StreamPosition(3), ((0, 3),)),
+        (StreamPosition(3), (0, 3), StreamPosition(3), ()),
+        (StreamPosition(3), (1, 5), StreamPosition(5), ((3, 5),)),
+        (StreamPosition(3), (5, 7), StreamPosition(7, ((3, 5),)), ((5, 7),)),
+        (StreamPosition(7, ((3, 5),)), (3, 5), StreamPosition(7), ((3, 5),)),
+        (StreamPosition(7, ((3, 5),)), (0, 9), StreamPosition(9), ((3, 5), (7, 9))),
+        (StreamPosition(9, ((2, 6),)), (3, 4), StreamPosition(9, ((2, 3), (4, 6))), ((3, 4),)),
+        (StreamPosition(9, ((1, 2), (4, 6))), (5, 9), StreamPosition(9, ((1, 2), (4, 5))), ((5, 6),)),
+        (StreamPosition(3), (3, 3), StreamPosition(3), ()),
+        (StreamPosition(3), (5, 5), StreamPosition(5, ((3, 5),)), ()),
     ],
 )
 def test_only_what_is_new_is_admitted(
-    position: Position, part: tuple[int, int], after: Position, new: tuple[tuple[int, int], ...]
+    position: StreamPosition, part: tuple[int, int], after: StreamPosition, new: tuple[tuple[int, int], ...]
 ) -> None:
     found, parts = admit(position, part)
     assert (found.next_seq, found.missing, parts) == (after.next_seq, after.missing, new)
 
 
 def test_a_batch_ahead_waits_for_its_predecessor() -> None:
-    first = advance(Position(), [batch(3, 5)])
+    first = advance(StreamPosition(), [batch(3, 5)])
     assert (first.lines, first.ahead, first.position.next_seq) == ((), (batch(3, 5),), 0)
     assert first.position.waits
     second = advance(first.position, [batch(0, 3), *first.ahead])
@@ -61,14 +61,14 @@ def test_a_batch_ahead_waits_for_its_predecessor() -> None:
 
 
 def test_what_was_given_up_is_remembered_and_taken_when_it_comes() -> None:
-    given_up = advance(give_up(Position(), 3), [batch(3, 5)])
+    given_up = advance(give_up(StreamPosition(), 3), [batch(3, 5)])
     assert (given_up.lines, given_up.position.missing) == (lines(3, 5), ((0, 3),))
     late = advance(given_up.position, [batch(0, 4)])
     assert (late.lines, late.position.next_seq, late.position.missing) == (lines(0, 3), 5, ())
 
 
 def test_no_gap_is_ever_forgotten_however_many_there_are() -> None:
-    position = Position()
+    position = StreamPosition()
     for seq in range(1, 1200, 2):
         position = advance(give_up(position, seq), [batch(seq, seq + 1)]).position
     assert len(position.missing) == 600
@@ -82,7 +82,7 @@ def test_no_gap_is_ever_forgotten_however_many_there_are() -> None:
 
 
 def test_an_end_that_overtakes_lines_waits_for_them() -> None:
-    early = advance(Position(2), [batch(4, 4, ends=True)])
+    early = advance(StreamPosition(2), [batch(4, 4, ends=True)])
     assert early.position.waits
     assert not early.position.is_complete
     complete = advance(early.position, [batch(2, 4)])
@@ -91,31 +91,31 @@ def test_an_end_that_overtakes_lines_waits_for_them() -> None:
 
 
 def test_a_stream_in_which_something_is_missing_is_not_complete_until_it_comes() -> None:
-    ended = advance(give_up(Position(2), 4), [batch(4, 6, ends=True)])
+    ended = advance(give_up(StreamPosition(2), 4), [batch(4, 6, ends=True)])
     assert not ended.position.is_complete
     assert advance(ended.position, [batch(2, 4)]).position.is_complete
 
 
 def test_an_end_that_comes_again_changes_nothing() -> None:
-    ended = advance(Position(), [batch(0, 4, ends=True)])
+    ended = advance(StreamPosition(), [batch(0, 4, ends=True)])
     again = advance(ended.position, [batch(2, 4, ends=True)])
     assert (again.lines, again.position, again.ahead) == ((), ended.position, ())
 
 
 def test_a_shipper_that_restarted_cuts_its_batches_anew() -> None:
-    found = advance(Position(2), [batch(0, 5), batch(4, 6), batch(4, 5)])
+    found = advance(StreamPosition(2), [batch(0, 5), batch(4, 6), batch(4, 5)])
     assert (found.lines, found.position.next_seq, found.ahead) == (lines(2, 6), 6, ())
 
 
 def test_gaps_mean_nothing_in_streams_of_services() -> None:
-    ahead = advance_service(Position(), [batch(100, 101, contiguous=False)])
+    ahead = advance_service(StreamPosition(), [batch(100, 101, contiguous=False)])
     assert ahead.lines == lines(100, 101)
     overtaken = advance_service(ahead.position, [batch(50, 52, contiguous=False), batch(100, 101, contiguous=False)])
     assert overtaken.lines == lines(50, 52)
 
 
 def test_streams_of_services_remember_their_last_gaps() -> None:
-    position = Position()
+    position = StreamPosition()
     for seq in range(0, 4 * SERVICE_GAPS, 2):
         position = advance_service(position, [batch(seq, seq + 1, contiguous=False)]).position
     assert len(position.missing) == SERVICE_GAPS
@@ -126,7 +126,7 @@ def test_streams_of_services_remember_their_last_gaps() -> None:
     st.randoms(use_true_random=False),
 )
 def test_any_delivery_stores_each_line_once(parts: list[tuple[int, int]], dice: random.Random) -> None:
-    position, ahead = Position(), tuple[LogBatch, ...]()
+    position, ahead = StreamPosition(), tuple[LogBatch, ...]()
     stored: list[int] = []
     sent = [batch(first, first + count) for first, count in parts]
     for group in (*(dice.sample(sent, dice.randint(0, len(sent))) for _ in range(4)), sent):
@@ -144,7 +144,7 @@ def test_any_delivery_stores_each_line_once(parts: list[tuple[int, int]], dice: 
 
 @given(st.permutations(range(0, 40, 4)))
 def test_a_complete_stream_is_in_order_however_it_came(firsts: list[int]) -> None:
-    position, ahead = Position(), tuple[LogBatch, ...]()
+    position, ahead = StreamPosition(), tuple[LogBatch, ...]()
     stored: list[int] = []
     for first in firsts:
         found = advance(position, [*ahead, batch(first, first + 4)])

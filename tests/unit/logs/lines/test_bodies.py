@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from libs.capture.lines import encode_end, encode_line
 from services.logs.lines.bodies import Shipped, Unreadable, records_of
-from services.logs.lines.streams import UNPARSED, Origin, batches_of
+from services.logs.lines.streams import UNPARSED, LineOrigin, batches_of
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 5))
-ORIGIN = Origin(task="1.a", allocation="1.a.1", pod="pod-0", node="node-1", restart=2)
+ORIGIN = LineOrigin(task="1.a", allocation="1.a.1", pod="pod-0", node="node-1", restart=2)
 OUT = "/run/logs/stdout.0.log"
 
 

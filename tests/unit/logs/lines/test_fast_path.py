@@ -14,11 +14,11 @@ from libs.capture.lines import encode_end, encode_line
 from libs.events.logs import LogBatch
 from libs.loglines.cutting import MAX_LINE_BYTES
 from services.logs.lines.bodies import records_of
-from services.logs.lines.fast_path import usual_batches
-from services.logs.lines.streams import Origin, batches_of
+from services.logs.lines.fast_path import fast_path_batches
+from services.logs.lines.streams import LineOrigin, batches_of
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 5))
-ORIGIN = Origin(task="1.a", allocation="1.a.1", pod="pod-0", node="node-1", restart=2)
+ORIGIN = LineOrigin(task="1.a", allocation="1.a.1", pod="pod-0", node="node-1", restart=2)
 OUT, ERR = "/run/logs/stdout.0.log", "/run/logs/stderr.3.log"
 
 
@@ -55,7 +55,7 @@ def the_long_way(body: bytes) -> list[LogBatch]:
 )
 def test_what_wrappers_write_goes_the_short_way(records: list[dict[str, Any]]) -> None:
     body = body_of(*records)
-    batches = usual_batches(body, ORIGIN)
+    batches = fast_path_batches(body, ORIGIN)
     assert batches is not None
     assert list(batches) == the_long_way(body)
 
@@ -85,7 +85,7 @@ def test_what_wrappers_write_goes_the_short_way(records: list[dict[str, Any]]) -
     ids=str,
 )
 def test_whatever_is_odd_sends_the_whole_body_the_long_way(record: dict[str, Any] | bytes) -> None:
-    assert usual_batches(body_of(line(0, b"fine"), record), ORIGIN) is None
+    assert fast_path_batches(body_of(line(0, b"fine"), record), ORIGIN) is None
 
 
 PREFIXED = st.builds(
@@ -104,6 +104,6 @@ RECORDS = st.one_of(
 @given(st.lists(RECORDS, max_size=6))
 def test_both_ways_agree(records: list[dict[str, Any]]) -> None:
     body = body_of(*records)
-    batches = usual_batches(body, ORIGIN)
+    batches = fast_path_batches(body, ORIGIN)
     if batches is not None:
         assert list(batches) == the_long_way(body)

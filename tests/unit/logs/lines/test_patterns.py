@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.events.logs import LogLine
-from services.logs.lines.patterns import Patterns, Policy
+from services.logs.lines.patterns import LogPolicy, Patterns
 
 
 def lines(*logs: bytes) -> list[LogLine]:
@@ -18,7 +18,7 @@ def lines(*logs: bytes) -> list[LogLine]:
 
 def matched(patterns: list[str], *logs: bytes) -> list[tuple[str, int]]:
     """Pattern and number of line of each match."""
-    found = Patterns(Policy(pattern=pattern) for pattern in patterns).matches(lines(*logs))
+    found = Patterns(LogPolicy(pattern=pattern) for pattern in patterns).matches(lines(*logs))
     return [(match.policy.pattern, match.line.seq) for match in found]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from services.launcher.backends.kubernetes.allocations.events import batch_of, is_about_quota, missing_class, text_of
 from services.launcher.backends.kubernetes.manifests.priority import class_name, priority_of
-from services.logs.lines.arrival import Position, advance_service
+from services.logs.lines.arrival import StreamPosition, advance_service
 from tests.unit.launcher.backends.kubernetes.builders import event
 
 TEXTS = [
@@ -72,7 +72,7 @@ def test_an_event_is_stored_once_however_often_it_is_seen() -> None:
     batches = [
         batch_of(each, each.message, task="t", allocation="t.1") for each in [*others, first, later, repeated, first]
     ]
-    position, stored = Position(), []
+    position, stored = StreamPosition(), []
     for batch in batches:  # each may come by itself, in any order
         arrival = advance_service(position, [batch])
         position = arrival.position
