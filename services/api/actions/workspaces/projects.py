@@ -20,8 +20,9 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.workspaces import project_keys, projects
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
-from services.api.queries.workspaces.workspaces import Row, project_row, workspace_row
-from services.api.wire.workspaces.workspaces import Note, PatchProject, PostProjectRequest
+from services.api.queries.workspaces.projects import project_row
+from services.api.queries.workspaces.workspaces import Row, workspace_row
+from services.api.wire.workspaces.projects import Note, PatchProject, PostProjectRequest
 
 KEY_PATTERN: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 LONGEST_NAME: Final = 256

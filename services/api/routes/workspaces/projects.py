@@ -9,10 +9,10 @@ from services.api.actions.workspaces import projects as actions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.workspaces.workspaces import project_by_key, project_row, wire_project, workspace_row
+from services.api.queries.workspaces.projects import project_by_key, project_row, wire_project
+from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Empty
-from services.api.wire.workspaces.workspaces import (
-    DeleteResponse,
+from services.api.wire.workspaces.projects import (
     MoveProjectRequest,
     Note,
     Notes,
@@ -20,6 +20,7 @@ from services.api.wire.workspaces.workspaces import (
     PostProjectRequest,
     ProjectResponse,
 )
+from services.api.wire.workspaces.workspaces import DeleteResponse
 
 
 async def post_project(call: Call[App, None, PostProjectRequest]) -> ProjectResponse:

@@ -15,21 +15,15 @@ from services.api.cluster_admin.namespace_requests import read_namespace_request
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.pagination import list_page
-from services.api.queries.workspaces.workspaces import (
-    Row,
-    list_projects,
-    list_workspaces,
-    wire_workspace,
-    workspace_row,
-)
+from services.api.queries.workspaces.projects import list_projects
+from services.api.queries.workspaces.workspaces import Row, list_workspaces, wire_workspace, workspace_row
 from services.api.routes.workspaces.namespaces import BIND, wire_bindings
 from services.api.wire.base import Empty
+from services.api.wire.workspaces.projects import GetProjectsQuery, GetProjectsResponse
 from services.api.wire.workspaces.workspaces import (
     AvailablePools,
     ChangedWorkspaceResponse,
     DeleteResponse,
-    GetProjectsQuery,
-    GetProjectsResponse,
     GetWorkspacesQuery,
     GetWorkspacesResponse,
     PageQuery,
