@@ -44,7 +44,7 @@ from services.api.cluster_admin.namespace_requests import (
 from services.api.queries.workspaces.workspaces import Row, workspace_row
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class BindingPlan(Struct, frozen=True, kw_only=True):
     """What one request comes to."""
 
     cluster_name: str
@@ -56,7 +56,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     quota: int | None = None
 
 
-async def bind_workspace(app: App, workspace_id: int, requests: Sequence[NamespaceRequest]) -> list[Plan]:
+async def bind_workspace(app: App, workspace_id: int, requests: Sequence[NamespaceRequest]) -> list[BindingPlan]:
     """Bind the workspace as is asked for; what runs stays where it is.
 
     Raises NotFound, InvalidRequest and FailedPrecondition for what cannot be, Unavailable when the launcher is away.
@@ -142,13 +142,13 @@ async def plan_bindings(
     workspace_id: int,
     name: str,
     row: Row | None = None,
-) -> list[Plan]:
+) -> list[BindingPlan]:
     """The first step, in a transaction of its own. ``row`` is None for a workspace that is yet to be.
 
     Raises FailedPrecondition when the namespace was made for another workspace.
     """
     known = row["auto_created_namespace"] if row else None
-    plans: list[Plan] = []
+    plans: list[BindingPlan] = []
     for request in requests:
         if request.namespace is not None:
             await check_unclaimed(connection, request.namespace, workspace_id)
@@ -170,7 +170,7 @@ async def plan_bindings(
                 now=app.clock.now(),
             )
         plans.append(
-            Plan(
+            BindingPlan(
                 cluster_name=request.cluster_name,
                 namespace=namespace,
                 is_own=request.namespace in (None, known),
@@ -182,7 +182,7 @@ async def plan_bindings(
 
 
 @asynccontextmanager
-async def carried_out(app: App, plans: Sequence[Plan]) -> AsyncIterator[None]:
+async def carried_out(app: App, plans: Sequence[BindingPlan]) -> AsyncIterator[None]:
     """The second step, around the third: what the launcher made is deleted again when either of them fails."""
     try:
         await _carry_out(app, plans)
@@ -194,7 +194,7 @@ async def carried_out(app: App, plans: Sequence[Plan]) -> AsyncIterator[None]:
         raise
 
 
-async def _carry_out(app: App, plans: Iterable[Plan]) -> None:
+async def _carry_out(app: App, plans: Iterable[BindingPlan]) -> None:
     """What the launcher does. Doing it again changes nothing."""
     pool = app.cluster.representative_pool
     for plan in plans:
@@ -206,7 +206,9 @@ async def _carry_out(app: App, plans: Iterable[Plan]) -> None:
             await set_quota(app.bus, pool, plan.namespace, plan.quota)
 
 
-async def write_bindings(app: App, connection: AsyncConnection, workspace_id: int, plans: Iterable[Plan]) -> None:
+async def write_bindings(
+    app: App, connection: AsyncConnection, workspace_id: int, plans: Iterable[BindingPlan]
+) -> None:
     """The third step, in the transaction in which the workspace is locked or made."""
     for plan in plans:
         if plan.claim is not None:

@@ -19,7 +19,7 @@ from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
 from services.api.actions.workspaces.namespaces import (
-    Plan,
+    BindingPlan,
     carried_out,
     changeable_workspace,
     plan_bindings,
@@ -37,7 +37,7 @@ _NEXT_ID: Final = text("SELECT nextval(pg_get_serial_sequence('workspaces', 'id'
 
 async def create_workspace(
     app: App, request: PostWorkspaceRequest, namespace_requests: Sequence[NamespaceRequest], *, user_id: int
-) -> tuple[Row, list[Plan]]:
+) -> tuple[Row, list[BindingPlan]]:
     """The new workspace, pinned for its creator, and what it is bound to.
 
     Raises InvalidRequest, AlreadyExists, and what ``namespaces.py`` raises; then there is no workspace.
@@ -67,13 +67,13 @@ async def create_workspace(
 
 async def patch_workspace(
     app: App, workspace_id: int, patch: PatchWorkspace, namespace_requests: Sequence[NamespaceRequest], *, user_id: int
-) -> tuple[Row, list[Plan]]:
+) -> tuple[Row, list[BindingPlan]]:
     """The workspace as it is now, and what it was bound to.
 
     Raises NotFound, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists, and what
     ``namespaces.py`` raises; then nothing has changed.
     """
-    plans: list[Plan] = []
+    plans: list[BindingPlan] = []
     if namespace_requests:
         async with app.db.transaction() as connection:
             row = await changeable_workspace(connection, workspace_id)

@@ -20,7 +20,7 @@ NO_LINE = -1
 """Jobs ahead, in a pool that shares its slots out instead of lining jobs up."""
 
 
-class QueuedJob(Struct, frozen=True):
+class QueueEntry(Struct, frozen=True):
     """A job that holds or wants slots; ``place`` sorts ascending, the first in line first."""
 
     job_id: str
@@ -57,18 +57,18 @@ async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_i
         .group_by(jobs.c.job_id, allocations.c.pool)
     )
     larger_first = cluster.resource_manager.type == "kubernetes"
-    queue: list[QueuedJob] = []
+    queue: list[QueueEntry] = []
     lines_up = True
     for row in rows:
         pool = cluster.pool(row.pool)
         lines_up = lines_up and not (pool and cluster.scheduler_of(pool).type == "fair_share")
         priority = cluster.default_priority(row.pool) if row.priority is None else row.priority
         place = (-priority if larger_first else priority, row.submitted_at.timestamp(), row.job_id)
-        queue.append(QueuedJob(row.job_id, place, row.scheduled))
+        queue.append(QueueEntry(row.job_id, place, row.scheduled))
     return summarise(queue, job_id, lines_up=lines_up)
 
 
-def summarise(queue: Iterable[QueuedJob], job_id: str, *, lines_up: bool = True) -> JobSummary | None:
+def summarise(queue: Iterable[QueueEntry], job_id: str, *, lines_up: bool = True) -> JobSummary | None:
     """The summary of one job among all jobs of its pool; None when it is not among them."""
     by_id = {job.job_id: job for job in queue}
     own = by_id.get(job_id)

@@ -87,7 +87,7 @@ async def bind_unbound(call: Call[App, None, WorkspaceIds]) -> Empty:
     return Empty()
 
 
-def wire_bindings(workspace_id: int, plans: Iterable[actions.Plan]) -> dict[str, NamespaceBinding]:
+def wire_bindings(workspace_id: int, plans: Iterable[actions.BindingPlan]) -> dict[str, NamespaceBinding]:
     return {
         plan.cluster_name: NamespaceBinding(
             workspace_id=workspace_id,

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from services.api.access.rules import require_admin, require_one_of_owners_or_admin
 from services.api.actions.workspaces import workspaces as actions
-from services.api.actions.workspaces.namespaces import Plan
+from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App
 from services.api.cluster_admin.namespace_requests import read_namespace_requests
 from services.api.http.call import Call
@@ -136,7 +136,7 @@ def _require_admin_for_some(call: Call[App, None, PostWorkspaceRequest] | Call[A
         require_admin(call.principal, BIND)
 
 
-def _changed(row: Row, plans: Iterable[Plan]) -> ChangedWorkspaceResponse:
+def _changed(row: Row, plans: Iterable[BindingPlan]) -> ChangedWorkspaceResponse:
     return ChangedWorkspaceResponse(workspace=wire_workspace(row), namespace_bindings=wire_bindings(row["id"], plans))
 
 

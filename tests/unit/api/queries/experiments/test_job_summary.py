@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.api.queries.experiments.job_summary import NO_LINE, QueuedJob, summarise
+from services.api.queries.experiments.job_summary import NO_LINE, QueueEntry, summarise
 from services.api.wire.experiments.experiments import (
     JobState,
 )
@@ -10,7 +10,8 @@ from services.api.wire.experiments.experiments import (
 
 def test_place_in_the_queue() -> None:
     queue = [
-        QueuedJob(name, (priority, at, name), at == 0) for name, priority, at in (("a", 5, 0), ("b", 5, 1), ("c", 1, 2))
+        QueueEntry(name, (priority, at, name), at == 0)
+        for name, priority, at in (("a", 5, 0), ("b", 5, 1), ("c", 1, 2))
     ]
     places = {job.job_id: summarise(queue, job.job_id) for job in queue}
     assert {name: summary and (summary.state, summary.jobs_ahead) for name, summary in places.items()} == {
