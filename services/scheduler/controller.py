@@ -1,4 +1,4 @@
-"""The active scheduler: its loops, and who looks at what when something is worth a look."""
+"""The controller of the active scheduler: runs its loops, and says which part reconciles which kind of object."""
 
 from __future__ import annotations
 
@@ -18,35 +18,34 @@ from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.looks import LookAsked
 from libs.run_until_first_exits import run_until_first_exits
-from libs.waiting import wait_until_set
 from services.scheduler.allocations.inquiry import Inquiry
-from services.scheduler.allocations.reconciler import AllocationEngine
+from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
 from services.scheduler.deletion.namespaces import NamespaceDeletion
-from services.scheduler.deletion.workspaces import ContainerDeletion
-from services.scheduler.experiments.reconciler import ExperimentEngine
+from services.scheduler.deletion.workspaces import WorkspaceDeletion
+from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.tasks.ending import TaskEnding, owner_of
 from services.scheduler.transactions.rows import AllocationRow
-from services.scheduler.workqueue.notifications import hint_of
+from services.scheduler.workqueue.loops import run_periodically
+from services.scheduler.workqueue.notifications import notification_of
 from services.scheduler.workqueue.result import ReconcileResult
-from services.scheduler.workqueue.resync import keys_that_need_attention
-from services.scheduler.workqueue.retry_loop import retried_after
-from services.scheduler.workqueue.work_queue import Attention, Key
+from services.scheduler.workqueue.resync import missed_requests
+from services.scheduler.workqueue.work_queue import Request, WorkQueue
 
 log = structlog.get_logger()
 
 OBSERVATION_ACK_WAIT_S: Final = 3.0
 SCHEDULERS: Final = "schedulers"
 """Queue group: while a scheduler takes over from another, one of them answers."""
-LOOK_TIMEOUT_S: Final = 2.0
+RECONCILE_TIMEOUT_S: Final = 2.0
 
 
-class ActiveScheduler:
+class SchedulerController:
     """Everything that only one scheduler does at a time; each part is nevertheless correct if two do."""
 
     def __init__(
@@ -58,7 +57,7 @@ class ActiveScheduler:
         self._settings = settings
         self._capacity = CapacityView(changed=self._plan)
         log_wait = timedelta(seconds=settings.engine.log_wait_s)
-        self._experiments = ExperimentEngine(
+        self._experiments = ExperimentReconciler(
             db=db,
             clock=clock,
             cluster=cluster,
@@ -66,18 +65,20 @@ class ActiveScheduler:
             log_wait=log_wait,
         )
         self._experiment_deletion = ExperimentDeletion(db=db, clock=clock, cluster=cluster, log_wait=log_wait)
-        self._allocations = AllocationEngine(
+        self._allocations = AllocationReconciler(
             db=db,
             clock=clock,
             ended=self._allocation_ended,
             plan_binds=cluster.resource_manager.type != "kubernetes",
         )
         self._tasks = TaskEnding(db=db, clock=clock)
-        self._containers = ContainerDeletion(db=db, allocations=self._allocations)
+        self._containers = WorkspaceDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
         self._inquiry = Inquiry(db=db, bus=bus, settings=settings.engine)
-        self._attention = Attention(self._look)
+        self._work_queue = WorkQueue(self._reconcile)
         self._resync_now = asyncio.Event()
+        self._is_new = True
+        """No round of the resync has looked at everything yet."""
         self._order_keys = OrderKeys(listed=self._resync_now.set)
         self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys)
         self._housekeeping = Housekeeping(db=db, bus=bus, clock=clock, sessions_kept_s=settings.engine.sessions_kept_s)
@@ -97,13 +98,15 @@ class ActiveScheduler:
     async def run(self) -> None:
         """Act until cancelled."""
         async with (
-            self._bus.subscribe(subjects.ALL_EVENTS, self._hear, on_gap=self._resync_now.set),
-            self._bus.serve(subjects.LOOK, self._look_now, queue=SCHEDULERS),
+            self._bus.subscribe(subjects.ALL_EVENTS, self._on_event, on_gap=self._resync_now.set),
+            self._bus.serve(subjects.LOOK, self._reconcile_now, queue=SCHEDULERS),
         ):
             await run_until_first_exits(
-                attention=self._attention.run(),
+                work_queue=self._work_queue.run(),
                 capacity=self._capacity.follow(self._bus),
-                resync=self._resync(),
+                resync=run_periodically(
+                    "resync", self._resync, every_s=self._settings.engine.resync_s, wake=self._resync_now
+                ),
                 observations=self._observe(),
                 inquiry=self._inquiry.run(),
                 order_keys=self._order_keys.follow(self._bus),
@@ -116,27 +119,27 @@ class ActiveScheduler:
             stream=subjects.EVENTS_STREAM,
             durable=subjects.OBSERVER,
             filter=subjects.observed_by(),
-            handler=self._allocations.hear,
+            handler=self._allocations.on_observation,
             concurrency=self._settings.engine.observers,
             # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
             ack_wait_s=OBSERVATION_ACK_WAIT_S,
             on_doubt=self._inquiry.doubt,
         )
 
-    async def _hear(self, message: CoreMessage) -> None:
-        hint = hint_of(message.subject, message.data)
-        for key in hint.keys:
-            self._attention.poke(key)
-        if hint.pool is not None:
-            self._plan(hint.pool)
+    async def _on_event(self, message: CoreMessage) -> None:
+        notification = notification_of(message.subject, message.data)
+        for request in notification.requests:
+            self._work_queue.enqueue(request)
+        if notification.pool is not None:
+            self._plan(notification.pool)
 
-    async def _look_now(self, message: CoreMessage) -> bytes:
-        """Look at experiments for somebody who waits, but not for long."""
+    async def _reconcile_now(self, message: CoreMessage) -> bytes:
+        """Reconcile experiments for somebody who waits, but not for long."""
         asked = msgspec.json.decode(message.data, type=LookAsked)
-        looks = (self._attention.looked_at(Key("experiment", ident)) for ident in asked.experiments)
+        rounds = (self._work_queue.enqueue_and_wait(Request("experiment", ident)) for ident in asked.experiments)
         try:
-            async with asyncio.timeout(LOOK_TIMEOUT_S):
-                await asyncio.gather(*looks)
+            async with asyncio.timeout(RECONCILE_TIMEOUT_S):
+                await asyncio.gather(*rounds)
         except TimeoutError as error:
             raise Unavailable("the scheduler is busy") from error
         return b""
@@ -144,21 +147,21 @@ class ActiveScheduler:
     def _plan(self, pool: str) -> None:
         """Have the queue of ``pool`` planned, or all of them when it is not named."""
         for queue in self._queues.values() if not pool else filter(None, (self._queues.get(pool),)):
-            queue.hint()
+            queue.notify()
 
     def _allocation_ended(self, row: AllocationRow) -> None:
-        self._attention.poke(Key("allocation", row.allocation_id))
+        self._work_queue.enqueue(Request("allocation", row.allocation_id))
         self._plan(row.pool)
 
-    async def _look(self, key: Key) -> float | None:
-        match key.kind, key.ident:
+    async def _reconcile(self, request: Request) -> float | None:
+        match request.kind, request.ident:
             case "experiment", int(ident):
-                return self._follow_up(await self._experiments.reconcile(ident))
+                return self._plan_changed(await self._experiments.reconcile(ident))
             case "deletion", int(ident):
-                return self._follow_up(await self._experiment_deletion.reconcile(ident))
+                return self._plan_changed(await self._experiment_deletion.reconcile(ident))
             case "allocation", str(allocation):
-                await self._look_at_ended(allocation)
-            case "leaving", str(allocation):
+                await self._process_exit(allocation)
+            case "termination", str(allocation):
                 await self._allocations.follow_up(allocation)
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
@@ -169,15 +172,15 @@ class ActiveScheduler:
             case "namespaces", int(ident):
                 return await self._namespaces.advance(ident)
             case _:
-                raise AssertionError(f"nobody looks at {key}")
+                raise AssertionError(f"nobody reconciles {request}")
         return None
 
-    def _follow_up(self, result: ReconcileResult) -> float | None:
+    def _plan_changed(self, result: ReconcileResult) -> float | None:
         for pool in result.pools:
             self._plan(pool)
         return result.requeue_after_s
 
-    async def _look_at_ended(self, allocation: str) -> None:
+    async def _process_exit(self, allocation: str) -> None:
         """An allocation is over: its task reacts, or the experiment whose trial it was."""
         async with self._db.read() as connection:
             owner = await owner_of(connection, allocation)
@@ -185,28 +188,17 @@ class ActiveScheduler:
             return
         task_type, experiment = owner
         if task_type == "TRIAL" and experiment is not None:
-            self._attention.poke(Key("experiment", experiment))
+            self._work_queue.enqueue(Request("experiment", experiment))
             return
         await self._tasks.settle_task(allocation)
         if experiment is not None:
-            self._attention.poke(Key("deletion", experiment))
+            self._work_queue.enqueue(Request("deletion", experiment))
 
     async def _resync(self) -> None:
-        """Look for what nobody has said: at the start, after gaps in the hints, and now and then."""
-        failures = 0
-        everything = True
-        while True:
-            self._resync_now.clear()
-            try:
-                for key in await keys_that_need_attention(self._db, self._clock, everything=everything):
-                    self._attention.poke(key)
-                everything = False
-                await self._allocations.follow_up_all()
-                await self._allocations.clear_disabled_nodes()
-                await self._repair.repair()
-                failures = 0
-            except Exception as error:  # noqa: BLE001  # the rim of the loop
-                failures += 1
-                await retried_after("resync", error, failures)
-                continue
-            await wait_until_set(self._resync_now, timeout_s=self._settings.engine.resync_s)
+        """Look for what nobody has said: at the start, after gaps in the events, and now and then."""
+        for request in await missed_requests(self._db, self._clock, everything=self._is_new):
+            self._work_queue.enqueue(request)
+        self._is_new = False
+        await self._allocations.follow_up_all()
+        await self._allocations.clear_disabled_nodes()
+        await self._repair.repair()

@@ -17,7 +17,7 @@ from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
-from services.scheduler.controller import ActiveScheduler
+from services.scheduler.controller import SchedulerController
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.status import serve_status
@@ -42,7 +42,7 @@ async def main(settings: SchedulerSettings) -> None:
         async def act() -> None:
             # Made anew each time: what one term of office has in memory is of no use to the next.
             clock = SystemClock()
-            await ActiveScheduler(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
+            await SchedulerController(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
 
         # One loop failing ends the service; its restart is the recovery.
         await run_until_first_exits(outbox=relay_outbox(db, bus), lease=hold_lease(db.url, act, settings.lease))

@@ -20,7 +20,7 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resync_s: Annotated[float, Meta(gt=0)] = 10.0
-    """How often the database is searched for anything that nobody has said needs attention."""
+    """How often the database is searched for anything whose event was missed."""
     silence_s: Annotated[float, Meta(gt=0)] = 300.0
     """How long nothing may be heard of an allocation until its launcher is asked whether there is anything to say."""
     log_wait_s: Annotated[float, Meta(ge=0)] = 30.0

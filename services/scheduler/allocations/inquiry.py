@@ -21,10 +21,9 @@ from libs.db.tables.tasks import allocations
 from libs.errors import ResoluteError
 from libs.events import subjects
 from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
-from libs.waiting import wait_until_set
 from services.scheduler.allocations.silence import Silence
 from services.scheduler.settings import EngineSettings
-from services.scheduler.workqueue.retry_loop import retried_after
+from services.scheduler.workqueue.loops import run_periodically
 
 log = structlog.get_logger()
 
@@ -47,17 +46,7 @@ class Inquiry:
 
     async def run(self) -> None:
         """Ask until cancelled; launchers that do not answer are asked again."""
-        failures = 0
-        while True:
-            self._due.clear()
-            try:
-                await self._ask()
-                failures = 0
-            except Exception as error:  # noqa: BLE001  # the rim of the loop
-                failures += 1
-                await retried_after("inquiry", error, failures)
-                continue
-            await wait_until_set(self._due, timeout_s=self._settings.resync_s)
+        await run_periodically("inquiry", self._ask, every_s=self._settings.resync_s, wake=self._due)
 
     async def _ask(self) -> None:
         columns = allocations.c

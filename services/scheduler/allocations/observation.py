@@ -16,11 +16,11 @@ from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least, 
 from services.scheduler.allocations.exits import exit_record, has_failed
 from services.scheduler.allocations.termination import finish, is_over, kill, terminate
 from services.scheduler.transactions.allocation_messages import changed, note
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 
 
-def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out: Outgoing) -> None:
+def observe(row: AllocationRow, seen: AllocationObserved, *, now: datetime, out: OutboxBuffer) -> None:
     """Apply ``seen`` unless something newer was applied before."""
     if seen.revision <= row.revision or is_over(row) or row.assigned_at is None:
         return
@@ -55,7 +55,7 @@ def ended(seen: AllocationObserved, num_pods: int) -> bool:
     return len(seen.pods) >= num_pods and all(pod.state == "TERMINATED" for pod in seen.pods)
 
 
-def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: Outgoing) -> None:
+def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: OutboxBuffer) -> None:
     before = AllocationState(row.state)
     row.state = most_progressed(before, state)
     # TERMINATING says nothing about how far they came.

@@ -25,7 +25,7 @@ from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.observation import observe
 from services.scheduler.allocations.pod_nodes import is_on
 from services.scheduler.allocations.termination import NODE_DISABLED, follow_up, is_over, kill
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_one
 
 log = structlog.get_logger()
@@ -43,7 +43,7 @@ _ON_DISABLED: Final = text("""
 """)
 
 
-class AllocationEngine:
+class AllocationReconciler:
     def __init__(
         self, *, db: Database, clock: Clock, ended: Callable[[AllocationRow], None], plan_binds: bool = True
     ) -> None:
@@ -56,7 +56,7 @@ class AllocationEngine:
         self._ended = ended
         self._plan_binds = plan_binds
 
-    async def hear(self, message: Message) -> None:
+    async def on_observation(self, message: Message) -> None:
         """Handler of the durable consumer of observations."""
         try:
             seen = msgspec.json.decode(message.data, type=AllocationObserved)
@@ -101,7 +101,7 @@ class AllocationEngine:
             disabled = frozenset((await connection.execute(_DISABLED)).scalars())
             candidates = list((await connection.execute(_ON_DISABLED)).scalars()) if disabled else []
 
-        def kill_if_there(row: AllocationRow, out: Outgoing) -> None:
+        def kill_if_there(row: AllocationRow, out: OutboxBuffer) -> None:
             if row.assigned_at is not None and is_on(row, disabled, plan_binds=self._plan_binds):
                 kill(row, reason=NODE_DISABLED, now=self._clock.now(), out=out)
 
@@ -113,14 +113,14 @@ class AllocationEngine:
         await self._change(allocation, lambda row, out: kill(row, reason=reason, now=self._clock.now(), out=out))
 
     async def _change(
-        self, allocation: str, change: Callable[[AllocationRow, Outgoing], None], *, pool: str | None = None
+        self, allocation: str, change: Callable[[AllocationRow, OutboxBuffer], None], *, pool: str | None = None
     ) -> None:
         async def work(connection: Connection) -> AllocationRow | None:
             locked: Locked[AllocationRow] = Locked()
             row = await lock_one(connection, AllocationRow, allocation, locked)
             if row is None or pool not in (None, row.pool) or is_over(row):
                 return None
-            out = Outgoing()
+            out = OutboxBuffer()
             change(row, out)
             await locked.write(connection)
             await clear_ended(connection, out.events, now=self._clock.now())

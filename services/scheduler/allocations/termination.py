@@ -15,7 +15,7 @@ from libs.events.orders import Order
 from libs.states.allocation import AllocationState
 from services.scheduler.allocations.exits import KILLED, ExitKind, ExitRecord, Failure, exit_before_start, has_failed
 from services.scheduler.transactions.allocation_messages import changed, note
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 
 KILL_GRACE_S: Final = 15.0
@@ -35,7 +35,7 @@ def is_leaving(row: AllocationRow) -> bool:
     return row.preempted_at is not None or row.killed_at is not None or is_over(row)
 
 
-def terminate(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> None:
+def terminate(row: AllocationRow, *, reason: str, now: datetime, out: OutboxBuffer) -> None:
     """Ask it to leave if it can be asked, else kill it."""
     if is_leaving(row):
         return
@@ -49,7 +49,7 @@ def terminate(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) 
     out.announce(changed(row, "signal"))
 
 
-def kill(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> None:
+def kill(row: AllocationRow, *, reason: str, now: datetime, out: OutboxBuffer) -> None:
     """End it without asking. One that still waits for its slots is over at once."""
     if row.killed_at is not None or is_over(row):
         return
@@ -65,7 +65,7 @@ def kill(row: AllocationRow, *, reason: str, now: datetime, out: Outgoing) -> No
     out.announce(changed(row, "signal"))
 
 
-def follow_up(row: AllocationRow, *, now: datetime, out: Outgoing) -> None:
+def follow_up(row: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
     """Do what is due without any news of it: ask it to leave as the api was told to, kill it when its time is up."""
     if row.preempt_reason is not None:
         terminate(row, reason=row.preempt_reason, now=now, out=out)
@@ -85,7 +85,7 @@ def stop_order(row: AllocationRow) -> Order:
     )
 
 
-def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: Outgoing) -> None:
+def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: OutboxBuffer) -> None:
     """It is over: record why, give its slots back, withdraw its order. Its sessions are the shell's to revoke."""
     if is_over(row):
         return

@@ -30,7 +30,7 @@ from libs.tasks.stored import to_document
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import Run
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 
 TASK_TYPE: Final = "CHECKPOINT_GC"
@@ -120,7 +120,7 @@ def failure_of_gc(task: str, exit_reason: str | None) -> str:
 
 
 async def record_outcome(
-    connection: Connection, experiment_id: int, row: AllocationRow, *, now: datetime, out: Outgoing
+    connection: Connection, experiment_id: int, row: AllocationRow, *, now: datetime, out: OutboxBuffer
 ) -> None:
     """Tell the owner of the experiment that ``row`` could not delete its files, or no more that others could not.
 

@@ -13,7 +13,7 @@ from libs.clock import Clock
 from libs.db.engine import Database
 from libs.events import subjects
 from services.scheduler.deletion.old_sessions import forget_sessions
-from services.scheduler.workqueue.retry_loop import retried_after
+from services.scheduler.workqueue.loops import run_periodically
 
 log = structlog.get_logger()
 
@@ -32,16 +32,7 @@ class Housekeeping:
 
     async def run(self) -> None:
         """Now and then, until cancelled."""
-        failures = 0
-        while True:
-            try:
-                await self.tidy()
-                failures = 0
-            except Exception as error:  # noqa: BLE001  # the rim of the loop
-                failures += 1
-                await retried_after("housekeeping", error, failures)
-                continue
-            await asyncio.sleep(EVERY_S)
+        await run_periodically("housekeeping", self.tidy, every_s=EVERY_S, wake=asyncio.Event())
 
     async def tidy(self) -> None:
         forgotten = await forget_sessions(self._db, before=self._clock.now() - self._sessions_kept)

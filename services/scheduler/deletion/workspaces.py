@@ -21,7 +21,7 @@ from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import DELETABLE, ExperimentState, Trigger, step
-from services.scheduler.allocations.reconciler import AllocationEngine
+from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.transactions.locked_experiment import experiment_changed
 from services.scheduler.transactions.rows import ExperimentRow, Locked, lock_one
 
@@ -31,8 +31,8 @@ REQUEUE_AFTER_S: Final = 1.0
 _ON_THEIR_WAY: Final = (ExperimentState.DELETING, ExperimentState.STOPPING_KILLED, ExperimentState.STOPPING_ERROR)
 
 
-class ContainerDeletion:
-    def __init__(self, *, db: Database, allocations: AllocationEngine) -> None:
+class WorkspaceDeletion:
+    def __init__(self, *, db: Database, allocations: AllocationReconciler) -> None:
         self._db = db
         self._allocations = allocations
 

@@ -39,7 +39,7 @@ from services.scheduler.workqueue.result import ReconcileResult
 log = structlog.get_logger()
 
 
-class ExperimentEngine:
+class ExperimentReconciler:
     def __init__(
         self,
         *,

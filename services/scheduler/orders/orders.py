@@ -31,7 +31,7 @@ from services.scheduler.allocations.task_tokens import Holder, mint
 from services.scheduler.allocations.termination import finish, stop_order
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.task_specs import TaskMaterial
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ async def issue(
     *,
     cluster: ClusterConfig,
     now: datetime,
-    out: Outgoing,
+    out: OutboxBuffer,
     material: TaskMaterial | None = None,
 ) -> None:
     """Order the launchers to run ``rows``, which are locked and have their slots; one that makes no order is over."""
@@ -132,7 +132,7 @@ class OrderRepair:
         locked: Locked[AllocationRow] = Locked()
         condition = (allocations.c.allocation_id == allocation) & allocations.c.released_at.is_(None)
         rows = await lock_many(connection, AllocationRow, condition, locked)
-        out = Outgoing()
+        out = OutboxBuffer()
         now = self._clock.now()
         for row in rows:
             log.warning("order.written_again", allocation=allocation)

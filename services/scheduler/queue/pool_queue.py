@@ -25,7 +25,6 @@ from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, histogram
-from libs.waiting import wait_until_set
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over
 from services.scheduler.orders.orders import issue
@@ -36,9 +35,9 @@ from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.settings import QueueSettings
 from services.scheduler.transactions.allocation_messages import changed
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
-from services.scheduler.workqueue.retry_loop import retried_after
+from services.scheduler.workqueue.loops import run_periodically
 
 log = structlog.get_logger()
 
@@ -93,32 +92,24 @@ class PoolQueue:
         self._capacity = capacity
         self._ended = ended
         self._settings = settings
-        self._hinted = asyncio.Event()
+        self._notified = asyncio.Event()
 
-    def hint(self) -> None:
+    def notify(self) -> None:
         """Something about the pool may have changed."""
-        self._hinted.set()
+        self._notified.set()
 
     async def run(self) -> None:
-        """Plan until cancelled: after hints, and now and then without."""
-        failures = 0
-        while True:
-            self._hinted.clear()
-            began = time.monotonic()
-            try:
-                outcome = await self.plan_once()
-                failures = 0
-            except Exception as error:  # noqa: BLE001  # the rim of the loop
-                failures += 1
-                await retried_after(f"queue of {self._pool.pool_name}", error, failures)
-                continue
-            took = time.monotonic() - began
-            await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, settings=self._settings))
-            if not outcome.more:
-                await self._wait()
+        """Plan until cancelled: after notifications, and now and then without."""
+        loop = f"queue of {self._pool.pool_name}"
+        await run_periodically(loop, self._plan_and_pause, every_s=self._settings.resync_s, wake=self._notified)
 
-    async def _wait(self) -> None:
-        await wait_until_set(self._hinted, timeout_s=self._settings.resync_s)
+    async def _plan_and_pause(self) -> None:
+        began = time.monotonic()
+        outcome = await self.plan_once()
+        took = time.monotonic() - began
+        await asyncio.sleep(pause_s(took, was_empty=outcome.was_empty, settings=self._settings))
+        if outcome.more:
+            self._notified.set()
 
     async def plan_once(self) -> PlanOutcome:
         """Make one plan and carry it out."""
@@ -169,7 +160,7 @@ class PoolQueue:
         by_id = {row.allocation_id: row for row in rows}
         rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
         now = self._clock.now()
-        out = Outgoing()
+        out = OutboxBuffer()
         material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
         for row in rows:
             row.state = AllocationState.ASSIGNED

@@ -15,7 +15,7 @@ from libs.events.changes import JobChanged, TaskChanged
 from services.scheduler.allocations.termination import is_over
 from services.scheduler.deletion.checkpoint_gc import TASK_TYPE as GC_TASK
 from services.scheduler.deletion.checkpoint_gc import record_outcome
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, TaskRow, lock_one
 
 
@@ -39,7 +39,7 @@ class TaskEnding:
             return None
         now = self._clock.now()
         row.settled = True
-        out = Outgoing()
+        out = OutboxBuffer()
         out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
         if task.task_type == GC_TASK and task.experiment_id is not None:
             await record_outcome(connection, task.experiment_id, row, now=now, out=out)

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Literal
 
 from libs.events.changes import AllocationChanged
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 
 
-def note(row: AllocationRow, text: str, *, now: datetime, out: Outgoing, level: str = "INFO") -> None:
+def note(row: AllocationRow, text: str, *, now: datetime, out: OutboxBuffer, level: str = "INFO") -> None:
     """A line in the log of its task."""
     out.line(task=row.task_id, allocation=row.allocation_id, text=text, now=now, level=level)
 

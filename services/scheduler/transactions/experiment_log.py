@@ -14,11 +14,13 @@ from libs.db.engine import Connection
 from libs.db.tables.tasks import allocations
 from libs.db.tables.trials import trial_tasks, trials
 from services.scheduler.transactions.allocation_messages import note
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, Locked, lock_one
 
 
-async def say_in_log(connection: Connection, experiment_id: int, text: str, *, now: datetime, out: Outgoing) -> None:
+async def say_in_log(
+    connection: Connection, experiment_id: int, text: str, *, now: datetime, out: OutboxBuffer
+) -> None:
     """Add a line to the log of the experiment's first trial, behind those of its last attempt; nothing without any."""
     newest = (
         select(allocations.c.allocation_id)

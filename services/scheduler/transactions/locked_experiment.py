@@ -19,7 +19,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.changes import ExperimentChanged, TaskChanged, TrialChanged
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TERMINAL, TrialState
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow, ExperimentRow, Locked, TrialRow, lock_many, lock_one
 
 Capacity = Callable[[str], PoolCapacity | None]
@@ -42,7 +42,7 @@ class Run:
         self.cluster = cluster
         self.now = now
         self.capacity = capacity
-        self.out = Outgoing()
+        self.out = OutboxBuffer()
         self.experiment = experiment.rows[0]
         self.requested: list[AllocationRow] = []
         """Allocations that this run adds."""

@@ -36,7 +36,7 @@ class _Lines:
         return log_message(service_batch(lines, task=self._task, allocation=self._allocation))
 
 
-class Outgoing:
+class OutboxBuffer:
     """Collects in memory; ``flush`` belongs to the end of the transaction.
 
     Like ``libs.db.task_lines.add_task_line``, whoever adds a line holds the lock of the allocation's row.

@@ -1,4 +1,4 @@
-"""Which events are worth a look at what. Pure. What is not listed changes nothing that the scheduler decides about."""
+"""The objects to reconcile because of an event. Pure. What is not listed changes nothing that the scheduler decides."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any
 
 import msgspec
 
-from services.scheduler.workqueue.work_queue import Key
+from services.scheduler.workqueue.work_queue import Request
 
 
-class Hint(msgspec.Struct, frozen=True):
-    keys: tuple[Key, ...] = ()
+class Notification(msgspec.Struct, frozen=True):
+    requests: tuple[Request, ...] = ()
     pool: str | None = None
     """Whose queue to plan; "" is every pool."""
 
 
-def hint_of(subject: str, data: bytes) -> Hint:
-    """What to look at because of an event; nothing for events that cannot be read, as a later look finds the cause."""
+def notification_of(subject: str, data: bytes) -> Notification:
+    """What to reconcile because of an event; nothing for one that cannot be read, as a resync finds the cause."""
     tokens = subject.split(".")
     if len(tokens) != 5:
-        return Hint()
+        return Notification()
     entity, what = tokens[2], tokens[4]
     if entity == "allocation" and what not in ("requested", "wish", "ended"):
-        return Hint()  # observations and the like are many, and none of these
+        return Notification()  # observations and the like are many, and none of these
     try:
         event = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return Hint()
+        return Notification()
     if not isinstance(event, dict):
-        return Hint()
-    return Hint(tuple(_keys(entity, what, event)), _pool(entity, what, event))
+        return Notification()
+    return Notification(tuple(_requests(entity, what, event)), _pool(entity, what, event))
 
 
 def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
@@ -40,24 +40,24 @@ def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
     return "" if (entity, what) == ("workspace", "changed") else None
 
 
-def _keys(entity: str, what: str, event: dict[str, Any]) -> Iterator[Key]:
+def _requests(entity: str, what: str, event: dict[str, Any]) -> Iterator[Request]:
     experiment, project = event.get("experiment_id"), event.get("project_id")
     match entity, what:
         case "experiment", "deleted" if isinstance(project, int):
-            yield Key("project", project)
+            yield Request("project", project)
         case "experiment", ("created" | "state" | "edited" | "searcher") if isinstance(experiment, int):
-            yield Key("deletion" if event.get("state") == "DELETING" else "experiment", experiment)
+            yield Request("deletion" if event.get("state") == "DELETING" else "experiment", experiment)
         case "trial", "state" if isinstance(experiment, int):
-            yield Key("experiment", experiment)
+            yield Request("experiment", experiment)
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
-            yield Key("allocation", event["allocation_id"])
+            yield Request("allocation", event["allocation_id"])
         case "allocation", "wish" if isinstance(event.get("allocation_id"), str):
-            yield Key("leaving", event["allocation_id"])
+            yield Request("termination", event["allocation_id"])
         case "pool", "capacity":
-            yield Key("nodes", "disabled")
+            yield Request("nodes", "disabled")
         case "workspace", _ if isinstance(event.get("workspace_id"), int):
             if isinstance(project, int):
-                yield Key("project", project)
-            yield Key("workspace", event["workspace_id"])
+                yield Request("project", project)
+            yield Request("workspace", event["workspace_id"])
             if what == "deleted":
-                yield Key("namespaces", event["workspace_id"])
+                yield Request("namespaces", event["workspace_id"])

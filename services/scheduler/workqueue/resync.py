@@ -1,4 +1,4 @@
-"""The net below all hints: finds, with a few cheap queries, whatever needs attention and was not heard of.
+"""The net below all notifications: finds, with a few cheap queries, the objects whose event was missed.
 
 Source of the conditions: each is the absence of something that ``reconcile`` and its kind would bring about.
 """
@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from libs.clock import Clock
 from libs.db.engine import Database
-from services.scheduler.workqueue.work_queue import Key
+from services.scheduler.workqueue.work_queue import Request
 
 # Experiments that live, but whose trials or allocations are not as they should be.
 _EXPERIMENTS: Final = text("""
@@ -62,8 +62,8 @@ _NAMESPACES: Final = text("""
 Kind = Literal["experiment", "deletion", "allocation", "project", "workspace", "namespaces"]
 
 
-async def keys_that_need_attention(db: Database, clock: Clock, *, everything: bool = False) -> Iterator[Key]:
-    """What to look at; ``everything`` adds all experiments that live, for a scheduler that has just begun."""
+async def missed_requests(db: Database, clock: Clock, *, everything: bool = False) -> Iterator[Request]:
+    """What to reconcile; ``everything`` adds all experiments that live, for a scheduler that has just begun."""
     queries: tuple[tuple[Kind, object], ...] = (
         ("experiment", _ALL_EXPERIMENTS if everything else _EXPERIMENTS),
         ("experiment", _GC_REQUESTS),
@@ -73,10 +73,10 @@ async def keys_that_need_attention(db: Database, clock: Clock, *, everything: bo
         ("workspace", _WORKSPACES),
         ("namespaces", _NAMESPACES),
     )
-    found: list[Key] = []
+    found: list[Request] = []
     async with db.read() as connection:
         for kind, query in queries:
             parameters = {"now": clock.now()} if query is _EXPERIMENTS or query is _NAMESPACES else {}
             rows = (await connection.execute(query, parameters)).scalars()  # type: ignore[call-overload]
-            found += [Key(kind, ident) for ident in rows]
+            found += [Request(kind, ident) for ident in rows]
     return iter(found)

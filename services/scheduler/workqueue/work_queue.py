@@ -1,7 +1,7 @@
-"""Who needs to be looked at: a set of keys and a few workers.
+"""A work queue of objects to reconcile, each at most once in it, and the few workers that serve it.
 
-A key is looked at by one worker at a time, and again when it was poked meanwhile, so that no poke is lost and none does
-work twice. What fails is looked at again, later each time.
+One worker at a time reconciles an object, and does so again when it was enqueued meanwhile: no change is missed, and no
+work is done twice. What fails is enqueued again, later each time.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ from typing import Final, Literal, NamedTuple
 
 from libs.errors import Unavailable
 from libs.run_until_first_exits import run_until_first_exits
-from services.scheduler.workqueue.retry_loop import pause_after, report
+from services.scheduler.workqueue.loops import pause_after, report
 
 WORKERS: Final = 8
 
 
-class Key(NamedTuple):
-    kind: Literal["experiment", "deletion", "allocation", "leaving", "project", "workspace", "namespaces", "nodes"]
+class Request(NamedTuple):
+    kind: Literal["experiment", "deletion", "allocation", "termination", "project", "workspace", "namespaces", "nodes"]
     ident: int | str
 
 
-class Attention:
-    """``look`` returns seconds after which the key wants to be looked at again, or None."""
+class WorkQueue:
+    """``reconcile`` returns the seconds after which the object is to be reconciled again, or None."""
 
-    def __init__(self, look: Callable[[Key], Awaitable[float | None]]) -> None:
-        self._look = look
-        self._waiting: asyncio.Queue[Key] = asyncio.Queue()
-        self._queued: set[Key] = set()
-        self._running: set[Key] = set()
-        self._again: set[Key] = set()
-        self._timers: dict[Key, asyncio.TimerHandle] = {}
-        self._failures: dict[Key, int] = {}
-        self._waiters: dict[Key, list[asyncio.Future[None]]] = {}
+    def __init__(self, reconcile: Callable[[Request], Awaitable[float | None]]) -> None:
+        self._reconcile = reconcile
+        self._waiting: asyncio.Queue[Request] = asyncio.Queue()
+        self._queued: set[Request] = set()
+        self._running: set[Request] = set()
+        self._again: set[Request] = set()
+        self._timers: dict[Request, asyncio.TimerHandle] = {}
+        self._failures: dict[Request, int] = {}
+        self._waiters: dict[Request, list[asyncio.Future[None]]] = {}
 
-    def poke(self, key: Key, *, after_s: float = 0.0) -> None:
-        """Have ``key`` looked at, ``after_s`` seconds from now unless it is due earlier anyway."""
+    def enqueue(self, request: Request, *, after_s: float = 0.0) -> None:
+        """Have the object reconciled, ``after_s`` seconds from now unless it is due earlier anyway."""
         if after_s > 0:
-            self._set_timer(key, after_s)
-        elif key in self._running:
-            self._again.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._waiting.put_nowait(key)
+            self._set_timer(request, after_s)
+        elif request in self._running:
+            self._again.add(request)
+        elif request not in self._queued:
+            self._queued.add(request)
+            self._waiting.put_nowait(request)
 
-    async def looked_at(self, key: Key) -> None:
-        """Have ``key`` looked at, and return when a look that began after this call has ended.
+    async def enqueue_and_wait(self, request: Request) -> None:
+        """Have the object reconciled, and return when a round that began after this call has ended.
 
-        Raises Unavailable when it has failed, or nobody looks any more.
+        Raises Unavailable when it has failed, or nobody works any more.
         """
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.setdefault(key, []).append(waiter)
-        self.poke(key)
+        self._waiters.setdefault(request, []).append(waiter)
+        self.enqueue(request)
         await waiter
 
     @property
@@ -63,7 +63,7 @@ class Attention:
     async def run(self) -> None:
         """Work until cancelled."""
         try:
-            await run_until_first_exits(**{f"attention {number}": self._work() for number in range(WORKERS)})
+            await run_until_first_exits(**{f"worker {number}": self._work() for number in range(WORKERS)})
         finally:
             for timer in self._timers.values():
                 timer.cancel()
@@ -74,42 +74,42 @@ class Attention:
 
     async def _work(self) -> None:
         while True:
-            key = await self._waiting.get()
-            self._queued.discard(key)
-            self._running.add(key)
-            waiters = self._waiters.pop(key, [])
-            outcome: Unavailable | None = Unavailable("the look was broken off")
+            request = await self._waiting.get()
+            self._queued.discard(request)
+            self._running.add(request)
+            waiters = self._waiters.pop(request, [])
+            outcome: Unavailable | None = Unavailable("the round was broken off")
             try:
-                after_s = await self._look(key)
+                after_s = await self._reconcile(request)
                 outcome = None
             except Exception as error:  # noqa: BLE001  # the rim of the loop
-                self._failures[key] = self._failures.get(key, 0) + 1
-                after_s = pause_after(self._failures[key])
-                report(key.kind, error, pause_s=after_s)
+                self._failures[request] = self._failures.get(request, 0) + 1
+                after_s = pause_after(self._failures[request])
+                report(request.kind, error, pause_s=after_s)
             else:
-                self._failures.pop(key, None)
+                self._failures.pop(request, None)
             finally:
-                self._running.discard(key)
+                self._running.discard(request)
                 _tell(waiters, outcome)
-            if key in self._again:
-                self._again.discard(key)
-                self.poke(key)
+            if request in self._again:
+                self._again.discard(request)
+                self.enqueue(request)
             if after_s is not None:
-                self.poke(key, after_s=max(after_s, 0.001))
+                self.enqueue(request, after_s=max(after_s, 0.001))
 
-    def _set_timer(self, key: Key, after_s: float) -> None:
+    def _set_timer(self, request: Request, after_s: float) -> None:
         loop = asyncio.get_running_loop()
         due = loop.time() + after_s
-        known = self._timers.get(key)
+        known = self._timers.get(request)
         if known is not None:
             if known.when() <= due:
                 return
             known.cancel()
-        self._timers[key] = loop.call_at(due, self._ring, key)
+        self._timers[request] = loop.call_at(due, self._ring, request)
 
-    def _ring(self, key: Key) -> None:
-        del self._timers[key]
-        self.poke(key)
+    def _ring(self, request: Request) -> None:
+        del self._timers[request]
+        self.enqueue(request)
 
 
 def _tell(waiters: Iterable[asyncio.Future[None]], error: Unavailable | None) -> None:

@@ -138,7 +138,7 @@ async def test_search_survives_kill_9(
 
 
 async def test_nothing_depends_on_hints(world: World) -> None:
-    """The outbox is not relayed while the experiment is created, killed, and so on: no hint ever arrives."""
+    """The outbox is not relayed while the experiment is created, killed, and so on: no notification ever arrives."""
     await world.launcher.offer()
     async with background(world.scheduler(QUICK).run()):
         experiment = await world.api.create()

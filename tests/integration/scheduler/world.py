@@ -39,7 +39,7 @@ from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.trials_follow import let_trials_follow
-from services.scheduler.controller import ActiveScheduler
+from services.scheduler.controller import SchedulerController
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.builders import insert_experiment, insert_job
 from tests.harness import eventually
@@ -53,7 +53,7 @@ USUAL = SchedulerSettings(engine=EngineSettings(log_wait_s=0))  # the launcher o
 QUICK = SchedulerSettings(
     queue=QueueSettings(plan_interval_s=0.01, resync_s=0.5), engine=EngineSettings(resync_s=0.3, log_wait_s=0)
 )
-"""For tests that take hints or whole schedulers away, and wait for what finds out all the same."""
+"""For tests that take notifications or whole schedulers away, and wait for what finds out all the same."""
 
 
 class Api:
@@ -115,14 +115,14 @@ class Api:
             await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state=state))
             await let_trials_follow(connection, experiment, state)
 
-    async def set_priority(self, experiment: int, priority: int, *, hint: bool = True) -> None:
+    async def set_priority(self, experiment: int, priority: int, *, notify: bool = True) -> None:
         async with self.db.transaction() as connection:
             query = select(experiments.c.config, experiments.c.job_id).where(experiments.c.id == experiment)
             found = (await connection.execute(query.with_for_update())).one()
             config = {**found.config, "resources": {**found.config["resources"], "priority": priority}}
             await connection.execute(update(experiments).where(experiments.c.id == experiment).values(config=config))
             await connection.execute(update(jobs).where(jobs.c.job_id == found.job_id).values(priority=priority))
-            if hint:
+            if notify:
                 await announce(
                     connection,
                     ExperimentChanged(experiment_id=experiment, what="edited"),
@@ -165,10 +165,10 @@ class Api:
             await connection.execute(mine.values(preempt_acked=True))
             await announce(connection, AllocationChanged(allocation_id=allocation, task_id="", what="signal"))
 
-    async def ask_for_gc(self, experiment: int, *, hint: bool = True, **request: Any) -> None:
+    async def ask_for_gc(self, experiment: int, *, notify: bool = True, **request: Any) -> None:
         async with self.db.transaction() as connection:
             await connection.execute(insert(checkpoint_gc_requests).values(experiment_id=experiment, **request))
-            if hint:
+            if notify:
                 await announce(connection, ExperimentChanged(experiment_id=experiment, what="edited"))
 
     async def disable_node(self, node: str, *, drain: bool) -> None:
@@ -352,8 +352,10 @@ class World:
         self.api = Api(db)
         self.launcher = FakeLauncher(bus)
 
-    def scheduler(self, settings: SchedulerSettings = USUAL) -> ActiveScheduler:
-        return ActiveScheduler(db=self.db, bus=self.bus, clock=SystemClock(), cluster=self.cluster, settings=settings)
+    def scheduler(self, settings: SchedulerSettings = USUAL) -> SchedulerController:
+        return SchedulerController(
+            db=self.db, bus=self.bus, clock=SystemClock(), cluster=self.cluster, settings=settings
+        )
 
     @asynccontextmanager
     async def scheduling(self, settings: SchedulerSettings = USUAL, *, schedulers: int = 1) -> AsyncIterator[World]:

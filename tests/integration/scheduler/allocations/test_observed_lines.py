@@ -9,7 +9,7 @@ from sqlalchemy import select
 from libs.clock import SystemClock
 from libs.db.tables.cluster import outbox
 from libs.events.observations import AllocationObserved, PodSeen
-from services.scheduler.allocations.reconciler import AllocationEngine
+from services.scheduler.allocations.reconciler import AllocationReconciler
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
 
@@ -32,7 +32,7 @@ async def test_that_a_task_has_started_is_said_though_it_was_ready_before_it_was
     )
     for revision in (100, 100, 101):
         # Each time a scheduler that knows nothing but the database.
-        engine = AllocationEngine(db=world.db, clock=SystemClock(), ended=lambda _: None)
+        engine = AllocationReconciler(db=world.db, clock=SystemClock(), ended=lambda _: None)
         await engine.observe(
             AllocationObserved(allocation=seen.allocation, pool=seen.pool, revision=revision, pods=seen.pods)
         )

@@ -19,12 +19,12 @@ NEVER_RESYNCED = SchedulerSettings(queue=QueueSettings(resync_s=600), engine=Eng
 """For what has to be done at once, because somebody says so."""
 
 
-async def wish(world: World, allocation: str, *, hint: bool = True) -> None:
+async def wish(world: World, allocation: str, *, notify: bool = True) -> None:
     """What the api writes when a task says that it has to leave."""
     async with world.db.transaction() as connection:
         mine = update(allocations).where(allocations.c.allocation_id == allocation)
         await connection.execute(mine.values(preempt_reason=REASON))
-        if hint:
+        if notify:
             event = AllocationChanged(allocation_id=allocation, task_id="", what="wish", pool="default")
             await announce(connection, event)
 
@@ -37,13 +37,13 @@ async def is_over(world: World, allocation: str) -> bool:
     return (await world.api.allocation(allocation))["state"] == "TERMINATED"
 
 
-@pytest.mark.parametrize("hint", [True, False], ids=["at once", "without a hint"])
-async def test_trial_that_listens_is_asked_to_leave_and_comes_back(world: World, hint: bool) -> None:
-    async with world.scheduling(NEVER_RESYNCED if hint else QUICK) as w:
+@pytest.mark.parametrize("notify", [True, False], ids=["at once", "without a notification"])
+async def test_trial_that_listens_is_asked_to_leave_and_comes_back(world: World, notify: bool) -> None:
+    async with world.scheduling(NEVER_RESYNCED if notify else QUICK) as w:
         experiment = await w.api.create(max_restarts=0)
         [first] = await w.launcher.running()
         await w.api.ready(first)
-        await wish(w, first, hint=hint)
+        await wish(w, first, notify=notify)
         await eventually(lambda: is_asked(w, first))
         row = await w.api.allocation(first)
         assert (row["preempt_reason"], row["killed_at"]) == (REASON, None)

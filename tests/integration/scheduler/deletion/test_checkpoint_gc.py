@@ -25,8 +25,8 @@ async def test_each_wish_becomes_a_task(world: World) -> None:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         storage = await _storage(w, S3)
-        await w.api.ask_for_gc(experiment, uuids=["a", "b"], globs=["**/*"], storage_id=storage, hint=False)
-        await w.api.ask_for_gc(experiment, uuids=["c"], globs=[], hint=False)
+        await w.api.ask_for_gc(experiment, uuids=["a", "b"], globs=["**/*"], storage_id=storage, notify=False)
+        await w.api.ask_for_gc(experiment, uuids=["c"], globs=[], notify=False)
         await w.api.ask_for_gc(experiment, delete_tensorboards=True)
         specs = {tuple(_files(spec)["checkpoints_to_delete"]): spec for spec in await _specs(w, 3)}
         first, second, third = specs["a", "b"], specs["c",], specs[()]
@@ -84,7 +84,7 @@ async def test_wishes_are_found_without_a_hint(world: World) -> None:
     async with background(world.scheduler(QUICK).run()):
         experiment = await world.api.create(activate=False)
         await eventually(lambda: world.api.trials(experiment))
-        await world.api.ask_for_gc(experiment, uuids=["a"], globs=["x"], hint=False)
+        await world.api.ask_for_gc(experiment, uuids=["a"], globs=["x"], notify=False)
         await eventually(lambda: _nothing_asked(world))
     assert len(await world.api.allocations()) == 1
 

@@ -12,8 +12,8 @@ from libs.events.changes import AllocationChanged, ExperimentChanged, WorkspaceC
 from libs.events.orders import Environment, TaskSpec
 from libs.states.experiment import Trigger
 from libs.tasks.stored import StoredTask, to_document
-from services.scheduler.allocations.reconciler import AllocationEngine
-from services.scheduler.deletion.workspaces import ContainerDeletion
+from services.scheduler.allocations.reconciler import AllocationReconciler
+from services.scheduler.deletion.workspaces import WorkspaceDeletion
 from tests.builders import insert_checkpoint, insert_metrics, insert_notebook, insert_project, insert_workspace
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
@@ -148,8 +148,8 @@ async def test_workspace_waits_for_what_deletes_files_of_an_experiment_that_has_
         [gc] = await w.launcher.running()
         await w.api.sql("INSERT INTO workspaces (name, owner_id, state) VALUES ('doomed', 2, 'DELETING')")
         await w.api.sql("UPDATE tasks SET workspace_id = 2 WHERE task_type = 'CHECKPOINT_GC'")
-        killing = AllocationEngine(db=w.db, clock=SystemClock(), ended=lambda _: None)
-        deletion = ContainerDeletion(db=w.db, allocations=killing)
+        killing = AllocationReconciler(db=w.db, clock=SystemClock(), ended=lambda _: None)
+        deletion = WorkspaceDeletion(db=w.db, allocations=killing)
         assert await deletion.advance_workspace(2) is not None
         assert not await _no_workspace(w)
         assert (await w.api.allocation(gc))["killed_at"] is None

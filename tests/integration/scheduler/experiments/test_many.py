@@ -9,7 +9,7 @@ from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.scheduler.deletion.experiments import ExperimentDeletion
-from services.scheduler.experiments.reconciler import ExperimentEngine
+from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import QueueSettings
 from tests.integration.scheduler.world import World
@@ -55,7 +55,7 @@ async def test_search_of_many_trials_begins(world: World) -> None:
     experiment = await world.api.create(
         activate=False, searcher=searcher, hyperparameters={"lr": {"type": "double", "minval": 0, "maxval": 1}}
     )
-    engine = ExperimentEngine(db=world.db, clock=SystemClock(), cluster=world.cluster)
+    engine = ExperimentReconciler(db=world.db, clock=SystemClock(), cluster=world.cluster)
     await engine.reconcile(experiment)
     await engine.reconcile(experiment)
     assert await world.api.sql("SELECT count(*) FROM trials") == [MANY]

@@ -11,7 +11,7 @@ from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.orders import Order
 from libs.states.experiment import Trigger
-from services.scheduler.experiments.reconciler import ExperimentEngine
+from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
@@ -137,7 +137,7 @@ async def test_trial_to_which_log_policies_leave_no_node(
 
 async def test_trial_whose_nodes_are_excluded_waits_for_word_of_the_others(world: World) -> None:
     experiment = await world.api.create()
-    engine = ExperimentEngine(db=world.db, clock=SystemClock(), cluster=world.cluster, capacity=lambda _: None)
+    engine = ExperimentReconciler(db=world.db, clock=SystemClock(), cluster=world.cluster, capacity=lambda _: None)
     await engine.reconcile(experiment)
     await world.api.sql("DELETE FROM allocations")
     await world.api.sql("""UPDATE trials SET blocked_nodes = '["node7"]'""")
@@ -179,7 +179,7 @@ async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World, m
         )
         assert 1 <= waited < 20
         await eventually(lambda: _ends(w, 2))
-        # The pause outlives the scheduler, and hints do not shorten it.
+        # The pause outlives the scheduler, and notifications do not shorten it.
         async with background(w.scheduler(QUICK).run()):
             for _ in range(5):
                 await w.api.tell_search(experiment, trial["id"], "progress", {"progress": 0.1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from libs.clock import SystemClock
-from services.scheduler.experiments.reconciler import ExperimentEngine
+from services.scheduler.experiments.reconciler import ExperimentReconciler
 from tests.harness import eventually
 from tests.integration.scheduler.world import KUBERNETES, QUICK, World
 
@@ -48,7 +48,7 @@ async def test_a_new_priority_is_found_without_a_hint(world: World) -> None:
         experiment = await w.api.create(resources=at_priority(60))
         [first] = await w.launcher.running()
         await w.api.ready(first)
-        await w.api.set_priority(experiment, 70, hint=False)
+        await w.api.set_priority(experiment, 70, notify=False)
         await eventually(lambda: _is_asked_to_leave(w, first))
 
 
@@ -85,7 +85,7 @@ def priority_of(world: World, allocation: str) -> int | None:
 
 async def look_at(world: World, experiment: int) -> None:
     """Have the experiment made what it should be; what the running scheduler does meanwhile is the same."""
-    await ExperimentEngine(db=world.db, clock=SystemClock(), cluster=world.cluster).reconcile(experiment)
+    await ExperimentReconciler(db=world.db, clock=SystemClock(), cluster=world.cluster).reconcile(experiment)
 
 
 async def _is_asked_to_leave(world: World, allocation: str) -> bool:

@@ -9,7 +9,7 @@ from libs.events.observations import AllocationObserved, PodSeen
 from libs.states.allocation import AllocationState
 from services.scheduler.allocations.observation import observe, state_seen
 from services.scheduler.allocations.termination import follow_up, kill, terminate
-from services.scheduler.transactions.outbox_buffer import Outgoing
+from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation
@@ -28,7 +28,7 @@ def seen(*states: str, revision: int = 1, **fields: Any) -> AllocationObserved:
     return AllocationObserved(allocation="1.x.1", pool="default", revision=revision, pods=tuple(pods), **fields)
 
 
-class Recorded(Outgoing):
+class Recorded(OutboxBuffer):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []

@@ -13,41 +13,50 @@ from libs.events.changes import (
     TrialChanged,
     WorkspaceChanged,
 )
-from services.scheduler.workqueue.notifications import Hint, hint_of
-from services.scheduler.workqueue.work_queue import Key
+from services.scheduler.workqueue.notifications import Notification, notification_of
+from services.scheduler.workqueue.work_queue import Request
 
-CASES: list[tuple[PublicEvent, Hint]] = [
-    (ExperimentChanged(experiment_id=3, what="created"), Hint((Key("experiment", 3),))),
-    (ExperimentChanged(experiment_id=3, what="searcher"), Hint((Key("experiment", 3),))),
-    (ExperimentChanged(experiment_id=3, what="progress"), Hint()),
-    (ExperimentChanged(experiment_id=3, what="state", state="DELETING"), Hint((Key("deletion", 3),))),
-    (ExperimentChanged(experiment_id=3, what="deleted", project_id=4), Hint((Key("project", 4),))),
-    (TrialChanged(trial_id=9, experiment_id=3, what="state"), Hint((Key("experiment", 3),))),
-    (TrialChanged(trial_id=9, experiment_id=3, what="metrics"), Hint()),
-    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="requested", pool="p"), Hint((), "p")),
+CASES: list[tuple[PublicEvent, Notification]] = [
+    (ExperimentChanged(experiment_id=3, what="created"), Notification((Request("experiment", 3),))),
+    (ExperimentChanged(experiment_id=3, what="searcher"), Notification((Request("experiment", 3),))),
+    (ExperimentChanged(experiment_id=3, what="progress"), Notification()),
+    (ExperimentChanged(experiment_id=3, what="state", state="DELETING"), Notification((Request("deletion", 3),))),
+    (ExperimentChanged(experiment_id=3, what="deleted", project_id=4), Notification((Request("project", 4),))),
+    (TrialChanged(trial_id=9, experiment_id=3, what="state"), Notification((Request("experiment", 3),))),
+    (TrialChanged(trial_id=9, experiment_id=3, what="metrics"), Notification()),
+    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="requested", pool="p"), Notification((), "p")),
     (
         AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ended", pool="p"),
-        Hint((Key("allocation", "1.x.1"),), "p"),
+        Notification((Request("allocation", "1.x.1"),), "p"),
     ),
-    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ready", pool="p"), Hint()),
-    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="wish", pool="p"), Hint((Key("leaving", "1.x.1"),))),
-    (JobChanged(job_id="j", what="changed", pool="p"), Hint((), "p")),
-    (PoolChanged(pool="p", what="queue"), Hint((), "p")),
-    (PoolChanged(pool="p", what="capacity"), Hint((Key("nodes", "disabled"),), "p")),
-    (WorkspaceChanged(workspace_id=2, what="changed"), Hint((Key("workspace", 2),), "")),
-    (WorkspaceChanged(workspace_id=2, what="deleted"), Hint((Key("workspace", 2), Key("namespaces", 2)))),
-    (WorkspaceChanged(workspace_id=2, what="project", project_id=5), Hint((Key("project", 5), Key("workspace", 2)))),
-    (CheckpointChanged(uuid="c", what="reported"), Hint()),
+    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ready", pool="p"), Notification()),
+    (
+        AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="wish", pool="p"),
+        Notification((Request("termination", "1.x.1"),)),
+    ),
+    (JobChanged(job_id="j", what="changed", pool="p"), Notification((), "p")),
+    (PoolChanged(pool="p", what="queue"), Notification((), "p")),
+    (PoolChanged(pool="p", what="capacity"), Notification((Request("nodes", "disabled"),), "p")),
+    (WorkspaceChanged(workspace_id=2, what="changed"), Notification((Request("workspace", 2),), "")),
+    (
+        WorkspaceChanged(workspace_id=2, what="deleted"),
+        Notification((Request("workspace", 2), Request("namespaces", 2))),
+    ),
+    (
+        WorkspaceChanged(workspace_id=2, what="project", project_id=5),
+        Notification((Request("project", 5), Request("workspace", 2))),
+    ),
+    (CheckpointChanged(uuid="c", what="reported"), Notification()),
 ]
 
 
-@pytest.mark.parametrize(("event", "hint"), CASES, ids=lambda value: str(value)[:60])
-def test_hint(event: PublicEvent, hint: Hint) -> None:
+@pytest.mark.parametrize(("event", "notification"), CASES, ids=lambda value: str(value)[:60])
+def test_notification(event: PublicEvent, notification: Notification) -> None:
     row = event_message(event)
-    assert hint_of(row["subject"], row["payload"]) == hint
+    assert notification_of(row["subject"], row["payload"]) == notification
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"experiment_id": "x"}'])
-def test_what_cannot_be_read_hints_at_nothing(data: bytes) -> None:
-    assert hint_of("resolute.v1.experiment.3.created", data) == Hint()
-    assert hint_of("resolute.v1.something", data) == Hint()
+def test_what_cannot_be_read_notifies_of_nothing(data: bytes) -> None:
+    assert notification_of("resolute.v1.experiment.3.created", data) == Notification()
+    assert notification_of("resolute.v1.something", data) == Notification()

@@ -6,122 +6,122 @@ import pytest
 
 from libs.errors import Unavailable
 from libs.run_until_first_exits import end
-from services.scheduler.workqueue.work_queue import Attention, Key
+from services.scheduler.workqueue.work_queue import Request, WorkQueue
 from tests.harness import eventually
 
-ONE = Key("experiment", 1)
-TWO = Key("experiment", 2)
+ONE = Request("experiment", 1)
+TWO = Request("experiment", 2)
 
 
-async def test_key_is_looked_at_by_one_worker_and_again_when_poked_meanwhile() -> None:
-    looks: list[Key] = []
-    running: set[Key] = set()
+async def test_request_is_served_by_one_worker_and_again_when_enqueued_meanwhile() -> None:
+    rounds: list[Request] = []
+    running: set[Request] = set()
     proceed = asyncio.Event()
 
-    async def look(key: Key) -> float | None:
-        assert key not in running
-        running.add(key)
-        looks.append(key)
+    async def reconcile(request: Request) -> float | None:
+        assert request not in running
+        running.add(request)
+        rounds.append(request)
         await proceed.wait()
-        running.discard(key)
+        running.discard(request)
         return None
 
-    attention = Attention(look)
-    task = asyncio.create_task(attention.run())
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
     try:
         for _ in range(3):
-            attention.poke(ONE)
-        attention.poke(TWO)
+            work_queue.enqueue(ONE)
+        work_queue.enqueue(TWO)
         await eventually(lambda: running == {ONE, TWO})
         for _ in range(3):
-            attention.poke(ONE)
+            work_queue.enqueue(ONE)
         proceed.set()
-        await eventually(lambda: attention.is_idle)
-        assert sorted(looks) == [ONE, ONE, TWO]
+        await eventually(lambda: work_queue.is_idle)
+        assert sorted(rounds) == [ONE, ONE, TWO]
     finally:
         await end(task)
 
 
-async def test_what_fails_is_looked_at_again_and_others_meanwhile() -> None:
-    looks: list[Key] = []
+async def test_what_fails_is_served_again_and_others_meanwhile() -> None:
+    rounds: list[Request] = []
 
-    async def look(key: Key) -> float | None:
-        looks.append(key)
-        if key == ONE and looks.count(ONE) == 1:
+    async def reconcile(request: Request) -> float | None:
+        rounds.append(request)
+        if request == ONE and rounds.count(ONE) == 1:
             raise ValueError("broken")
         return None
 
-    attention = Attention(look)
-    task = asyncio.create_task(attention.run())
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
     try:
-        attention.poke(ONE)
-        attention.poke(TWO)
-        await eventually(lambda: looks.count(ONE) == 2)
-        assert looks.count(TWO) == 1
+        work_queue.enqueue(ONE)
+        work_queue.enqueue(TWO)
+        await eventually(lambda: rounds.count(ONE) == 2)
+        assert rounds.count(TWO) == 1
     finally:
         await end(task)
 
 
-async def test_key_may_ask_to_be_looked_at_later_and_the_earlier_time_counts() -> None:
-    looks: list[Key] = []
+async def test_request_may_be_requeued_and_the_earlier_time_counts() -> None:
+    rounds: list[Request] = []
 
-    async def look(key: Key) -> float | None:
-        looks.append(key)
-        return 60.0 if len(looks) == 1 else None
+    async def reconcile(request: Request) -> float | None:
+        rounds.append(request)
+        return 60.0 if len(rounds) == 1 else None
 
-    attention = Attention(look)
-    task = asyncio.create_task(attention.run())
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
     try:
-        attention.poke(ONE)
-        await eventually(lambda: looks == [ONE] and attention.is_idle)
-        attention.poke(ONE, after_s=0.01)
-        attention.poke(ONE, after_s=90)
-        await eventually(lambda: looks == [ONE, ONE])
+        work_queue.enqueue(ONE)
+        await eventually(lambda: rounds == [ONE] and work_queue.is_idle)
+        work_queue.enqueue(ONE, after_s=0.01)
+        work_queue.enqueue(ONE, after_s=90)
+        await eventually(lambda: rounds == [ONE, ONE])
     finally:
         await end(task)
 
 
-async def test_whoever_asks_hears_when_a_look_has_ended_that_began_later() -> None:
-    looks: list[asyncio.Event] = []
+async def test_whoever_waits_is_told_when_a_round_has_ended_that_began_later() -> None:
+    rounds: list[asyncio.Event] = []
 
-    async def look(key: Key) -> float | None:
-        looks.append(asyncio.Event())
-        await looks[-1].wait()
+    async def reconcile(request: Request) -> float | None:
+        rounds.append(asyncio.Event())
+        await rounds[-1].wait()
         return None
 
-    attention = Attention(look)
-    task = asyncio.create_task(attention.run())
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
     try:
-        attention.poke(ONE)
-        await eventually(lambda: len(looks) == 1)
-        asked = [asyncio.create_task(attention.looked_at(ONE)) for _ in range(2)]
+        work_queue.enqueue(ONE)
+        await eventually(lambda: len(rounds) == 1)
+        asked = [asyncio.create_task(work_queue.enqueue_and_wait(ONE)) for _ in range(2)]
         await asyncio.sleep(0)
-        looks[0].set()
-        await eventually(lambda: len(looks) == 2)
+        rounds[0].set()
+        await eventually(lambda: len(rounds) == 2)
         assert not any(one.done() for one in asked)
-        looks[1].set()
+        rounds[1].set()
         await asyncio.gather(*asked)
     finally:
         await end(task)
 
 
-async def test_whoever_asks_hears_of_failures_and_of_the_end() -> None:
+async def test_whoever_waits_is_told_of_failures_and_of_the_end() -> None:
     started = asyncio.Event()
 
-    async def look(key: Key) -> float | None:
-        if key == ONE:
+    async def reconcile(request: Request) -> float | None:
+        if request == ONE:
             raise ValueError("broken")
         started.set()
         await asyncio.Event().wait()
         return None
 
-    attention = Attention(look)
-    task = asyncio.create_task(attention.run())
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
     with pytest.raises(Unavailable):
-        await attention.looked_at(ONE)
-    running = asyncio.create_task(attention.looked_at(TWO))
+        await work_queue.enqueue_and_wait(ONE)
+    running = asyncio.create_task(work_queue.enqueue_and_wait(TWO))
     await started.wait()
-    waiting = asyncio.create_task(attention.looked_at(TWO))
+    waiting = asyncio.create_task(work_queue.enqueue_and_wait(TWO))
     await asyncio.sleep(0)
     await end(task)
     for asked in (running, waiting):
