@@ -11,25 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from libs.searchers.actions import Action, Create, Shutdown
-from libs.searchers.config import (
-    AdaptiveAshaConfig,
-    AsyncHalvingConfig,
-    GridConfig,
-    RandomConfig,
-    SearcherConfig,
-    SingleConfig,
-    parse_searcher,
-)
+from libs.searchers.config import parse_searcher
 from libs.searchers.errors import UnknownTrialError
 from libs.searchers.events import ExitedReason
-from libs.searchers.methods.adaptive_asha import AdaptiveAshaSearch
-from libs.searchers.methods.asha import AshaSearch
-from libs.searchers.methods.brackets import plan_brackets
-from libs.searchers.methods.grid import GridSearch
 from libs.searchers.methods.method import MethodAction, SearchMethod
-from libs.searchers.methods.random_search import RandomSearch
-from libs.searchers.refusals import Refusals, most_refusals
-from libs.searchers.reports import Goal
+from libs.searchers.refusals import Refusals
 from libs.searchers.sampling.rng import RandomStream
 from libs.searchers.sampling.space import parse_space
 from libs.searchers.sampling.trial_source import TrialSource
@@ -38,7 +24,7 @@ TrialSet = dict[str, bool]
 """Request ids of trials, in the form of the snapshot: every value is true."""
 
 
-class Ledger(Struct):
+class SearchBookkeeping(Struct):
     """What became of the trials; ``exits`` are those that ended early, each also in ``cancels`` or ``failures``."""
 
     trials_requested: int = 0
@@ -55,12 +41,12 @@ class Searcher:
     """One search. Not for sharing: every call moves it on, and the caller stores its snapshot with the actions."""
 
     def __init__(
-        self, *, method: SearchMethod, stream: RandomStream, ledger: Ledger, most_refusals: int | None
+        self, *, method: SearchMethod, stream: RandomStream, books: SearchBookkeeping, most_refusals: int | None
     ) -> None:
-        """``most_refusals`` as the function of that name has it."""
+        """``most_refusals`` as the definition of the method has it."""
         self._method = method
         self._stream = stream
-        self._ledger = ledger
+        self._books = books
         self._most_refusals = most_refusals
 
     @classmethod
@@ -70,13 +56,13 @@ class Searcher:
         seed  0..2^32-1; same configuration, seed and events: same actions, down to the request ids
         Raises InvalidSearcher or InvalidSpace.
         """
-        config, stream = parse_searcher(config_searcher), RandomStream.from_seed(seed)
+        chosen, stream = parse_searcher(config_searcher), RandomStream.from_seed(seed)
         trials = TrialSource(parse_space(hyperparameters), stream)
         return cls(
-            method=build_method(config, trials),
+            method=chosen.method.build(chosen.config, trials, None),
             stream=stream,
-            ledger=Ledger(),
-            most_refusals=most_refusals(config, trials.space),
+            books=SearchBookkeeping(),
+            most_refusals=chosen.method.most_refusals(chosen.config, trials.space),
         )
 
     @classmethod
@@ -84,29 +70,29 @@ class Searcher:
         cls, config_searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], snapshot: Mapping[str, Any]
     ) -> Self:
         """Continue the search whose ``snapshot()`` this is; its configuration is not part of it."""
-        config, stream = parse_searcher(config_searcher), RandomStream.restore(snapshot["rand"])
+        chosen, stream = parse_searcher(config_searcher), RandomStream.restore(snapshot["rand"])
         trials = TrialSource(parse_space(hyperparameters), stream)
         return cls(
-            method=build_method(config, trials, snapshot["search_method_state"]),
+            method=chosen.method.build(chosen.config, trials, snapshot["search_method_state"]),
             stream=stream,
-            ledger=msgspec.convert(snapshot, Ledger),
-            most_refusals=most_refusals(config, trials.space),
+            books=msgspec.convert(snapshot, SearchBookkeeping),
+            most_refusals=chosen.method.most_refusals(chosen.config, trials.space),
         )
 
     def snapshot(self) -> dict[str, Any]:
         """All that the search knows, as plain values that JSON can carry; later events leave it unchanged."""
-        ledger: dict[str, Any] = msgspec.to_builtins(self._ledger)
-        return ledger | {"rand": self._stream.snapshot(), "search_method_state": self._method.snapshot()}
+        books: dict[str, Any] = msgspec.to_builtins(self._books)
+        return books | {"rand": self._stream.snapshot(), "search_method_state": self._method.snapshot()}
 
     def initial_trials(self) -> list[Action]:
         """The trials to begin with; nothing when they were asked for before."""
-        return [] if self._ledger.trials_requested else self._record(self._method.initial_trials())
+        return [] if self._books.trials_requested else self._record(self._method.initial_trials())
 
     def trial_created(self, request_id: str) -> list[Action]:
         """A Create was carried out: from here on the trial can have events."""
-        if request_id not in self._ledger.trials_created:
-            self._ledger.trials_created[request_id] = True
-            self._ledger.trial_progress[request_id] = 0.0
+        if request_id not in self._books.trials_created:
+            self._books.trials_created[request_id] = True
+            self._books.trial_progress[request_id] = 0.0
         return []
 
     def validation_completed(self, request_id: str, metrics: Mapping[str, Any]) -> list[Action]:
@@ -124,15 +110,15 @@ class Searcher:
         """A trial ends for another reason than being done; ``trial_exited`` must follow."""
         if self._is_over(request_id):
             return []
-        self._ledger.exits[request_id] = True
+        self._books.exits[request_id] = True
         match reason:
             case ExitedReason.INVALID_HP | ExitedReason.INIT_INVALID_HP:
-                del self._ledger.trial_progress[request_id]
-                self._ledger.refusals.in_a_row += 1
+                del self._books.trial_progress[request_id]
+                self._books.refusals.in_a_row += 1
             case ExitedReason.USER_CANCELED:
-                self._ledger.cancels[request_id] = True
+                self._books.cancels[request_id] = True
             case ExitedReason.ERRORED:
-                self._ledger.failures[request_id] = True
+                self._books.failures[request_id] = True
             case _:
                 assert_never(reason)
         return self._record(self._method.trial_exited_early(request_id, reason))
@@ -141,11 +127,11 @@ class Searcher:
         """A trial is over; ends with Shutdown when it was the last one."""
         if self._is_closed(request_id):
             return []
-        ledger = self._ledger
-        ledger.trials_closed[request_id] = True
-        released = [] if request_id in ledger.exits else self._accepted()
+        books = self._books
+        books.trials_closed[request_id] = True
+        released = [] if request_id in books.exits else self._accepted()
         actions = [*released, *self._record(self._method.trial_exited(request_id))]
-        if len(ledger.trials_closed) < ledger.trials_requested:
+        if len(books.trials_closed) < books.trials_requested:
             return actions
         return [*actions, self._shutdown()]
 
@@ -155,11 +141,11 @@ class Searcher:
         Reports may come late or twice, and a restarted trial begins again below where it was.
         """
         if not self._is_over(request_id) and 0.0 <= progress <= 1.0:
-            self._ledger.trial_progress[request_id] = max(self._ledger.trial_progress[request_id], progress)
+            self._books.trial_progress[request_id] = max(self._books.trial_progress[request_id], progress)
 
     def progress(self) -> float:
         """How far the search is, 0..1."""
-        return self._method.progress(self._ledger.trial_progress, self._ledger.trials_closed)
+        return self._method.progress(self._books.trial_progress, self._books.trials_closed)
 
     @property
     def refused(self) -> str:
@@ -167,7 +153,7 @@ class Searcher:
 
         Those that still run may yet change it. What ends by an error or is canceled does not: it says neither.
         """
-        in_a_row = self._ledger.refusals.in_a_row
+        in_a_row = self._books.refusals.in_a_row
         if self._most_refusals is None or in_a_row < self._most_refusals:
             return ""
         return (
@@ -178,49 +164,27 @@ class Searcher:
     def _shutdown(self) -> Shutdown:
         if self.refused:
             return Shutdown(failure=True, reason=self.refused)
-        requested = self._ledger.trials_requested
-        return Shutdown(cancel=len(self._ledger.cancels) >= requested, failure=len(self._ledger.failures) >= requested)
+        requested = self._books.trials_requested
+        return Shutdown(cancel=len(self._books.cancels) >= requested, failure=len(self._books.failures) >= requested)
 
     def _accepted(self) -> list[Action]:
         """A trial could be trained: what was withheld is worth being created."""
-        withheld = self._ledger.refusals.withheld
-        self._ledger.refusals = Refusals()
+        withheld = self._books.refusals.withheld
+        self._books.refusals = Refusals()
         return self._record([*withheld])
 
     def _is_over(self, request_id: str) -> bool:
-        return self._is_closed(request_id) or request_id in self._ledger.exits
+        return self._is_closed(request_id) or request_id in self._books.exits
 
     def _is_closed(self, request_id: str) -> bool:
-        if request_id not in self._ledger.trials_created:
+        if request_id not in self._books.trials_created:
             raise UnknownTrialError(request_id)
-        return request_id in self._ledger.trials_closed
+        return request_id in self._books.trials_closed
 
     def _record(self, actions: list[MethodAction]) -> list[Action]:
         creates = [action for action in actions if isinstance(action, Create)]
         if self.refused:
-            self._ledger.refusals.withheld += creates
+            self._books.refusals.withheld += creates
             return [action for action in actions if not isinstance(action, Create)]
-        self._ledger.trials_requested += len(creates)
+        self._books.trials_requested += len(creates)
         return list(actions)
-
-
-def build_method(
-    config: SearcherConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None = None
-) -> SearchMethod:
-    """The search method that a configuration names: new, or as its own snapshot left it."""
-    match config:
-        case SingleConfig() | RandomConfig():
-            return RandomSearch.build(config, trials, snapshot)
-        case GridConfig():
-            return GridSearch.build(config, trials, snapshot)
-        case AsyncHalvingConfig():
-            (bracket,) = plan_brackets(config)
-            return AshaSearch.build(bracket, _goal(config), trials, snapshot)
-        case AdaptiveAshaConfig():
-            return AdaptiveAshaSearch.build(plan_brackets(config), _goal(config), trials, snapshot)
-        case _:
-            assert_never(config)
-
-
-def _goal(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> Goal:
-    return Goal(config.metric, config.time_metric, config.smaller_is_better)

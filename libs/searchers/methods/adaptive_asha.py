@@ -4,19 +4,64 @@ The brackets share the random stream and nothing else: a slot freed in one never
 Source: docs/reference/experiments.md 3.5.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, Self
+from enum import StrEnum
+from typing import Any, Final, Literal, Self
 
 import msgspec
 from msgspec import Struct
 
 from libs.searchers.actions import Create
 from libs.searchers.events import ExitedReason
+from libs.searchers.methods import halving
 from libs.searchers.methods.asha import AshaSearch
-from libs.searchers.methods.brackets import Bracket
+from libs.searchers.methods.brackets import Bracket, BracketShare, plan_brackets, split_concurrency, split_trials
+from libs.searchers.methods.definition import MethodDefinition, Positive
+from libs.searchers.methods.halving import HalvingConfig
 from libs.searchers.methods.method import MethodAction
 from libs.searchers.reports import Goal, missing_metrics
 from libs.searchers.sampling.trial_source import TrialSource
+from libs.shapes.shape import list_of, one_of, whole
+
+
+class Mode(StrEnum):
+    """How the trials are spread: aggressive stops early, conservative hedges with gentler brackets."""
+
+    AGGRESSIVE = "aggressive"
+    STANDARD = "standard"
+    CONSERVATIVE = "conservative"
+
+
+class AdaptiveAshaConfig(HalvingConfig, frozen=True, kw_only=True, tag_field="name", tag="adaptive_asha"):
+    """Several ASHA brackets side by side; ``bracket_rungs`` names their depths instead of ``mode``."""
+
+    mode: Mode = Mode.STANDARD
+    max_rungs: Positive = 5
+    bracket_rungs: tuple[Positive, ...] = ()
+
+    def most_rungs(self) -> int:
+        return max(self.bracket_rungs, default=0) or deepest(self)
+
+    def shares(self) -> list[BracketShare]:
+        depths = sorted(self.bracket_rungs or choose_depths(self.mode, deepest(self)), reverse=True)
+        trials = split_trials(self.max_trials, self.divisor, depths)
+        concurrency = split_concurrency(self.max_concurrent_trials, self.divisor, trials)
+        return [BracketShare(*share) for share in zip(depths, trials, concurrency, strict=True)]
+
+
+def deepest(config: AdaptiveAshaConfig) -> int:
+    """Most rungs that still make sense: each one divides both the time and the trials by the divisor."""
+    base = math.log(config.divisor)
+    by_time = int(math.log(config.max_time) / base) + 1
+    by_trials = int(math.log(config.max_trials) / base) + 1
+    return min(config.max_rungs, by_time, by_trials)
+
+
+def choose_depths(mode: Mode, rungs: int) -> list[int]:
+    """Rungs of each bracket, ascending, when the deepest one has ``rungs``."""
+    shallowest = {Mode.AGGRESSIVE: rungs, Mode.STANDARD: (rungs - 1) // 2 + 1, Mode.CONSERVATIVE: 1}[mode]
+    return list(range(shallowest, rungs + 1))
 
 
 class AdaptiveAshaState(Struct, frozen=True):
@@ -89,3 +134,26 @@ class AdaptiveAshaSearch:
             if isinstance(action, Create):
                 self._trial_table[action.request_id] = index
         return actions
+
+
+def build(config: AdaptiveAshaConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None) -> AdaptiveAshaSearch:
+    return AdaptiveAshaSearch.build(plan_brackets(config), config.goal, trials, snapshot)
+
+
+DEFINITION: Final = MethodDefinition[AdaptiveAshaConfig](
+    name="adaptive_asha",
+    config=AdaptiveAshaConfig,
+    fields={
+        **halving.FIELDS,
+        "mode": one_of("aggressive", "standard", "conservative"),
+        "max_rungs": whole(1),
+        "bracket_rungs": list_of(whole()),
+    },
+    defaults={**halving.DEFAULTS, "mode": "standard", "max_rungs": 5, "bracket_rungs": []},
+    required=("max_trials",),
+    is_timed=True,
+    build=build,
+    count_at_once=halving.count_at_once,
+    preview=halving.preview,
+    most_refusals=halving.most_refusals,
+)

@@ -5,13 +5,11 @@ Source: docs/reference/experiments.md 3.4 and 3.5. Counts are cut off, not round
 there depend on it.
 """
 
-import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from libs.searchers.config import AdaptiveAshaConfig, AsyncHalvingConfig, Mode
 from libs.searchers.errors import InvalidSearcher
 
 MAX_RUNGS: Final = 1000
@@ -27,47 +25,49 @@ class Bracket(Struct, frozen=True):
     max_concurrent_trials: int
 
 
-def plan_brackets(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> tuple[Bracket, ...]:
-    """The brackets of a search, deepest first; async_halving has one. Raises InvalidSearcher on absurd depths."""
+class BracketShare(NamedTuple):
+    """What one bracket gets of a search."""
+
+    depth: int
+    max_trials: int
+    max_concurrent_trials: int
+
+
+class BracketConfig(Protocol):
+    """What brackets are planned by; times are in units of ``time_metric``."""
+
+    @property
+    def max_time(self) -> int: ...
+
+    @property
+    def time_metric(self) -> str: ...
+
+    @property
+    def divisor(self) -> float: ...
+
+    def most_rungs(self) -> int:
+        """Rungs of the deepest bracket."""
+
+    def shares(self) -> list[BracketShare]:
+        """The share of each bracket, deepest first."""
+
+
+def plan_brackets(config: BracketConfig) -> tuple[Bracket, ...]:
+    """The brackets of a search, deepest first. Raises InvalidSearcher on absurd depths."""
     try:
-        if _most_rungs(config) > MAX_RUNGS:
+        if config.most_rungs() > MAX_RUNGS:
             raise InvalidSearcher("invalid searcher configuration: too many rungs")
-        return _plan(config)
+        return tuple(
+            Bracket(
+                rung_units(share.depth, config.max_time, config.divisor),
+                config.divisor,
+                share.max_trials,
+                share.max_concurrent_trials,
+            )
+            for share in config.shares()
+        )
     except OverflowError as error:
         raise InvalidSearcher("invalid searcher configuration: too many rungs") from error
-
-
-def _plan(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> tuple[Bracket, ...]:
-    if isinstance(config, AsyncHalvingConfig):
-        depths, trials, concurrency = [config.num_rungs], [config.max_trials], [config.max_concurrent_trials]
-    else:
-        depths = sorted(config.bracket_rungs or choose_depths(config.mode, deepest(config)), reverse=True)
-        trials = split_trials(config.max_trials, config.divisor, depths)
-        concurrency = split_concurrency(config.max_concurrent_trials, config.divisor, trials)
-    return tuple(
-        Bracket(rung_units(depth, config.max_time, config.divisor), config.divisor, bracket_trials, concurrent)
-        for depth, bracket_trials, concurrent in zip(depths, trials, concurrency, strict=True)
-    )
-
-
-def _most_rungs(config: AsyncHalvingConfig | AdaptiveAshaConfig) -> int:
-    if isinstance(config, AsyncHalvingConfig):
-        return config.num_rungs
-    return max(config.bracket_rungs, default=0) or deepest(config)
-
-
-def deepest(config: AdaptiveAshaConfig) -> int:
-    """Most rungs that still make sense: each one divides both the time and the trials by the divisor."""
-    base = math.log(config.divisor)
-    by_time = int(math.log(config.max_time) / base) + 1
-    by_trials = int(math.log(config.max_trials) / base) + 1
-    return min(config.max_rungs, by_time, by_trials)
-
-
-def choose_depths(mode: Mode, rungs: int) -> list[int]:
-    """Rungs of each bracket, ascending, when the deepest one has ``rungs``."""
-    shallowest = {Mode.AGGRESSIVE: rungs, Mode.STANDARD: (rungs - 1) // 2 + 1, Mode.CONSERVATIVE: 1}[mode]
-    return list(range(shallowest, rungs + 1))
 
 
 def split_trials(max_trials: int, divisor: float, depths: Sequence[int]) -> list[int]:

@@ -1,16 +1,29 @@
 """grid: every point of a grid once, the last point first (docs/reference/experiments.md 3.3)."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 from msgspec import Struct
 
-from libs.searchers.config import GridConfig
 from libs.searchers.events import ExitedReason
+from libs.searchers.methods.definition import (
+    DEFAULT_CONCURRENT_TRIALS,
+    Concurrency,
+    MethodDefinition,
+    PreviewTrial,
+)
 from libs.searchers.methods.grid_axes import count_points, grid_points
 from libs.searchers.methods.method import MethodAction, finished_share
+from libs.searchers.sampling.space import Space, parse_space
 from libs.searchers.sampling.trial_source import TrialSource
+from libs.shapes.shape import whole
+
+
+class GridConfig(Struct, frozen=True, kw_only=True, tag_field="name", tag="grid"):
+    """Every point of a grid, each trained to completion."""
+
+    max_concurrent_trials: Concurrency = DEFAULT_CONCURRENT_TRIALS
 
 
 class GridState(Struct):
@@ -62,3 +75,32 @@ class GridSearch:
     def _create(self) -> MethodAction:
         self._state.pending_trials += 1
         return self._trials.with_hparams(self._state.remaining_trials.pop())
+
+
+def build(config: GridConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None) -> GridSearch:
+    return GridSearch.build(config, trials, snapshot)
+
+
+def count_at_once(config: GridConfig, hyperparameters: Mapping[str, Any]) -> int:
+    return count_points(parse_space(hyperparameters))
+
+
+def preview(config: GridConfig, hyperparameters: Mapping[str, Any]) -> list[PreviewTrial]:
+    return [PreviewTrial(count_points(parse_space(hyperparameters)), max_length=True)]
+
+
+def most_refusals(config: GridConfig, space: Space) -> int:
+    """A grid replaces no trial, so that it is all of its points."""
+    return count_points(space)
+
+
+DEFINITION: Final = MethodDefinition[GridConfig](
+    name="grid",
+    config=GridConfig,
+    fields={"max_concurrent_trials": whole(0)},
+    defaults={"max_concurrent_trials": DEFAULT_CONCURRENT_TRIALS},
+    build=build,
+    count_at_once=count_at_once,
+    preview=preview,
+    most_refusals=most_refusals,
+)

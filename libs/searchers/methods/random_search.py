@@ -1,18 +1,33 @@
-"""random: trials drawn from the space, each trained to completion; single is random with one trial.
+"""random: trials drawn from the space, each trained to completion.
 
 Source: docs/reference/experiments.md 3.2.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 from msgspec import Struct
 
-from libs.searchers.config import RandomConfig, SingleConfig
 from libs.searchers.events import ExitedReason
+from libs.searchers.methods.definition import (
+    DEFAULT_CONCURRENT_TRIALS,
+    Concurrency,
+    MethodDefinition,
+    Positive,
+    PreviewTrial,
+)
 from libs.searchers.methods.method import MethodAction, finished_share
+from libs.searchers.sampling.space import Space
 from libs.searchers.sampling.trial_source import TrialSource
+from libs.shapes.shape import whole
+
+
+class RandomConfig(Struct, frozen=True, kw_only=True, tag_field="name", tag="random"):
+    """Trials drawn at random, each trained to completion."""
+
+    max_trials: Positive
+    max_concurrent_trials: Concurrency = DEFAULT_CONCURRENT_TRIALS
 
 
 class RandomState(Struct):
@@ -34,15 +49,15 @@ class RandomSearch:
 
     @classmethod
     def build(
-        cls, config: RandomConfig | SingleConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None = None
+        cls,
+        *,
+        max_trials: int,
+        max_concurrent: int,
+        fresh: RandomState,
+        trials: TrialSource,
+        snapshot: Mapping[str, Any] | None,
     ) -> Self:
-        """Begin a search, or continue the one that ``snapshot`` describes."""
-        if isinstance(config, RandomConfig):
-            fresh = RandomState("random")
-            max_trials, max_concurrent = config.max_trials, config.max_concurrent_trials
-        else:
-            fresh = RandomState("single")
-            max_trials, max_concurrent = 1, 1
+        """Begin a search with the ``fresh`` state, or continue the one that ``snapshot`` describes."""
         state = fresh if snapshot is None else msgspec.convert(snapshot, RandomState)
         return cls(max_trials=max_trials, max_concurrent=max_concurrent, trials=trials, state=state)
 
@@ -75,3 +90,39 @@ class RandomSearch:
         self._state.created_trials += 1
         self._state.pending_trials += 1
         return self._trials.sampled()
+
+
+def build(config: RandomConfig, trials: TrialSource, snapshot: Mapping[str, Any] | None) -> RandomSearch:
+    return RandomSearch.build(
+        max_trials=config.max_trials,
+        max_concurrent=config.max_concurrent_trials,
+        fresh=RandomState("random"),
+        trials=trials,
+        snapshot=snapshot,
+    )
+
+
+def count_at_once(config: RandomConfig, hyperparameters: Mapping[str, Any]) -> int:
+    return min(config.max_trials, config.max_concurrent_trials or config.max_trials)
+
+
+def preview(config: RandomConfig, hyperparameters: Mapping[str, Any]) -> list[PreviewTrial]:
+    return [PreviewTrial(config.max_trials, max_length=True)]
+
+
+def most_refusals(config: RandomConfig, space: Space) -> int:
+    """As many as the search is to have trials at all may be replaced."""
+    return config.max_trials + 1
+
+
+DEFINITION: Final = MethodDefinition[RandomConfig](
+    name="random",
+    config=RandomConfig,
+    fields={"max_trials": whole(1), "max_concurrent_trials": whole(0)},
+    defaults={"max_concurrent_trials": DEFAULT_CONCURRENT_TRIALS},
+    required=("max_trials",),
+    build=build,
+    count_at_once=count_at_once,
+    preview=preview,
+    most_refusals=most_refusals,
+)

@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from libs.config import check_current_searcher, normalise_experiment_config, with_defaults
 from libs.errors import InvalidRequest
-from libs.searchers.preview import PreviewTrial, preview
+from libs.searchers.methods.definition import PreviewTrial
+from libs.searchers.preview import preview
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route

@@ -4,20 +4,23 @@ from typing import Any
 
 import pytest
 
-from libs.searchers.config import AdaptiveAshaConfig, AsyncHalvingConfig, Mode, RandomConfig, parse_searcher
+from libs.searchers.config import parse_searcher
 from libs.searchers.errors import InvalidSearcher
+from libs.searchers.methods.adaptive_asha import AdaptiveAshaConfig, Mode
+from libs.searchers.methods.async_halving import AsyncHalvingConfig
+from libs.searchers.methods.random_search import RandomConfig
 
 ASHA = {"name": "async_halving", "metric": "loss", "max_trials": 8, "num_rungs": 3}
 
 
 def test_stored_sections_decode_with_their_unset_and_unknown_fields() -> None:
     section = {"name": "random", "max_trials": 3, "metric": "loss", "source_trial_id": None, "max_length": None}
-    assert parse_searcher(section) == RandomConfig(max_trials=3)
+    assert parse_searcher(section).config == RandomConfig(max_trials=3)
 
 
 def test_adaptive_asha_defaults() -> None:
     section = {"name": "adaptive_asha", "metric": "loss", "max_trials": 8, "max_time": 9, "time_metric": "epochs"}
-    config = parse_searcher({**section, "bracket_rungs": None, "stop_once": True})
+    config = parse_searcher({**section, "bracket_rungs": None, "stop_once": True}).config
     assert config == AdaptiveAshaConfig(metric="loss", max_trials=8, max_time=9, time_metric="epochs")
     assert isinstance(config, AdaptiveAshaConfig)
     assert (config.mode, config.divisor, config.max_rungs) == (Mode.STANDARD, 4, 5)
@@ -32,7 +35,7 @@ def test_adaptive_asha_defaults() -> None:
     ],
 )
 def test_old_configurations_say_max_length(length: dict[str, Any], max_time: int, time_metric: str) -> None:
-    config = parse_searcher({**ASHA, **length})
+    config = parse_searcher({**ASHA, **length}).config
     assert isinstance(config, AsyncHalvingConfig)
     assert (config.max_time, config.time_metric) == (max_time, time_metric)
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from libs.searchers.errors import InvalidSearcher
-from libs.searchers.preview import PreviewTrial, preview
+from libs.searchers.methods.definition import PreviewTrial
+from libs.searchers.preview import preview
 from tests.unit.libs.searchers.methods.test_brackets import adaptive
 
 GRID = {"x": {"type": "int", "minval": 0, "maxval": 3, "count": 4}}

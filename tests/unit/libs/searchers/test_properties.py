@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from libs.searchers.actions import Action
-from libs.searchers.config import AdaptiveAshaConfig, AsyncHalvingConfig, parse_searcher
+from libs.searchers.config import parse_searcher
 from libs.searchers.events import ExitedReason
+from libs.searchers.methods.adaptive_asha import AdaptiveAshaConfig
+from libs.searchers.methods.async_halving import AsyncHalvingConfig
 from libs.searchers.methods.brackets import plan_brackets
 from libs.searchers.searcher import Searcher
 from tests.unit.libs.searchers.simulation import Run
@@ -92,7 +94,7 @@ def finish(run: Run) -> None:
 
 
 def most_trials(section: dict[str, Any]) -> int:
-    config = parse_searcher(section)
+    config = parse_searcher(section).config
     if isinstance(config, AsyncHalvingConfig | AdaptiveAshaConfig):
         return sum(bracket.max_trials for bracket in plan_brackets(config))
     full: dict[str, int] = {"single": 1, "grid": GRID_POINTS, "random": section.get("max_trials", 0)}

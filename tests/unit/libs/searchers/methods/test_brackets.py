@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from libs.searchers.config import AdaptiveAshaConfig, AsyncHalvingConfig, parse_searcher
+from libs.searchers.config import parse_searcher
 from libs.searchers.errors import InvalidSearcher
+from libs.searchers.methods.adaptive_asha import AdaptiveAshaConfig, deepest
+from libs.searchers.methods.async_halving import AsyncHalvingConfig
 from libs.searchers.methods.brackets import (
-    deepest,
     plan_brackets,
     rung_units,
     split_concurrency,
@@ -96,7 +97,7 @@ def test_concurrency_is_split_evenly(arguments: tuple[int, float, list[int]], ex
 
 @pytest.mark.parametrize(("section", "sizes", "units"), PLANS)
 def test_plans(section: dict[str, Any], sizes: list[tuple[int, int, int]], units: list[tuple[int, ...]]) -> None:
-    config = parse_searcher(section)
+    config = parse_searcher(section).config
     assert isinstance(config, AdaptiveAshaConfig)
     brackets = plan_brackets(config)
     assert [(len(b.rung_units), b.max_trials, b.max_concurrent_trials) for b in brackets] == sizes
@@ -104,7 +105,7 @@ def test_plans(section: dict[str, Any], sizes: list[tuple[int, int, int]], units
 
 
 def test_depth_is_cut_off_in_floating_point() -> None:
-    config = parse_searcher(adaptive("aggressive", 1000, 100_000, 10, 16))
+    config = parse_searcher(adaptive("aggressive", 1000, 100_000, 10, 16)).config
     assert isinstance(config, AdaptiveAshaConfig)
     assert deepest(config) == 3
 
@@ -124,7 +125,7 @@ def test_absurd_depths_are_refused() -> None:
     "more", [{"max_rungs": 10**9}, {"bracket_rungs": [10**9]}, {"max_rungs": 2000}], ids=["limit", "depth", "thousands"]
 )
 def test_a_divisor_close_to_one_does_not_make_endless_rungs(more: dict[str, Any]) -> None:
-    config = parse_searcher(adaptive("conservative", 10**18, 10**18, 1.000001, 4, **more))
+    config = parse_searcher(adaptive("conservative", 10**18, 10**18, 1.000001, 4, **more)).config
     assert isinstance(config, AdaptiveAshaConfig)
     with pytest.raises(InvalidSearcher, match="too many rungs"):
         plan_brackets(config)
