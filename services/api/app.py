@@ -1,4 +1,4 @@
-"""What every handler may use: the collaborators of the api, wired once at start."""
+"""The collaborators that every handler may use, wired once at start."""
 
 from __future__ import annotations
 

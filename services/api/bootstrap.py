@@ -1,4 +1,4 @@
-"""What happens once in the life of an installation: the built-in users get their initial password."""
+"""Sets up an installation once in its life: the built-in users get their initial password."""
 
 from __future__ import annotations
 

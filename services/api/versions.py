@@ -1,4 +1,4 @@
-"""Which release this is, and which one it stands in for."""
+"""The versions of this release and of the one that it stands in for."""
 
 from __future__ import annotations
 

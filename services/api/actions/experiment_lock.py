@@ -1,4 +1,4 @@
-"""The row of an experiment under its lock, and the event that tells of its change.
+"""Locks the row of an experiment, and announces its change.
 
 Locks are taken in one order everywhere: experiment, trial, allocation, project; several of a kind by ascending id.
 """

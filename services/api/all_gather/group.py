@@ -1,4 +1,4 @@
-"""Who has come to an all-gather, and whether that is everybody (docs/reference/harness-protocol.md 12.1). Pure.
+"""The group of peers in an all-gather, and whether it is complete (docs/reference/harness-protocol.md 12.1). Pure.
 
 The members are rows, so a group outlives the replica that a peer has reached, and peers may come to different ones.
 """

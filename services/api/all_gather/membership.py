@@ -1,4 +1,5 @@
-"""Joining and leaving an all-gather: each one transaction under the lock of the allocation (harness-protocol 12.1)."""
+"""Joins and leaves an all-gather, each in one transaction under the lock of the allocation
+(docs/reference/harness-protocol.md 12.1)."""
 
 from __future__ import annotations
 

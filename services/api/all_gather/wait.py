@@ -1,4 +1,5 @@
-"""Peers of an allocation wait until all of them are there, and get what each has brought (harness-protocol 12.1)."""
+"""The wait of a peer until all of its allocation are there, and the data that each has brought
+(docs/reference/harness-protocol.md 12.1)."""
 
 from __future__ import annotations
 

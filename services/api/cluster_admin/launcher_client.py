@@ -1,6 +1,6 @@
-"""Asking launchers about their cluster: the api itself holds no rights there.
+"""The client of the launchers for questions about their clusters, where the api itself holds no rights.
 
-Each question may be asked again. A launcher that is away makes the answer Unavailable, which clients read as "try
+Every request is idempotent. A launcher that is away makes the answer Unavailable, which clients read as "try
 again"; what a launcher refuses reaches the user in its words.
 """
 

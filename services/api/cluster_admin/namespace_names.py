@@ -1,4 +1,4 @@
-"""Names of namespaces: which are possible, and what one that is made for a workspace is called. Pure."""
+"""Names of namespaces: the rule for valid ones, and the name of one that is made for a workspace. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request says about namespaces and quotas, read and checked as far as the words alone allow. Pure.
+"""Requests about namespaces and quotas, decoded and checked as far as that needs no cluster. Pure.
 
 Clients name clusters, and there is one; "" means it too. Source: docs/reference/kubernetes.md 8.2,
 docs/reference/platform.md 7.2.

@@ -1,4 +1,4 @@
-"""Which part of a list a reply holds: the two flavours of offset and limit that clients expect.
+"""The part of a list that a reply holds, by the two flavours of offset and limit that clients expect.
 
 Clients repeat a request with ``offset = endIndex`` until ``endIndex >= total``, so a page in the middle that makes no
 progress would keep them busy for ever; neither flavour gives one.

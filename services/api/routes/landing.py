@@ -1,4 +1,4 @@
-"""What a browser finds where the WebUI will be: where it is, and where the description of the REST interface is."""
+"""The page that a browser finds in place of the WebUI; it links to the description of the REST interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every REST shape is made of: the message base class and the scalar types of the wire.
+"""The base class of every REST message, and the scalar types of the wire.
 
 The clients were generated from protobuf definitions, so the JSON follows the protobuf mapping
 (docs/reference/platform.md 1.1): every field is present also when it holds its zero value, 64-bit integers are strings,

@@ -1,4 +1,4 @@
-"""Asking for files of checkpoints to be deleted: a task of the scheduler does it, with the rights of the owner.
+"""Requests to delete files of checkpoints: a task of the scheduler carries them out, with the rights of the owner.
 
 Source: docs/reference/experiments.md 10.4 and 10.5.
 """

@@ -1,5 +1,5 @@
 """Checkpoints as training code and checkpoint GC report them (docs/reference/experiments.md 10.1, 10.2;
-harness-protocol 15)."""
+docs/reference/harness-protocol.md 15)."""
 
 from __future__ import annotations
 

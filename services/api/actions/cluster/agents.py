@@ -1,4 +1,4 @@
-"""Taking nodes out of service and back. The scheduler carries it out: nothing new starts on a disabled node, and what
+"""Takes nodes out of service and back. The scheduler carries it out: nothing new starts on a disabled node, and what
 runs there is killed unless the node drains (docs/reference/scheduling.md 11.2)."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Changing what decides a job's place in the queue: priority, weight, pool (docs/reference/scheduling.md 6.1 and 6.3).
+"""Changes of a job's priority, weight or pool, which decide its place in the queue
+(docs/reference/scheduling.md 6.1 and 6.3).
 
 An experiment keeps them in its configuration too, where the engine reads them: trials that hold slots of another pool,
 or pods of another priority in a cluster, are asked to leave, and come back as they should be.

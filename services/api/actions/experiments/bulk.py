@@ -1,4 +1,4 @@
-"""The same thing done to many experiments: each for itself, so that one that cannot be changed holds up no other.
+"""Does the same thing to many experiments: to each by itself, so that one that cannot be changed holds up no other.
 
 Source: docs/reference/experiments.md 6.1.
 """

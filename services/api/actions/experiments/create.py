@@ -1,4 +1,4 @@
-"""Creating an experiment: from what was submitted to the rows that the scheduler takes up.
+"""Creates an experiment: turns what was submitted into the rows that the scheduler takes up.
 
 First everything that only reads and computes, in the order that decides which mistake a user hears of first; then one
 short transaction that stores it all, with the first trials of its search, or nothing: clients look for those as soon

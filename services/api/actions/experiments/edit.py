@@ -1,4 +1,4 @@
-"""Changing what an experiment is called, how it is scheduled and what is kept of it.
+"""Changes the name of an experiment, how it is scheduled and what is kept of it.
 
 Source: docs/reference/experiments.md 6 (edit, labels, retain logs); docs/reference/scheduling.md 6.3.
 """

@@ -1,4 +1,4 @@
-"""The trials that an experiment begins with, and the state of its search, which the scheduler goes on from.
+"""Stores the trials that an experiment begins with, and the state of its search, from which the scheduler continues.
 
 Source: docs/reference/experiments.md 1.7 (step 15) and 4.
 """

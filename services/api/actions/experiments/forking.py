@@ -1,4 +1,4 @@
-"""Experiments that begin as a copy of another one: they take over its model definition.
+"""Experiments that begin as a copy of another one and take over its model definition.
 
 Source: docs/reference/experiments.md 1.7 (steps 1 and 12).
 """

@@ -1,4 +1,4 @@
-"""Taking an experiment, with all its trials, from one project to another.
+"""Moves an experiment, with all its trials, from one project to another.
 
 Source: docs/reference/experiments.md 6 (move); docs/reference/platform.md 8 (local ids).
 """

@@ -1,4 +1,4 @@
-"""Which project a new experiment goes to, and what its workspace decides for it.
+"""The project of a new experiment, and what the workspace of that project decides for it.
 
 Source: docs/reference/experiments.md 1.7 (step 4); docs/reference/platform.md 7.1.
 """

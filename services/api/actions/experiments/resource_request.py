@@ -1,4 +1,4 @@
-"""Whether what a task asks for can ever run in its pool, as far as anybody knows when it is submitted.
+"""Check that the slots a task asks for can ever be free in its pool, as far as is known when it is submitted.
 
 Source: docs/reference/experiments.md 1.7 (step 5); docs/reference/scheduling.md 3. Pure.
 """

@@ -1,4 +1,4 @@
-"""What users ask of the course of an experiment: its state and its trials' change here, all else in the scheduler.
+"""Changes of an experiment's state by its users: its row and its trials' change here, the scheduler does the rest.
 
 Source: docs/reference/experiments.md 5.1 and 6.
 """

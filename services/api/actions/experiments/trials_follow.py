@@ -1,4 +1,4 @@
-"""Trials that follow their experiment, in the transaction that moves it: clients look at them as soon as it has moved.
+"""Changes the states of trials with that of their experiment, in one transaction: clients look at both at once.
 
 What runs for a trial, and so the end of it, is the scheduler's. Source: docs/reference/experiments.md 5.1.
 """

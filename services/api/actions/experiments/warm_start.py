@@ -1,4 +1,4 @@
-"""Which checkpoint the trials of a new experiment start from.
+"""The checkpoint that the trials of a new experiment start from.
 
 The choice is made once, when the experiment is created, and written into its configuration: trials that the search adds
 next week start from the same checkpoint as those of today. Source: docs/reference/experiments.md 1.7 (warm start).

@@ -1,4 +1,4 @@
-"""What a task says about itself: that it is ready or waits, where it can be reached, which devices it found."""
+"""Reports of a task about its allocation: it is ready or waits, its address, the devices that it found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training code says about its trial besides metrics: how far it is, what it is at, and that it gives up.
+"""Reports of training code about its trial besides metrics: its progress, its activity, and that it gives up.
 
 Whoever writes for a search locks the experiment first, then the trial. Source: docs/reference/experiments.md 8, 5.2
 (early exit), 13.1; docs/reference/harness-protocol.md 12.4.

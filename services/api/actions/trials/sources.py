@@ -1,4 +1,5 @@
-"""Which checkpoint or model version a trial works with, as its code says (docs/reference/harness-protocol.md 11)."""
+"""The checkpoint or model version that a trial works with, as its code reports it
+(docs/reference/harness-protocol.md 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users ask of a single trial.
+"""Requests of users about a single trial: kill it, keep its logs.
 
 Source: docs/reference/experiments.md 6 (kill trial, retain logs).
 """

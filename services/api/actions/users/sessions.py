@@ -1,4 +1,4 @@
-"""Logging in and out."""
+"""Opens and closes the sessions of users."""
 
 from __future__ import annotations
 

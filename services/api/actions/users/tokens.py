@@ -1,4 +1,4 @@
-"""Making, describing and revoking access tokens: sessions that come from no password
+"""Makes, describes and revokes access tokens: sessions that come from no password
 (docs/reference/platform.md 2.4)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creating and changing users (docs/reference/platform.md 3)."""
+"""Creates and changes users (docs/reference/platform.md 3)."""
 
 from __future__ import annotations
 

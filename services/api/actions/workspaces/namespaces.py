@@ -1,4 +1,4 @@
-"""Binding workspaces to namespaces, in three steps, since no transaction waits for a cluster: claim what is to be made,
+"""Binds workspaces to namespaces in three steps, since no transaction waits for a cluster: claim what is to be made,
 have the launcher find or make it, write down the binding.
 
 A failure leaves the bindings and the cluster as they were: what was made on the way is deleted again.

@@ -1,4 +1,4 @@
-"""Creating, changing and deleting projects (docs/reference/platform.md 8)."""
+"""Creates, changes and deletes projects (docs/reference/platform.md 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making, changing and deleting templates (docs/reference/tasks-and-cli.md 7).
+"""Makes, changes and deletes templates (docs/reference/tasks-and-cli.md 7).
 
 What a template says is not checked when it is stored: one template may serve experiments and other tasks alike, and
 each of them knows best what it can use.

@@ -1,4 +1,4 @@
-"""Creating, changing and deleting workspaces (docs/reference/platform.md 7)."""
+"""Creates, changes and deletes workspaces (docs/reference/platform.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a retention policy would delete, before anybody decides on it.
+"""A preview of what a retention policy would delete, before anybody decides on it.
 
 Source: docs/reference/experiments.md 6 (set gc-policy).
 """

@@ -1,4 +1,4 @@
-"""Whether the resource manager is there: some launcher has reported its pool lately. Pure.
+"""The health of the resource manager: it is there while some launcher has reported its pool lately. Pure.
 
 A launcher reports at least every 30 s, and one that loses its API server ends within seconds rather than report what
 it remembers, so reports that stay away stand for both. Source: docs/reference/kubernetes.md 13.4.

@@ -1,4 +1,4 @@
-"""What state users see: that of the row, with ACTIVE refined to what the allocations are doing.
+"""The state that users see: that of the row, with ACTIVE refined to what the allocations are doing.
 
 Source: docs/reference/experiments.md 5.1 (displayed state).
 """

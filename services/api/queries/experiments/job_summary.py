@@ -1,4 +1,4 @@
-"""Where the job of an experiment stands in the queue of its pool.
+"""The place of the job of an experiment in the queue of its pool.
 
 Source: docs/reference/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only jobs that users see count.
 """

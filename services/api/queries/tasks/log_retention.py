@@ -1,4 +1,4 @@
-"""How much longer the logs of a trial are kept (docs/reference/logs.md 4.9, 6)."""
+"""The time for which the logs of a trial are still kept (docs/reference/logs.md 4.9, 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the logs of a task: pages by id, what to filter by, and whether anything can still come.
+"""Reads the logs of a task: pages by id, what to filter by, and whether anything can still come.
 
 The reference's behaviour without its faults (docs/reference/logs.md 4.4, 4.5): descending pages go down, a rank filter
 never leaks other tasks, a search is for text and not for wildcards, a broken line does not break the stream.

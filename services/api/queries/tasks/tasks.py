@@ -1,4 +1,4 @@
-"""Tasks and what is alive of them (docs/reference/tasks-and-cli.md 5)."""
+"""Tasks and their live allocations (docs/reference/tasks-and-cli.md 5)."""
 
 from __future__ import annotations
 

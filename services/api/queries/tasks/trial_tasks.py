@@ -1,4 +1,4 @@
-"""Which trial a task belongs to."""
+"""The trial that a task belongs to."""
 
 from __future__ import annotations
 

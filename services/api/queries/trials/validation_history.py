@@ -1,4 +1,5 @@
-"""How the best validation of an experiment got better over time (docs/reference/experiments.md 9.4)."""
+"""The best validations of an experiment in the order of time, each better than the one before
+(docs/reference/experiments.md 9.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a trial has done, step by step: reports and checkpoints in one list (docs/reference/experiments.md 9.5)."""
+"""The workloads of a trial: its reports and checkpoints, step by step, in one list
+(docs/reference/experiments.md 9.5)."""
 
 from __future__ import annotations
 

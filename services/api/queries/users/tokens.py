@@ -1,4 +1,4 @@
-"""Reading access tokens."""
+"""Access tokens as the REST interface shows them (docs/reference/platform.md 2.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading users."""
+"""Users as the REST interface shows them (docs/reference/platform.md 3)."""
 
 from __future__ import annotations
 

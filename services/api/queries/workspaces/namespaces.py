@@ -1,4 +1,4 @@
-"""Reading which namespaces workspaces are bound to."""
+"""The namespaces that workspaces are bound to."""
 
 from __future__ import annotations
 

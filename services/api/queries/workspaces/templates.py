@@ -1,4 +1,4 @@
-"""Reading templates (docs/reference/tasks-and-cli.md 7)."""
+"""Templates as the REST interface shows them (docs/reference/tasks-and-cli.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to experiments, one by one and many at once (docs/reference/experiments.md 6)."""
+"""Actions on experiments, one by one and many at once (docs/reference/experiments.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What tasks tell about their allocations and wait for (docs/reference/harness-protocol.md 8, 9, 12)."""
+"""Reports of tasks about their allocations, and the long polls they wait in
+(docs/reference/harness-protocol.md 8, 9, 12)."""
 
 from __future__ import annotations
 

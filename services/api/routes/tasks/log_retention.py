@@ -1,4 +1,4 @@
-"""Removing logs whose time is over, and how much of it is left: the logs service knows and does, the api asks it."""
+"""Removal of logs whose time is over, and the time that is left: the api asks the logs service for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training code says and asks about its run besides metrics and checkpoints
+"""Reports and questions of training code about its run besides metrics and checkpoints
 (docs/reference/harness-protocol.md 11)."""
 
 from __future__ import annotations

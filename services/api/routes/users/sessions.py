@@ -1,4 +1,4 @@
-"""Logging in, logging out, and who am I."""
+"""Sessions: log in, log out, and look up the current user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users: who there is, creating and changing them."""
+"""Users: list, look at, create and change them and their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which namespaces of clusters workspaces are bound to, and how much their tasks may hold there."""
+"""Namespaces that workspaces are bound to, and the quotas of their tasks there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces: what there is, and what their owners do with them."""
+"""Workspaces: list, look at, create, change, archive, pin and delete them."""
 
 from __future__ import annotations
 

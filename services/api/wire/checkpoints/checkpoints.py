@@ -1,4 +1,4 @@
-"""Checkpoints on the wire, and the metrics that belong to them (docs/reference/experiments.md 10)."""
+"""REST shapes of checkpoints, and of the metrics that belong to them (docs/reference/experiments.md 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST shapes of the installation as a whole: what it is, how it is configured, what it logs
+"""REST shapes of the installation as a whole: its version, its configuration, its log
 (docs/reference/platform.md 12)."""
 
 from __future__ import annotations

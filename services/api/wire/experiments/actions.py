@@ -1,4 +1,4 @@
-"""What is done to experiments, one by one or many at once (docs/reference/experiments.md 6)."""
+"""REST shapes of actions on experiments, one by one or many at once (docs/reference/experiments.md 6)."""
 
 from __future__ import annotations
 

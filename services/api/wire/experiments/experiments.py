@@ -1,4 +1,4 @@
-"""Experiments on the wire: the object itself, creating, listing and editing (docs/reference/experiments.md 13)."""
+"""REST shapes of experiments: the object itself, creating, listing and editing (docs/reference/experiments.md 13)."""
 
 from __future__ import annotations
 

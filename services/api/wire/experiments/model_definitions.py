@@ -1,4 +1,4 @@
-"""Files that users upload, and looking into them (docs/reference/experiments.md 11)."""
+"""REST shapes of the files that users upload, and of looking into them (docs/reference/experiments.md 11)."""
 
 from __future__ import annotations
 

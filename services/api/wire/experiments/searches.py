@@ -1,4 +1,4 @@
-"""What a search would do, before it runs (docs/reference/experiments.md 3.6)."""
+"""REST shapes of a search before it runs (docs/reference/experiments.md 3.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REST shapes of what tasks and the api say to each other about an allocation (docs/reference/harness-protocol.md 8, 9,
+"""REST shapes of messages between tasks and the api about an allocation (docs/reference/harness-protocol.md 8, 9,
 12)."""
 
 from __future__ import annotations

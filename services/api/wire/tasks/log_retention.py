@@ -1,4 +1,4 @@
-"""REST shapes around how long logs are kept (docs/reference/logs.md 4.9)."""
+"""REST shapes of the retention of logs (docs/reference/logs.md 4.9)."""
 
 from __future__ import annotations
 

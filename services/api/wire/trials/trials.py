@@ -1,4 +1,4 @@
-"""Trials on the wire (docs/reference/experiments.md 13.4)."""
+"""REST shapes of trials (docs/reference/experiments.md 13.4)."""
 
 from __future__ import annotations
 

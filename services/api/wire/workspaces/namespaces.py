@@ -1,4 +1,4 @@
-"""REST shapes of what workspaces have in clusters: namespaces and quotas."""
+"""REST shapes of the namespaces and quotas that workspaces have in clusters."""
 
 from __future__ import annotations
 
