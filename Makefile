@@ -47,9 +47,10 @@ down:
 test: setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests
 
-# For every save: no server, no socket, no process of ours.
+# For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
+# which takes longer than its share of the tests.
 test-unit: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests/unit tests/scenarios
+	@$(BIN)/python -m pytest -m "not chaos and not cluster" -q tests/unit tests/scenarios
 
 check: setup
 	@$(BIN)/ruff check .
