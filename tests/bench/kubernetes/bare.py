@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from services.launcher.backends.kubernetes.client.api import KubeApi
-from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.informer import Informer
 from services.launcher.backends.kubernetes.client.objects import Named, Pod
 from services.launcher.backends.kubernetes.client.paths import Paths
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, owned
@@ -28,14 +28,14 @@ async def _work(api: KubeApi, paths: Paths, left: Iterator[Manifests]) -> None:
         await api.create(paths.config_maps, owned(one.config_map, job=one.name, uid=job.metadata.uid), Named)
 
 
-def watch_pods(api: KubeApi, paths: Paths, saw: Callable[[Pod], None]) -> Follow[Pod]:
+def watch_pods(api: KubeApi, paths: Paths, saw: Callable[[Pod], None]) -> Informer[Pod]:
     """To be run; ``saw`` is told of every pod of the namespace that is new or another."""
-    return Follow(api, what="pods", path=paths.pods, kind=Pod, listener=_Listener(saw))
+    return Informer(api, what="pods", path=paths.pods, kind=Pod, handler=_Handler(saw))
 
 
-class _Listener:
+class _Handler:
     def __init__(self, saw: Callable[[Pod], None]) -> None:
-        self.saw = saw
+        self.on_upsert = saw
 
-    def lost(self, item: Pod) -> None:
+    def on_delete(self, item: Pod) -> None:
         """Nothing is measured about the end of pods."""

@@ -16,14 +16,14 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from services.launcher.backends.kubernetes.allocations.creation import Creation
-from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
+from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observation import observation
 from services.launcher.backends.kubernetes.allocations.state.seen import Seen
-from services.launcher.backends.kubernetes.allocations.teardown import Actor
+from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
-from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.manifests.names import job_name
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
@@ -42,10 +42,10 @@ class KubernetesBackend:
         cluster_id: str,
         tracker: Tracker,
         creation: Creation,
-        actor: Actor,
+        teardown: Teardown,
         namespaces: Namespaces,
-        holdings: Holdings,
-        ledger: Ledger,
+        capacity_tracker: CapacityTracker,
+        launch_record: LaunchRecord,
         cluster_admin: ClusterAdmin,
         clock: Clock,
         gateway: TaskGateway | None = None,
@@ -53,10 +53,10 @@ class KubernetesBackend:
         self._cluster_id = cluster_id
         self._tracker = tracker
         self._creation = creation
-        self._actor = actor
+        self._teardown = teardown
         self._namespaces = namespaces
-        self._holdings = holdings
-        self._ledger = ledger
+        self._capacity_tracker = capacity_tracker
+        self._launch_record = launch_record
         self.cluster_admin = cluster_admin
         self._clock = clock
         self._gateway = gateway
@@ -65,16 +65,16 @@ class KubernetesBackend:
         return self._tracker.existing
 
     async def seek(self, order: Order) -> bool:
-        if order.allocation not in self._tracker.runs:
+        if order.allocation not in self._tracker.allocations:
             try:
                 await self._namespaces.open(order.namespace or self._namespaces.own)
             except (NotFound, PermissionDenied, InvalidRequest) as error:
                 # Where nobody can look there is nobody who could end anything either.
-                log.info("kubernetes.not_sought", allocation=order.allocation, reason=str(error))
-        return order.allocation in self._tracker.runs
+                log.info("kubernetes.namespace_not_searched", allocation=order.allocation, reason=str(error))
+        return order.allocation in self._tracker.allocations
 
     async def start(self, order: Order) -> None:
-        known = self._tracker.runs.get(order.allocation)
+        known = self._tracker.allocations.get(order.allocation)
         if known is not None:
             if known.intent.is_fragment:
                 self._go_on(known, order)
@@ -108,7 +108,7 @@ class KubernetesBackend:
         self._tracker.look(tracked)
 
     async def stop(self, allocation: str, *, grace_s: float, ordered: bool) -> None:
-        tracked = self._tracker.runs.get(allocation)
+        tracked = self._tracker.allocations.get(allocation)
         if tracked is None or tracked.intent.refusal is not None:
             return
         if tracked.intent.is_fragment:
@@ -119,19 +119,19 @@ class KubernetesBackend:
         self._tracker.look(tracked)  # and react to it
 
     async def remove(self, allocation: str) -> None:
-        tracked = self._tracker.runs.get(allocation)
+        tracked = self._tracker.allocations.get(allocation)
         if tracked is None or self._tracker.existing.get(allocation) is not Existence.ENDED:
             return
         if (tracked.seen.job is not None or tracked.seen.pods) and self._namespaces.is_open(tracked.namespace):
             # What cannot be removed now is found without an order when its namespace can be seen again.
-            await self._actor.remove(tracked)
+            await self._teardown.remove(tracked)
         if self._gateway is not None:
             await self._gateway.release(tracked)
-        self._ledger.drop(allocation)
+        self._launch_record.drop(allocation)
         self._tracker.forget(tracked)
 
     async def observe(self, allocation: str) -> AllocationObserved | None:
-        tracked = self._tracker.runs.get(allocation)
+        tracked = self._tracker.allocations.get(allocation)
         if (
             tracked is None
             or (tracked.is_remembered and tracked.seen.out_of_sight)
@@ -141,7 +141,7 @@ class KubernetesBackend:
         return observation(tracked)
 
     async def capacity(self) -> PoolCapacity:
-        return await self._holdings.capacity()
+        return await self._capacity_tracker.capacity()
 
     async def changes(self) -> AsyncGenerator[str, None]:
         while True:

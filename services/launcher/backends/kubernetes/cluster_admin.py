@@ -1,4 +1,4 @@
-"""What the api asks for: namespaces of workspaces, limits on their slots, and marks on nodes.
+"""Answers what the api asks for: namespaces of workspaces, limits on their slots, and marks on nodes.
 
 Only namespaces that were made for a workspace, which their label ``determined`` says, are deleted or limited. All of
 this needs rights in the cluster that a launcher may also do without; then it says which. Source:

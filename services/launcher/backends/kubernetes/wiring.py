@@ -1,4 +1,4 @@
-"""Opens the Kubernetes backend of one pool: the only place where its parts are put together."""
+"""Wires the Kubernetes backend of one pool: the only place where its parts are put together."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from libs.cluster.checks import check_slot_requests
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
 from services.launcher.backends.kubernetes.allocations.creation import Creation
-from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
+from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.lines import Lines, Publish
 from services.launcher.backends.kubernetes.allocations.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.allocations.reactions import Reactions
 from services.launcher.backends.kubernetes.allocations.reporting import EventReporter, Reporter
-from services.launcher.backends.kubernetes.allocations.teardown import Actor
+from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
 from services.launcher.backends.kubernetes.background import Background
-from services.launcher.backends.kubernetes.capacity.node_matching import demands
+from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
-from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import Refused
 from services.launcher.backends.kubernetes.client.connection import Version, check, connect
 from services.launcher.backends.kubernetes.cluster_admin import KubernetesClusterAdmin
@@ -32,7 +32,7 @@ from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGatew
 from services.launcher.backends.kubernetes.leader_election.elector import standing_in
 from services.launcher.backends.kubernetes.manifests.names import launcher_id
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
-from services.launcher.backends.kubernetes.namespaces.informers import ClusterWatch, NamespaceWatch
+from services.launcher.backends.kubernetes.namespaces.informers import ClusterInformers, NamespaceInformers
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
 from services.launcher.backends.kubernetes.namespaces.wheels import Wheels
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
@@ -95,19 +95,19 @@ async def open_kubernetes_backend(
         reporter = Reporter(api, lines=lines, clock=clock, background=background)
         tracker = Tracker(pool=pool, clock=clock, stuck_grace_s=settings.stuck_grace_s, listener=reporter)
         stack.callback(tracker.close)
-        actor = Actor(
+        teardown = Teardown(
             api,
             tracker=tracker,
             launcher=launcher,
             sidecar_grace_s=settings.shipper.grace_s if traits.ships == "fluent-bit" else 0,
             log_delivery_s=settings.log_delivery_s,
         )
-        holdings = Holdings(
+        capacity_tracker = CapacityTracker(
             pool=pool,
             namespace=namespace,
             cluster_id=settings.cluster_id,
             kind=kind,
-            demands=demands(cluster, pool),
+            requirements=pool_requirements(cluster, pool),
             max_slots_per_pod=cluster.max_slots_per_pod(pool),
             max_aux_per_node=own.max_aux_containers_per_agent,
             assumed_slots=settings.assumed_slots,
@@ -120,20 +120,20 @@ async def open_kubernetes_backend(
             lines=lines,
             clock=clock,
             slot_type=kind.type,
-            free_slots_in=holdings.free_slots_in,
+            free_slots_in=capacity_tracker.free_slots_in,
             tracker=tracker,
             no_class=classes.missing,
         )
-        background.create_task(Reactions(actor, tracker, background).run(), name="reactions")
-        ledger = Ledger(api, namespace=namespace, pool=pool, cluster_id=settings.cluster_id)
+        background.create_task(Reactions(teardown, tracker, background).run(), name="reactions")
+        launch_record = LaunchRecord(api, namespace=namespace, pool=pool, cluster_id=settings.cluster_id)
 
-        def watch(of: str, refused: Callable[[Refused], None]) -> NamespaceWatch:
-            return NamespaceWatch(
+        def informers_of(of: str, refused: Callable[[Refused], None]) -> NamespaceInformers:
+            return NamespaceInformers(
                 api,
                 namespace=of,
                 launcher=launcher,
                 tracker=tracker,
-                holdings=holdings,
+                capacity_tracker=capacity_tracker,
                 events=events,
                 background=background,
                 refused=refused,
@@ -143,20 +143,25 @@ async def open_kubernetes_backend(
             api,
             own=namespace,
             launcher=launcher,
-            make_watch=watch,
+            make_informers=informers_of,
             tracker=tracker,
-            holdings=holdings,
-            ledger=ledger,
+            capacity_tracker=capacity_tracker,
+            launch_record=launch_record,
             wheels=wheels,
             background=background,
             idle_s=settings.namespace_idle_s,
         )
-        await ClusterWatch(api, launcher=launcher, holdings=holdings, background=background).start()
+        await ClusterInformers(api, launcher=launcher, capacity_tracker=capacity_tracker, background=background).start()
         await namespaces.start()
         gateway = None
         if (config := cluster.resource_manager.internal_task_gateway) is not None:
             gateway = TaskGateway(
-                api, config=config, launcher=launcher, runs=tracker.runs, say=reporter.say, restored=tracker.look
+                api,
+                config=config,
+                launcher=launcher,
+                allocations=tracker.allocations,
+                say=reporter.say,
+                restored=tracker.look,
             )
             if not await gateway.settle():
                 background.create_task(gateway.run(), name="gateway")
@@ -166,14 +171,14 @@ async def open_kubernetes_backend(
             traits=traits,
             tracker=tracker,
             priority_class_of=classes.of,
-            created=lambda tracked: ledger.add({tracked.allocation: tracked.namespace}),
+            created=lambda tracked: launch_record.add({tracked.allocation: tracked.namespace}),
             background=background,
             gateway=gateway,
         )
         for number in range(settings.creators):
             background.create_task(creation.work(), name=f"creator {number}")
         background.create_task(lines.run(), name="lines")
-        background.create_task(ledger.run(), name="ledger")
+        background.create_task(launch_record.run(), name="launch record")
         background.create_task(namespaces.run(), name="namespaces")
         background.create_task(classes.run(), name="priority classes")
         log.info("kubernetes.opened", server=api.host, namespace=namespace, version=version, launcher=launcher)
@@ -181,10 +186,10 @@ async def open_kubernetes_backend(
             cluster_id=settings.cluster_id,
             tracker=tracker,
             creation=creation,
-            actor=actor,
+            teardown=teardown,
             namespaces=namespaces,
-            holdings=holdings,
-            ledger=ledger,
+            capacity_tracker=capacity_tracker,
+            launch_record=launch_record,
             cluster_admin=KubernetesClusterAdmin(
                 api, pool=pool, own=namespace, cluster_id=settings.cluster_id, kind=kind
             ),

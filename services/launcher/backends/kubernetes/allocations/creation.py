@@ -1,4 +1,4 @@
-"""Makes the objects of orders: a few at a time, in the order in which they came, and not at all when withdrawn before.
+"""Creates the objects of orders: a few at a time, in their order, and not at all when withdrawn before.
 
 An allocation that is killed while it waits for its turn costs nothing. One that cannot be made leaves nothing behind,
 and the words of the API server tell why. Source: docs/reference/kubernetes.md 9.
@@ -90,7 +90,7 @@ class Creation:
             if isinstance(error, Refused) and error.code != _UNAUTHENTICATED:
                 self._give_up(tracked, str(error))
             else:
-                log.warning("kubernetes.creation_put_off", allocation=tracked.allocation, error=str(error))
+                log.warning("kubernetes.creation_retried", allocation=tracked.allocation, error=str(error))
                 self._background.create_task(self._again(tracked, order), name=f"again {tracked.allocation}")
         except Exception:
             # A bug of ours with this order must not take the worker from all others.
@@ -109,7 +109,7 @@ class Creation:
 
     async def _attempt(self, tracked: TrackedAllocation, order: Order) -> None:
         assert order.spec is not None
-        await self._namespaces.furnish(tracked.namespace)
+        await self._namespaces.prepare(tracked.namespace)
         if tracked.intent.stage == "created":
             # It was all there, where nobody had looked before.
             self._finish(tracked)
@@ -190,7 +190,7 @@ class Creation:
                 )
                 break
             except (Refused, Unavailable) as error:
-                log.warning("kubernetes.leftover", allocation=tracked.allocation, error=str(error))
+                log.warning("kubernetes.job_not_deleted", allocation=tracked.allocation, error=str(error))
                 if isinstance(error, Refused) and error.code != _UNAUTHENTICATED:
                     # We have lost our rights here. Its pods wait for what was not made; it is removed with its order.
                     break

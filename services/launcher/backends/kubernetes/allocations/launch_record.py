@@ -1,7 +1,7 @@
-"""Which allocations have existed, and where: kept in a ConfigMap, apart from what may be deleted with a Job.
+"""Record of the allocations that were launched, and where: kept in a ConfigMap, apart from what may go with a Job.
 
 An order that says run, and nothing there: either it was never begun, or somebody deleted it while no launcher was
-looking. What is in the ledger was begun, and is not begun again. Entries are written some time after a Job was made,
+looking. What is recorded was begun, and is not begun again. Entries are written some time after a Job was made,
 all that came together at once, so a launcher that is killed in between may begin a deleted Job anew. Namespaces are
 written down before anything is made in them, so that a launcher which may not list the Jobs of the whole cluster
 finds everything again too.
@@ -59,8 +59,8 @@ class _ConfigMap(Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
-class Ledger:
-    """Problems are logged and tried again; without a ledger everything else works."""
+class LaunchRecord:
+    """Problems are logged and tried again; without a record everything else works."""
 
     def __init__(self, api: KubeApi, *, namespace: str, pool: str, cluster_id: str) -> None:
         self._api = api
@@ -86,7 +86,7 @@ class Ledger:
             written = await self._api.get(self._path, _ConfigMap)
         except Refused as error:
             if error.code != _NOT_FOUND:
-                log.warning("kubernetes.no_ledger", reason=str(error))
+                log.warning("kubernetes.launch_record_unreadable", reason=str(error))
             return Written(allocations={}, namespaces=frozenset())
         self._exists = True
         self._entries = dict(written.data or {})
@@ -129,7 +129,7 @@ class Ledger:
             try:
                 await self._write(changes, {})
             except (Refused, Unavailable) as error:
-                log.warning("kubernetes.ledger_not_written", error=str(error), changes=len(changes))
+                log.warning("kubernetes.launch_record_not_written", error=str(error), changes=len(changes))
                 self._changes = {**changes, **self._changes}
                 self._wake.set()
                 await asyncio.sleep(RETRY_S)
@@ -142,7 +142,7 @@ class Ledger:
         try:
             await self._write({}, {f"{_NAMESPACE}{namespace}": value})
         except Refused as error:
-            log.warning("kubernetes.ledger_not_written", error=str(error), namespace=namespace)
+            log.warning("kubernetes.launch_record_not_written", error=str(error), namespace=namespace)
 
     async def _write(self, changes: Changes, annotations: Changes) -> None:
         async with self._writing:

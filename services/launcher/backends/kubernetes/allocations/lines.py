@@ -1,4 +1,4 @@
-"""What the cluster says about a task, on its way into the task's log."""
+"""Publishes lines of the launcher about a task to the log of the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which priority classes the cluster has, and those that are missing made where that is allowed.
+"""Priority classes that the cluster has; those that are missing are made where that is allowed.
 
 They belong to the cluster rather than to a namespace. A launcher that may not even look uses none, because a pod with
 a class that does not exist is never made. One that somebody deletes while a launcher knows it is made again as soon as

@@ -11,7 +11,7 @@ import structlog
 from libs.errors import Unavailable
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.status import Reaction
-from services.launcher.backends.kubernetes.allocations.teardown import Actor
+from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.client.api import Refused
@@ -22,15 +22,15 @@ RETRY_S: Final = 2.0
 
 
 class Reactions:
-    def __init__(self, actor: Actor, tracker: Tracker, background: Background) -> None:
+    def __init__(self, teardown: Teardown, tracker: Tracker, background: Background) -> None:
         self._tracker = tracker
         self._background = background
         self._busy: set[str] = set()
         self._acts: Mapping[Reaction, Callable[[TrackedAllocation], Awaitable[None]]] = {
-            Reaction.END: actor.end_rest,
-            Reaction.CULL: actor.cull,
-            Reaction.SETTLE: actor.settle,
-            Reaction.STOP: actor.send_stop,
+            Reaction.END: teardown.end_rest,
+            Reaction.CULL: teardown.cull,
+            Reaction.SETTLE: teardown.settle,
+            Reaction.STOP: teardown.send_stop,
         }
 
     async def run(self) -> None:
@@ -47,7 +47,7 @@ class Reactions:
             await self._until_done(tracked, what)
         finally:
             self._busy.discard(tracked.allocation)
-        if self._tracker.runs.get(tracked.allocation) is tracked:
+        if self._tracker.allocations.get(tracked.allocation) is tracked:
             self._tracker.look(tracked)
 
     async def _until_done(self, tracked: TrackedAllocation, what: Reaction) -> None:
@@ -55,10 +55,12 @@ class Reactions:
             try:
                 await self._acts[what](tracked)
             except (Refused, Unavailable) as error:
-                log.warning("kubernetes.put_off", what=what.value, allocation=tracked.allocation, error=str(error))
+                log.warning(
+                    "kubernetes.reaction_retried", what=what.value, allocation=tracked.allocation, error=str(error)
+                )
             except Exception:
                 # A bug of ours with this allocation must not end all others.
-                log.exception("kubernetes.failed", what=what.value, allocation=tracked.allocation)
+                log.exception("kubernetes.reaction_failed", what=what.value, allocation=tracked.allocation)
             else:
                 return
             await asyncio.sleep(RETRY_S)

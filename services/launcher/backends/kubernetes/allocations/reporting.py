@@ -1,4 +1,4 @@
-"""Puts into the task's log what its owner should know: events of the cluster, and last words of broken containers."""
+"""Reports to the log of a task what its owner should know: events of the cluster, and words of broken containers."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class EventReporter:
         self._tracker = tracker
         self._no_class = no_class
 
-    def saw(self, item: Event) -> None:
+    def on_upsert(self, item: Event) -> None:
         tracked = self._tracker.owner_of(item.involved_object.kind, item.metadata.namespace, item.involved_object.name)
         if tracked is None:
             return
@@ -136,7 +136,7 @@ class EventReporter:
         if item.reason == CREATE_FAILED and not tracked.seen.has_pods and not tracked.intent.is_end_requested:
             self._notice_refused_pod(tracked, item)
 
-    def lost(self, item: Event) -> None:
+    def on_delete(self, item: Event) -> None:
         """The cluster forgets events after an hour."""
 
     def _notice_refused_pod(self, tracked: TrackedAllocation, event: Event) -> None:

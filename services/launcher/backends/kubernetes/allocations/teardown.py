@@ -1,4 +1,4 @@
-"""What is done to the objects of an allocation once they exist. Every step may be repeated."""
+"""Stops, ends and removes the objects of an allocation once they exist. Every step may be repeated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VANISH_S: Final = 90.0
 _BACKGROUND: Final = {"propagationPolicy": "Background"}
 
 
-class Actor:
+class Teardown:
     def __init__(
         self,
         api: KubeApi,
@@ -77,7 +77,7 @@ class Actor:
             "metadata": {"annotations": {OUTCOME: msgspec.json.encode(outcome).decode()}},
             "spec": {"parallelism": 0},
         }
-        log.info("kubernetes.gang_ends", allocation=tracked.allocation, reason=outcome.reason)
+        log.info("kubernetes.allocation_ending", allocation=tracked.allocation, reason=outcome.reason)
         try:
             await self._api.patch(paths_in(tracked.namespace).job(tracked.job_name), patch)
         except Refused as error:
@@ -151,7 +151,7 @@ class Actor:
         view = self._tracker.view()
         for pod in list(tracked.seen.pods.values()):
             if is_beyond_reach(pod, view):
-                log.warning("kubernetes.pod_forced", pod=pod.metadata.name, node=pod.spec.node_name)
+                log.warning("kubernetes.pod_force_deleted", pod=pod.metadata.name, node=pod.spec.node_name)
                 await self._delete_pod(pod, 0)
 
     async def _let_sidecars_finish(self, tracked: TrackedAllocation) -> None:
@@ -167,7 +167,7 @@ class Actor:
         until = max((reads_until(pod) for pod in tracked.seen.pods.values()), default=0.0)
         await self._tracker.wait_until(tracked, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
         if not await self._tracker.wait_until(tracked, are_done, self._log_delivery_s):
-            log.warning("kubernetes.sidecars_take_long", allocation=tracked.allocation)
+            log.warning("kubernetes.sidecars_slow", allocation=tracked.allocation)
 
 
 def _is_newer(known: Pod | None, pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""All allocations of a launcher, kept up to date by the watches; tells who has to know, and what to do.
+"""Tracker of all allocations of a launcher: informers write to it, and it tells who has to know and what is due.
 
 Existence is worked out when something changes rather than when somebody asks, because somebody asks all the time.
 """
@@ -65,7 +65,7 @@ class Tracker:
         self._clock = clock
         self._stuck_grace_s = stuck_grace_s
         self._listener = listener
-        self.runs: dict[str, TrackedAllocation] = {}
+        self.allocations: dict[str, TrackedAllocation] = {}
         self._by_job: dict[tuple[str, str], TrackedAllocation] = {}
         self._by_pod: dict[tuple[str, str], TrackedAllocation] = {}
         self._existence: dict[str, Existence] = {}
@@ -94,13 +94,13 @@ class Tracker:
         known = self._by_job.get(tracked.key)
         if known is not None and known is not tracked:
             return False
-        self.runs[tracked.allocation] = tracked
+        self.allocations[tracked.allocation] = tracked
         self._by_job[tracked.key] = tracked
         self.look(tracked)
         return True
 
     def forget(self, tracked: TrackedAllocation) -> None:
-        self.runs.pop(tracked.allocation, None)
+        self.allocations.pop(tracked.allocation, None)
         self._drop_names(tracked)
         self._existence.pop(tracked.allocation, None)
         self._partly_since.pop(tracked.allocation, None)
@@ -118,16 +118,16 @@ class Tracker:
         # A pod may be spoken of before it is seen.
         return self._by_pod.get((namespace, name)) or self._by_job.get((namespace, name.rpartition("-")[0]))
 
-    def runs_in(self, namespace: str) -> list[TrackedAllocation]:
-        return [tracked for tracked in self.runs.values() if tracked.namespace == namespace]
+    def allocations_in(self, namespace: str) -> list[TrackedAllocation]:
+        return [tracked for tracked in self.allocations.values() if tracked.namespace == namespace]
 
     def used_namespaces(self) -> set[str]:
         """Where there are runs, or will be."""
-        return {tracked.namespace for tracked in self.runs.values()}
+        return {tracked.namespace for tracked in self.allocations.values()}
 
     def lose_sight(self, namespace: str, words: str) -> None:
         """Nobody can see any more what is in a namespace, and ``words`` say why: what lived there lives on for us."""
-        for tracked in self.runs_in(namespace):
+        for tracked in self.allocations_in(namespace):
             if self._existence.get(tracked.allocation) is not Existence.ENDED and tracked.intent.stage in (
                 "left",
                 "created",
@@ -140,7 +140,7 @@ class Tracker:
 
     def regain_sight(self, namespace: str) -> None:
         """Everything in a namespace was told. What had only been written down, and is not there, was deleted."""
-        for tracked in self.runs_in(namespace):
+        for tracked in self.allocations_in(namespace):
             if tracked.seen.out_of_sight:
                 tracked.seen.on_in_sight()
                 self.look(tracked)
@@ -148,7 +148,7 @@ class Tracker:
     def lose_all(self, namespace: str, words: str) -> None:
         """A namespace is gone, and everything in it; ``words`` say so."""
         view = self.view()
-        for tracked in self.runs_in(namespace):
+        for tracked in self.allocations_in(namespace):
             tracked.seen.on_namespace_deleted(words, intent=tracked.intent, view=view)
             self.look(tracked)
 
@@ -263,7 +263,7 @@ class Tracker:
         was_lost = name in self._lost_nodes
         (self._lost_nodes.add if is_lost else self._lost_nodes.discard)(name)
         if is_lost or was_lost:
-            for tracked in [tracked for tracked in self.runs.values() if _is_on(tracked, name)]:
+            for tracked in [tracked for tracked in self.allocations.values() if _is_on(tracked, name)]:
                 self.look(tracked)
 
     def _adopt(self, job_name: str, *, job: Job | None = None, pod: Pod | None = None) -> TrackedAllocation | None:
@@ -271,12 +271,16 @@ class Tracker:
         found = job or pod
         assert found is not None
         allocation = _allocation_of(found)
-        known = self.runs.get(allocation)
+        known = self.allocations.get(allocation)
         if known is not None and not (known.is_remembered and (known.seen.out_of_sight or known.intent.is_fragment)):
             metadata = found.metadata
+            # Made by hand; whoever made it has to remove it.
             log.warning(
-                "kubernetes.double", allocation=allocation, namespace=metadata.namespace, name=metadata.name
-            )  # made by hand; whoever made it has to remove it
+                "kubernetes.duplicate_allocation",
+                allocation=allocation,
+                namespace=metadata.namespace,
+                name=metadata.name,
+            )
             return None
         notes = found.metadata.annotations
         is_fresh = job is not None and job.metadata.deletion_timestamp is None and not job.status.conditions
@@ -300,7 +304,7 @@ class Tracker:
         if job is not None:
             self._restore(tracked, job)
         self._by_job[tracked.key] = tracked
-        self.runs[allocation] = tracked
+        self.allocations[allocation] = tracked
         log.info("kubernetes.adopted", allocation=allocation, namespace=tracked.namespace, job=job_name)
         return tracked
 
@@ -332,7 +336,7 @@ class Tracker:
             )
 
     def _look_again(self, tracked: TrackedAllocation) -> None:
-        if self.runs.get(tracked.allocation) is tracked:
+        if self.allocations.get(tracked.allocation) is tracked:
             self.look(tracked)
             self._notice_deadlock(tracked, self.view().now)
 

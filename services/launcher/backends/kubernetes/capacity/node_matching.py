@@ -1,4 +1,7 @@
-"""Which nodes the pods of a pool can run on (docs/reference/kubernetes.md 13.2; docs/reference/scheduling.md 11.3)."""
+"""Matches nodes with the pods of a pool: which pods can run where.
+
+Source: docs/reference/kubernetes.md 13.2; docs/reference/scheduling.md 11.3.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _PASSING: Final = "node.kubernetes.io/"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Demand(Struct, frozen=True, kw_only=True):
+class NodeRequirements(Struct, frozen=True, kw_only=True):
     """What pods of a pool say about nodes, for nodes of one kind."""
 
     tolerations: tuple[Json, ...] = ()
@@ -33,12 +36,12 @@ class Demand(Struct, frozen=True, kw_only=True):
     """Of the required node affinity: alternatives."""
 
 
-class Demands(Struct, frozen=True, kw_only=True):
-    gpu: Demand
-    cpu: Demand
+class PoolRequirements(Struct, frozen=True, kw_only=True):
+    gpu: NodeRequirements
+    cpu: NodeRequirements
 
 
-def demands(cluster: ClusterConfig, pool: str) -> Demands:
+def pool_requirements(cluster: ClusterConfig, pool: str) -> PoolRequirements:
     """What the pool's default pod specs ask of nodes with GPUs and of others."""
     own = cluster.pool(pool)
     defaults = own.task_container_defaults if own is not None else None
@@ -46,25 +49,25 @@ def demands(cluster: ClusterConfig, pool: str) -> Demands:
     cpu = defaults.cpu_pod_spec if defaults is not None else None
     shared = cluster.task_container_defaults
     is_single = len(cluster.resource_pools) == 1 and gpu is None and cpu is None
-    return Demands(
-        gpu=_demand(shared.gpu_pod_spec, gpu if gpu is not None else cpu, is_single=is_single),
-        cpu=_demand(shared.cpu_pod_spec, cpu, is_single=is_single),
+    return PoolRequirements(
+        gpu=_requirements_of(shared.gpu_pod_spec, gpu if gpu is not None else cpu, is_single=is_single),
+        cpu=_requirements_of(shared.cpu_pod_spec, cpu, is_single=is_single),
     )
 
 
-def reaches(demand: Demand, node: Node) -> bool:
-    """Whether a pod with this demand may run on the node, as far as what administrators set goes."""
+def matches(requirements: NodeRequirements, node: Node) -> bool:
+    """Whether a pod with these requirements may run on the node, as far as what administrators set goes."""
     blocking = [
         taint for taint in node.spec.taints if taint.effect != "PreferNoSchedule" and not taint.key.startswith(_PASSING)
     ]
-    if not all(any(_tolerates(each, taint) for each in demand.tolerations) for taint in blocking):
+    if not all(any(_tolerates(each, taint) for each in requirements.tolerations) for taint in blocking):
         return False
-    if demand.node_selector is not None and not _selects(demand.node_selector, node):
+    if requirements.node_selector is not None and not _selects(requirements.node_selector, node):
         return False
-    return demand.terms is None or any(_term_matches(term, node) for term in demand.terms)
+    return requirements.terms is None or any(_term_matches(term, node) for term in requirements.terms)
 
 
-def _demand(shared: Json | None, own: Json | None, *, is_single: bool) -> Demand:
+def _requirements_of(shared: Json | None, own: Json | None, *, is_single: bool) -> NodeRequirements:
     spec = _spec(own)
     shared_spec = _spec(shared)
     tolerations = [*_ALWAYS, *_items(spec.get("tolerations")), *_items(shared_spec.get("tolerations"))]
@@ -74,7 +77,7 @@ def _demand(shared: Json | None, own: Json | None, *, is_single: bool) -> Demand
     selector = spec.get("nodeSelector")
     affinity = _object(_object(_object(spec.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
     terms = affinity.get("nodeSelectorTerms")
-    return Demand(
+    return NodeRequirements(
         tolerations=tuple(tolerations),
         node_selector=selector if isinstance(selector, dict) else None,
         terms=tuple(_items(terms)) if terms else None,

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from libs.cluster.config import SlotType
 from libs.events.capacity import Device, NodeCapacity
-from services.launcher.backends.kubernetes.capacity.node_matching import Demands, reaches
+from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements, matches
 from services.launcher.backends.kubernetes.capacity.quantities import amount_in, quantity
 from services.launcher.backends.kubernetes.client.objects import Node, Quota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import node_label
@@ -106,7 +106,7 @@ def node_capacities(
     ours: Sequence[OurPod],
     others: Sequence[ForeignPod],
     kind: SlotKind,
-    demands: Demands,
+    requirements: PoolRequirements,
     cluster_id: str,
 ) -> tuple[NodeCapacity, ...]:
     """The nodes of the pool, by name: those its pods can reach, and those they are on already."""
@@ -115,7 +115,7 @@ def node_capacities(
     found = [
         _node(node, ours_on.get(node.metadata.name, ()), others_on.get(node.metadata.name, ()), kind, cluster_id)
         for node in nodes
-        if _is_reached(node, demands) or node.metadata.name in ours_on
+        if _is_in_pool(node, requirements) or node.metadata.name in ours_on
     ]
     return tuple(sorted(found, key=lambda node: node.name))
 
@@ -162,9 +162,9 @@ def requested_slots(hard: Mapping[str, str | int | float], kind: SlotKind) -> De
     return kind.exact(quantity(hard[name])) if name in hard else None
 
 
-def _is_reached(node: Node, demands: Demands) -> bool:
+def _is_in_pool(node: Node, requirements: PoolRequirements) -> bool:
     has_gpus = any(amount_in(node.status.allocatable, name) for name in _GPUS)
-    return reaches(demands.gpu if has_gpus else demands.cpu, node)
+    return matches(requirements.gpu if has_gpus else requirements.cpu, node)
 
 
 def _node(

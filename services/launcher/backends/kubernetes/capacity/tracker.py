@@ -1,4 +1,4 @@
-"""Who holds what on the nodes of the pool, and what that makes of its capacity."""
+"""Tracks who holds what on the nodes of the pool, and what that makes of its capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from libs.clock import Clock
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.launcher.backends.kubernetes.allocations.state.pods import is_over
 from services.launcher.backends.kubernetes.allocations.tracking import CAPACITY, Tracker
-from services.launcher.backends.kubernetes.capacity.node_matching import Demands
+from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements
 from services.launcher.backends.kubernetes.capacity.slots import (
     ForeignPod,
     OurPod,
@@ -26,7 +26,7 @@ PAUSE_S: Final = 0.5
 """Shortest time between two looks at everything: a change of any pod may be one of the capacity."""
 
 
-class Holdings:
+class CapacityTracker:
     """Listens to nodes, quotas and the pods of others; those of ours are in the tracker."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Holdings:
         namespace: str,
         cluster_id: str,
         kind: SlotKind,
-        demands: Demands,
+        requirements: PoolRequirements,
         max_slots_per_pod: int | None,
         max_aux_per_node: int,
         assumed_slots: int | None,
@@ -47,7 +47,7 @@ class Holdings:
         self._namespace = namespace
         self._cluster_id = cluster_id
         self._kind = kind
-        self._demands = demands
+        self._requirements = requirements
         self._max_slots_per_pod = max_slots_per_pod
         self._max_aux_per_node = max_aux_per_node
         self._assumed_slots = assumed_slots
@@ -60,8 +60,8 @@ class Holdings:
         self._free_slots: int | None = None
         self._free_of: dict[str, int] = {}
         self.nodes = _Nodes(tracker)
-        self.quotas = _Listener(self._saw_quota, self._lost_quota)
-        self.others = _Listener(self._saw_other, self._lost_other)
+        self.quotas = _Handler(self._on_quota, self._on_quota_deleted)
+        self.others = _Handler(self._on_other, self._on_other_deleted)
 
     async def capacity(self) -> PoolCapacity:
         """The capacity as it is now; takes a moment when it was asked for just before."""
@@ -116,7 +116,7 @@ class Holdings:
                 ours=ours,
                 others=list(self._others.values()),
                 kind=self._kind,
-                demands=self._demands,
+                requirements=self._requirements,
                 cluster_id=self._cluster_id,
             )
         slots = self._assumed_slots if self._assumed_slots is not None else quota or 0
@@ -126,7 +126,7 @@ class Holdings:
     def _ours_by_namespace(self) -> dict[str, list[OurPod]]:
         """Our pods that have not ended: a quota counts those without a node too."""
         found: dict[str, list[OurPod]] = {}
-        for tracked in self._tracker.runs.values():
+        for tracked in self._tracker.allocations.values():
             held = found.setdefault(tracked.namespace, [])
             held += [
                 OurPod(
@@ -144,15 +144,15 @@ class Holdings:
         largest = max((node.slots for node in nodes), default=0)
         return largest if self._max_slots_per_pod is None else self._max_slots_per_pod
 
-    def _saw_quota(self, quota: Quota) -> None:
+    def _on_quota(self, quota: Quota) -> None:
         self._quotas.setdefault(quota.metadata.namespace, {})[quota.metadata.name] = quota
         self._tracker.hint(CAPACITY)
 
-    def _lost_quota(self, quota: Quota) -> None:
+    def _on_quota_deleted(self, quota: Quota) -> None:
         self._quotas.get(quota.metadata.namespace, {}).pop(quota.metadata.name, None)
         self._tracker.hint(CAPACITY)
 
-    def _saw_other(self, pod: SlimPod) -> None:
+    def _on_other(self, pod: SlimPod) -> None:
         holder = foreign_pod(pod, self._kind)
         before = self._others.get(pod.metadata.uid)
         if holder == before:
@@ -163,7 +163,7 @@ class Holdings:
             self._others[pod.metadata.uid] = holder
         self._tracker.hint(CAPACITY)
 
-    def _lost_other(self, pod: SlimPod) -> None:
+    def _on_other_deleted(self, pod: SlimPod) -> None:
         if self._others.pop(pod.metadata.uid, None) is not None:
             self._tracker.hint(CAPACITY)
 
@@ -172,7 +172,7 @@ class _Nodes:
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
 
-    def saw(self, item: Node) -> None:
+    def on_upsert(self, item: Node) -> None:
         if self._tracker.nodes is None:
             self._tracker.nodes = {}
         before = self._tracker.nodes.get(item.metadata.name)
@@ -180,16 +180,16 @@ class _Nodes:
         if before is None or _significant(before) != _significant(item):
             self._tracker.node_changed(item.metadata.name)
 
-    def lost(self, item: Node) -> None:
+    def on_delete(self, item: Node) -> None:
         if self._tracker.nodes is not None:
             self._tracker.nodes.pop(item.metadata.name, None)
             self._tracker.node_changed(item.metadata.name)
 
 
-class _Listener:
-    def __init__(self, saw: Callable[..., None], lost: Callable[..., None]) -> None:
-        self.saw = saw
-        self.lost = lost
+class _Handler:
+    def __init__(self, on_upsert: Callable[..., None], on_delete: Callable[..., None]) -> None:
+        self.on_upsert = on_upsert
+        self.on_delete = on_delete
 
 
 def _significant(node: Node) -> object:

@@ -1,4 +1,4 @@
-"""Reaching an API server, and finding out before anything else whether a launcher can work in a namespace of it."""
+"""Connects to an API server, and finds out first whether a launcher can work in a namespace of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to reach a cluster: a kubeconfig, or the service account of the pod that we run in."""
+"""Credentials for a cluster: a kubeconfig, or the service account of the pod that we run in."""
 
 from __future__ import annotations
 

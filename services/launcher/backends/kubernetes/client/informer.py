@@ -1,4 +1,4 @@
-"""List, then watch: everything that happens to a kind of object, without asking again and again.
+"""Informers: everything that happens to a kind of object, listed once and then watched.
 
 The server may end a watch at any time, and forgets versions (410): then the list is read again, and what is not in it
 any more has been deleted meanwhile. Bookmarks keep the version fresh where little happens. Failures back off with
@@ -47,24 +47,24 @@ O = TypeVar("O", bound=HasMeta)  # noqa: E741  an object
 I = TypeVar("I", bound=HasMeta, contravariant=True)  # noqa: E741, PLC0105
 
 
-class Listener(Protocol[I]):
+class EventHandler(Protocol[I]):
     """What wants to know; called in the order in which things happened."""
 
-    def saw(self, item: I) -> None: ...
+    def on_upsert(self, item: I) -> None: ...
 
-    def lost(self, item: I) -> None:
+    def on_delete(self, item: I) -> None:
         """``item`` is the last that was seen of it."""
         ...
 
 
-class Follow(Generic[O]):
-    """Keeps ``items`` (by namespace and name) as the server has them, and tells the listener of every change.
+class Informer(Generic[O]):
+    """Keeps ``items`` (by namespace and name) as the server has them, and tells the handler of every change.
 
     path   of the collection
     query  selectors of list and watch
     refused  told each time the server will not show it, which is tried again all the same
     order  key by which a list is told, where names are not the order that makes sense
-    keeps  False for what is only passed on: then ``items`` stays empty, and lists tell what was told before
+    caches  False for what is only passed on: then ``items`` stays empty, and lists tell what was told before
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Follow(Generic[O]):
         what: str,
         path: str,
         kind: type[O],
-        listener: Listener[O],
+        handler: EventHandler[O],
         query: Mapping[str, str] | None = None,
-        keeps: bool = True,
+        caches: bool = True,
         refused: Callable[[Refused], None] = lambda _error: None,
         order: Callable[[O], Any] = lambda _item: 0,
     ) -> None:
@@ -84,11 +84,11 @@ class Follow(Generic[O]):
         self.what = what
         self._path = path
         self._query = dict(query or {})
-        self._keeps = keeps
+        self._caches = caches
         self._refused = refused
         self._order = order
         self._pause_s = FIRST_PAUSE_S
-        self._listener = listener
+        self._handler = handler
         # The names of types are made at run time here, which a type checker cannot follow.
         self._list: msgspec.json.Decoder[ListOf[O]] = msgspec.json.Decoder(ListOf[kind])  # type: ignore[valid-type]
         self._event: msgspec.json.Decoder[WatchEvent[O]] = msgspec.json.Decoder(WatchEvent[kind])  # type: ignore[valid-type]
@@ -130,9 +130,9 @@ class Follow(Generic[O]):
                 break
             query["continue"] = page.metadata.continue_
         for item in sorted(found, key=self._order):
-            self._take_in(item)
+            self._upsert(item)
         for name in self.items.keys() - {self._key(item) for item in found}:
-            self._let_go(self.items[name])
+            self._delete(self.items[name])
         self._version = version
         self.synced.set()
 
@@ -140,19 +140,19 @@ class Follow(Generic[O]):
         query = {**self._query, "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         async with self._api.watch(self._path, query, timeout_s=random.uniform(*WATCH_S)) as lines:  # noqa: S311
             async for line in lines:
-                self._hear(line)
+                self._on_line(line)
                 self._pause_s = FIRST_PAUSE_S
         # Some proxies end every watch at once.
         await asyncio.sleep(random.uniform(0.0, 0.1))  # noqa: S311
 
-    def _hear(self, line: bytes) -> None:
+    def _on_line(self, line: bytes) -> None:
         try:
-            self._hear_event(line)
+            self._on_event(line)
         except msgspec.DecodeError as error:
             # A line that was torn, or an object that is not as documented: the list tells what it was about.
             raise Unavailable(f"a watch sent what cannot be read: {error}") from error
 
-    def _hear_event(self, line: bytes) -> None:
+    def _on_event(self, line: bytes) -> None:
         kind = self._kind.decode(line).type
         if kind == "BOOKMARK":
             self._version = msgspec.json.decode(line, type=Bookmark).object.metadata.resource_version
@@ -163,26 +163,26 @@ class Follow(Generic[O]):
             event = self._event.decode(line)
             self._version = event.object.metadata.resource_version
             if kind == "DELETED":
-                self._let_go(event.object)
+                self._delete(event.object)
             else:
-                self._take_in(event.object)
+                self._upsert(event.object)
 
-    def _take_in(self, item: O) -> None:
-        if not self._keeps:
-            self._listener.saw(item)
+    def _upsert(self, item: O) -> None:
+        if not self._caches:
+            self._handler.on_upsert(item)
             return
         key = self._key(item)
         before = self.items.get(key)
         if before is not None and before.metadata.uid != item.metadata.uid:
-            self._let_go(before)  # deleted and made again while nobody looked
+            self._delete(before)  # deleted and made again while nobody looked
         elif before is not None and before.metadata.resource_version == item.metadata.resource_version:
             return
         self.items[key] = item
-        self._listener.saw(item)
+        self._handler.on_upsert(item)
 
-    def _let_go(self, item: O) -> None:
+    def _delete(self, item: O) -> None:
         if self.items.pop(self._key(item), None) is not None:
-            self._listener.lost(item)
+            self._handler.on_delete(item)
 
     def _key(self, item: O) -> tuple[str, str]:
         return item.metadata.namespace, item.metadata.name

@@ -56,7 +56,7 @@ _NOT_FOUND: Final = 404
 class TaskGateway:
     """The listeners of one launcher.
 
-    runs      allocation -> what is known of it; read, never changed
+    allocations  by id: what is known of it; read, never changed
     say       puts a line into the log of an allocation's task
     restored  is told of an allocation whose addresses were found again
     """
@@ -67,14 +67,14 @@ class TaskGateway:
         *,
         config: TaskGatewayConfig,
         launcher: str,
-        runs: Mapping[str, TrackedAllocation],
+        allocations: Mapping[str, TrackedAllocation],
         say: Callable[[TrackedAllocation, str], None],
         restored: Callable[[TrackedAllocation], None],
     ) -> None:
         self._api = api
         self._config = config
         self._launcher = launcher
-        self._runs = runs
+        self._allocations = allocations
         self._say = say
         self._restored = restored
         self._path = gateway_path(config.gateway_namespace, config.gateway_name)
@@ -126,7 +126,7 @@ class TaskGateway:
         self._claimants.discard(tracked.allocation)
 
     async def settle(self) -> bool:
-        """Find the addresses of runs of before our time again, and free what is left of allocations that are gone.
+        """Find the addresses of older allocations again, and free what is left of those that are gone.
 
         False when not everything could be told yet, and this has to be repeated.
         """
@@ -152,7 +152,7 @@ class TaskGateway:
         is_told = True
         for allocation, group in groupby(_by_allocation(gateway, self._launcher), attrgetter("allocation")):
             claims = list(group)
-            tracked = self._runs.get(allocation)
+            tracked = self._allocations.get(allocation)
             if allocation in self._claimants:
                 continue
             if tracked is not None and tracked.seen.job is not None:
@@ -179,7 +179,7 @@ class TaskGateway:
             job = await self._api.get(Paths(claim.namespace).job(claim.job), Job)
         except Refused as error:
             if error.code != _NOT_FOUND:
-                log.warning("gateway.doubtful", port=claim.port, job=claim.job, error=str(error))
+                log.warning("gateway.job_not_readable", port=claim.port, job=claim.job, error=str(error))
             return error.code != _NOT_FOUND
         return job.metadata.annotations.allocation == claim.allocation
 

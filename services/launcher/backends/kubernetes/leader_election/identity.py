@@ -1,4 +1,4 @@
-"""Which launcher this is, among all that wait for the same lease.
+"""The name of this launcher among all that wait for the same lease.
 
 A name of its own for every process would make each restart wait until the lease of its predecessor has run out. So a
 process that takes the place of another has the same name: same host, same boot, same network namespace. That never two

@@ -1,4 +1,4 @@
-"""What a launcher watches: the nodes of the cluster and the pods of others, and in each namespace what is its own.
+"""Informers of a launcher: the nodes of the cluster and the pods of others, and in each namespace what is its own.
 
 What it may not see, it does without: nodes (capacity comes from quotas or the settings then), the pods of others,
 quotas, events. Jobs and pods of a namespace in which it is to work it needs.
@@ -17,9 +17,9 @@ from services.launcher.backends.kubernetes.allocations.state.allocation import T
 from services.launcher.backends.kubernetes.allocations.state.pods import causes_first, phase_of
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
-from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
-from services.launcher.backends.kubernetes.client.informer import Follow, Listener
+from services.launcher.backends.kubernetes.client.informer import EventHandler, Informer
 from services.launcher.backends.kubernetes.client.objects import Event, Job, ListOf, Named, Node, Pod, Quota, SlimPod
 from services.launcher.backends.kubernetes.client.paths import ALL_PODS, NODES, paths_in
 from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, LAUNCHER_LABEL
@@ -30,51 +30,53 @@ _FORBIDDEN: Final = 403
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-class Watching:
+class InformerGroup:
     """Reads and follows what may be seen, until it is closed."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
         self._tasks: list[asyncio.Task[None]] = []
 
-    def follow(self, follow: Follow[Any]) -> None:
-        task = self._background.create_task(follow.run(), name=f"watch {follow.what}")
+    def start(self, informer: Informer[Any]) -> None:
+        task = self._background.create_task(informer.run(), name=f"watch {informer.what}")
         if task is not None:
             self._tasks.append(task)
 
-    async def follow_if_allowed(self, follow: Follow[Any]) -> None:
+    async def start_if_allowed(self, informer: Informer[Any]) -> None:
         try:
-            await follow.read_list()
+            await informer.read_list()
         except Refused as error:
             if error.code != _FORBIDDEN:
                 raise
-            log.warning("kubernetes.may_not_see", what=follow.what, reason=str(error))
+            log.warning("kubernetes.list_forbidden", what=informer.what, reason=str(error))
             return
-        self.follow(follow)
+        self.start(informer)
 
     async def close(self) -> None:
         await end(*self._tasks)
         self._tasks.clear()
 
 
-class ClusterWatch:
+class ClusterInformers:
     """Nodes, and the pods of others on them."""
 
-    def __init__(self, api: KubeApi, *, launcher: str, holdings: Holdings, background: Background) -> None:
+    def __init__(
+        self, api: KubeApi, *, launcher: str, capacity_tracker: CapacityTracker, background: Background
+    ) -> None:
         foreign = {"labelSelector": f"{LAUNCHER_LABEL}!={launcher}", "fieldSelector": _UNFINISHED}
-        self._watching = Watching(background)
-        self._nodes = Follow(api, what="nodes", path=NODES, kind=Node, listener=holdings.nodes)
-        self._others = Follow(
-            api, what="pods of others", path=ALL_PODS, kind=SlimPod, listener=holdings.others, query=foreign
+        self._group = InformerGroup(background)
+        self._nodes = Informer(api, what="nodes", path=NODES, kind=Node, handler=capacity_tracker.nodes)
+        self._others = Informer(
+            api, what="pods of others", path=ALL_PODS, kind=SlimPod, handler=capacity_tracker.others, query=foreign
         )
 
     async def start(self) -> None:
         """To be called before any of our pods is seen, because nodes say which of them are lost."""
         for optional in (self._nodes, self._others):
-            await self._watching.follow_if_allowed(optional)
+            await self._group.start_if_allowed(optional)
 
 
-class NamespaceWatch:
+class NamespaceInformers:
     """Our Jobs and pods in one namespace, its quotas and events.
 
     refused  told when the server will not show what is needed any more; it is asked again until the watch is closed
@@ -87,8 +89,8 @@ class NamespaceWatch:
         namespace: str,
         launcher: str,
         tracker: Tracker,
-        holdings: Holdings,
-        events: Listener[Event],
+        capacity_tracker: CapacityTracker,
+        events: EventHandler[Event],
         background: Background,
         refused: Callable[[Refused], None],
     ) -> None:
@@ -96,31 +98,30 @@ class NamespaceWatch:
         self._namespace = namespace
         self._launcher = launcher
         self._tracker = tracker
-        self._watching = Watching(background)
+        self._group = InformerGroup(background)
         mine = {"labelSelector": f"{LAUNCHER_LABEL}={launcher}"}
         paths = self._paths = paths_in(namespace)
         jobs, pods = _Jobs(tracker), _Pods(tracker)
-        self._jobs = Follow(api, what="jobs", path=paths.jobs, kind=Job, listener=jobs, query=mine, refused=refused)
-        self._pods = Follow(
+        self._jobs = Informer(api, what="jobs", path=paths.jobs, kind=Job, handler=jobs, query=mine, refused=refused)
+        self._pods = Informer(
             api,
             what="pods",
             path=paths.pods,
             kind=Pod,
-            listener=pods,
+            handler=pods,
             query=mine,
             refused=refused,
             order=causes_first,
         )
-        self._optional: tuple[Follow[Any], ...] = (
-            Follow(api, what="resource quotas", path=paths.quotas, kind=Quota, listener=holdings.quotas),
-            Follow(api, what="events", path=paths.events, kind=Event, listener=events, keeps=False),
+        self._optional: tuple[Informer[Any], ...] = (
+            Informer(api, what="resource quotas", path=paths.quotas, kind=Quota, handler=capacity_tracker.quotas),
+            Informer(api, what="events", path=paths.events, kind=Event, handler=events, caches=False),
         )
 
     async def open(self) -> None:
         """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
-        known = [
-            (tracked.seen.job, tuple(tracked.seen.pods.values())) for tracked in self._tracker.runs_in(self._namespace)
-        ]
+        seen = [tracked.seen for tracked in self._tracker.allocations_in(self._namespace)]
+        known = [(each.job, tuple(each.pods.values())) for each in seen]
         self._tracker.known_namespaces.discard(self._namespace)
         # Jobs before pods: what is known of a Job decides what the end of a pod means.
         await self._jobs.read_list()
@@ -130,16 +131,16 @@ class NamespaceWatch:
             await self._tell_apart()
             self._tracker.known_namespaces.add(self._namespace)
             for needed in (self._jobs, self._pods):
-                self._watching.follow(needed)
+                self._group.start(needed)
             for optional in self._optional:
-                await self._watching.follow_if_allowed(optional)
+                await self._group.start_if_allowed(optional)
         except BaseException:
             await self.close()
             raise
         self._tracker.regain_sight(self._namespace)
 
     async def close(self) -> None:
-        await self._watching.close()
+        await self._group.close()
 
     def _drop_deleted(self, known: list[tuple[Job | None, tuple[Pod, ...]]]) -> None:
         """What was ``known`` before everything was read, and is not there, was deleted while nobody looked."""
@@ -155,7 +156,7 @@ class NamespaceWatch:
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{ALLOCATION_LABEL}"}
         made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
         complete = {item.metadata.name for item in made.items or ()}
-        for tracked in self._tracker.runs_in(self._namespace):
+        for tracked in self._tracker.allocations_in(self._namespace):
             if tracked.job_name not in complete and _may_be_fragment(tracked):
                 log.warning("kubernetes.fragment", allocation=tracked.allocation, job=tracked.job_name)
                 tracked.intent.leave_to_order()
@@ -175,11 +176,11 @@ def _may_be_fragment(tracked: TrackedAllocation) -> bool:
 
 class _Jobs:
     def __init__(self, tracker: Tracker) -> None:
-        self.saw = tracker.on_job
-        self.lost = tracker.on_job_deleted
+        self.on_upsert = tracker.on_job
+        self.on_delete = tracker.on_job_deleted
 
 
 class _Pods:
     def __init__(self, tracker: Tracker) -> None:
-        self.saw = tracker.on_pod
-        self.lost = tracker.on_pod_deleted
+        self.on_upsert = tracker.on_pod
+        self.on_delete = tracker.on_pod_deleted

@@ -1,4 +1,4 @@
-"""In which namespaces a launcher works: that of its pool, always, and those of workspaces as long as tasks are there.
+"""Opens the namespaces in which a launcher works, and closes those of workspaces when their last task has gone.
 
 A namespace is opened when the first order names it, or when a launcher before us had something in it. One that cannot
 be opened refuses the orders that name it, and disturbs nobody else. What runs in a namespace that cannot be seen any
@@ -14,20 +14,20 @@ from typing import Final
 import structlog
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, ResoluteError, Unavailable
-from services.launcher.backends.kubernetes.allocations.launch_record import Ledger
+from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.seen import Seen
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
-from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
 from services.launcher.backends.kubernetes.client.connection import RIGHTS, find_namespace
 from services.launcher.backends.kubernetes.client.informer import PAGE
 from services.launcher.backends.kubernetes.client.objects import ListOf, Named
 from services.launcher.backends.kubernetes.client.paths import ALL_JOBS, ALL_PODS
 from services.launcher.backends.kubernetes.manifests.names import LAUNCHER_LABEL
-from services.launcher.backends.kubernetes.namespaces.informers import NamespaceWatch
+from services.launcher.backends.kubernetes.namespaces.informers import NamespaceInformers
 from services.launcher.backends.kubernetes.namespaces.wheels import Wheels
 
 log = structlog.get_logger()
@@ -39,16 +39,16 @@ REFUSED_S: Final = 2.0
 _FORBIDDEN: Final = 403
 _NO_ACCESS: Final = (403, 404)
 
-MakeWatch = Callable[[str, Callable[[Refused], None]], NamespaceWatch]
+MakeInformers = Callable[[str, Callable[[Refused], None]], NamespaceInformers]
 """Of a namespace; and who is to be told when it refuses us."""
 
 
-class _Place:
+class _NamespaceState:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         """Held while it is opened or closed."""
-        self.watch: NamespaceWatch | None = None
-        self.is_furnished = False
+        self.informers: NamespaceInformers | None = None
+        self.is_prepared = False
         """Everything that tasks need beside their own objects is there."""
         self.refusal: ResoluteError | None = None
         self.refused_until = 0.0
@@ -64,10 +64,10 @@ class Namespaces:
         *,
         own: str,
         launcher: str,
-        make_watch: MakeWatch,
+        make_informers: MakeInformers,
         tracker: Tracker,
-        holdings: Holdings,
-        ledger: Ledger,
+        capacity_tracker: CapacityTracker,
+        launch_record: LaunchRecord,
         wheels: Wheels,
         background: Background,
         idle_s: float,
@@ -75,19 +75,19 @@ class Namespaces:
         self._api = api
         self.own = own
         self._launcher = launcher
-        self._make_watch = make_watch
+        self._make_informers = make_informers
         self._tracker = tracker
-        self._holdings = holdings
-        self._ledger = ledger
+        self._capacity_tracker = capacity_tracker
+        self._launch_record = launch_record
         self._wheels = wheels
         self._background = background
         self._idle_s = idle_s
-        self._places: dict[str, _Place] = {}
+        self._states: dict[str, _NamespaceState] = {}
 
     async def start(self) -> None:
         """Find everything that exists. Raises what ``open`` does for the pool's namespace, and Unavailable."""
-        written = await self._ledger.read()
-        await self.furnish(self.own)
+        written = await self._launch_record.read()
+        await self.prepare(self.own)
         there = await self._with_our(ALL_JOBS) | await self._with_our(ALL_PODS)
         others = (written.namespaces | set(written.allocations.values()) | there) - {self.own}
         async with asyncio.TaskGroup() as tasks:
@@ -96,78 +96,78 @@ class Namespaces:
         for namespace in filter(self.is_open, sorted({self.own, *others})):
             await self._tidy(namespace)
         self._remember(written.allocations)
-        runs = self._tracker.runs.values()
-        self._ledger.add({tracked.allocation: tracked.namespace for tracked in runs if not tracked.intent.is_fragment})
+        whole = [tracked for tracked in self._tracker.allocations.values() if not tracked.intent.is_fragment]
+        self._launch_record.add({tracked.allocation: tracked.namespace for tracked in whole})
 
     async def open(self, namespace: str) -> None:
         """See to it that everything of ours in a namespace is known, and followed.
 
         Raises NotFound, PermissionDenied, InvalidRequest, Refused and Unavailable.
         """
-        place = self._place(namespace)
-        async with place.lock:
-            if place.watch is None:
-                await self._open(namespace, place)
+        state = self._state_of(namespace)
+        async with state.lock:
+            if state.informers is None:
+                await self._open(namespace, state)
 
     def is_open(self, namespace: str) -> bool:
-        place = self._places.get(namespace)
-        return place is not None and place.watch is not None
+        state = self._states.get(namespace)
+        return state is not None and state.informers is not None
 
-    async def furnish(self, namespace: str) -> None:
+    async def prepare(self, namespace: str) -> None:
         """Open a namespace, and have in it what tasks need. To be awaited before anything is made in it.
 
         Raises what ``open`` does.
         """
-        place = self._place(namespace)
-        async with place.lock:
-            if place.watch is None:
-                await self._open(namespace, place)
-            if not place.is_furnished:
+        state = self._state_of(namespace)
+        async with state.lock:
+            if state.informers is None:
+                await self._open(namespace, state)
+            if not state.is_prepared:
                 await self._wheels.publish(namespace)
-                await self._ledger.note_namespace(namespace)
-                place.is_furnished = True
+                await self._launch_record.note_namespace(namespace)
+                state.is_prepared = True
 
     async def run(self) -> None:
         """Open again what could not be seen, and close what is not used any more, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
             used = self._tracker.used_namespaces()
-            for namespace, place in self._places.items():
-                if place.lock.locked():
+            for namespace, state in self._states.items():
+                if state.lock.locked():
                     continue
                 if namespace in used:
-                    place.used_at = self._now()
+                    state.used_at = self._now()
                 else:
-                    place.is_furnished = False  # it may be deleted and made again without our noticing
-                if self._is_to_reopen(namespace, place):
+                    state.is_prepared = False  # it may be deleted and made again without our noticing
+                if self._is_to_reopen(namespace, state):
                     self._background.create_task(self._try_to_open(namespace), name=f"open {namespace}")
-                elif self._is_idle(namespace, place):
-                    self._background.create_task(self._close_if_idle(namespace, place), name=f"close {namespace}")
+                elif self._is_idle(namespace, state):
+                    self._background.create_task(self._close_if_idle(namespace, state), name=f"close {namespace}")
 
-    def _place(self, namespace: str) -> _Place:
-        place = self._places.setdefault(namespace, _Place())
-        place.used_at = self._now()
-        return place
+    def _state_of(self, namespace: str) -> _NamespaceState:
+        state = self._states.setdefault(namespace, _NamespaceState())
+        state.used_at = self._now()
+        return state
 
-    async def _open(self, namespace: str, place: _Place) -> None:
-        if place.refusal is not None and self._now() < place.refused_until:
-            raise place.refusal.with_traceback(None)
-        watch = self._make_watch(namespace, lambda error: self._refused(namespace, error))
+    async def _open(self, namespace: str, state: _NamespaceState) -> None:
+        if state.refusal is not None and self._now() < state.refused_until:
+            raise state.refusal.with_traceback(None)
+        informers = self._make_informers(namespace, lambda error: self._refused(namespace, error))
         try:
             await find_namespace(self._api, namespace)
-            await self._read(namespace, watch)
+            await self._read(namespace, informers)
         except (NotFound, PermissionDenied, InvalidRequest, Refused, Unavailable) as error:
             log.warning("kubernetes.namespace_not_opened", namespace=namespace, reason=str(error))
-            place.refusal, place.refused_until = error, self._now() + REFUSED_S
+            state.refusal, state.refused_until = error, self._now() + REFUSED_S
             self._note_failure(namespace, error)
             raise
-        place.refusal = None
-        place.watch = watch
+        state.refusal = None
+        state.informers = informers
         log.info("kubernetes.namespace_opened", namespace=namespace)
 
-    async def _read(self, namespace: str, watch: NamespaceWatch) -> None:
+    async def _read(self, namespace: str, informers: NamespaceInformers) -> None:
         try:
-            await watch.open()
+            await informers.open()
         except Refused as error:
             if error.code != _FORBIDDEN:
                 raise
@@ -189,7 +189,7 @@ class Namespaces:
         try:
             await self._wheels.tidy(namespace)
         except (Refused, Unavailable) as error:
-            log.warning("kubernetes.namespace_left_untidy", namespace=namespace, error=str(error))
+            log.warning("kubernetes.namespace_cleanup_failed", namespace=namespace, error=str(error))
 
     def _refused(self, namespace: str, error: Refused) -> None:
         """A watch was refused: because of the namespace, or because of our rights in it."""
@@ -197,9 +197,9 @@ class Namespaces:
             self._background.create_task(self._examine(namespace, error), name=f"examine {namespace}")
 
     async def _examine(self, namespace: str, refusal: Refused) -> None:
-        place = self._place(namespace)
-        async with place.lock:
-            if place.watch is None:
+        state = self._state_of(namespace)
+        async with state.lock:
+            if state.informers is None:
                 return
             reason: ResoluteError = refusal
             try:
@@ -208,36 +208,37 @@ class Namespaces:
                 reason = error
             except (Refused, Unavailable):
                 return  # the watch asks again, and so do we
-            await self._let_go(namespace, place)
+            await self._let_go(namespace, state)
             log.warning("kubernetes.namespace_lost", namespace=namespace, reason=str(reason))
             self._note_failure(namespace, reason)
 
-    def _is_to_reopen(self, namespace: str, place: _Place) -> bool:
-        if place.watch is not None or self._now() < place.refused_until:
+    def _is_to_reopen(self, namespace: str, state: _NamespaceState) -> bool:
+        if state.informers is not None or self._now() < state.refused_until:
             return False
-        return namespace == self.own or any(tracked.seen.out_of_sight for tracked in self._tracker.runs_in(namespace))
+        there = self._tracker.allocations_in(namespace)
+        return namespace == self.own or any(tracked.seen.out_of_sight for tracked in there)
 
-    def _is_idle(self, namespace: str, place: _Place) -> bool:
-        return namespace != self.own and place.watch is not None and self._now() > place.used_at + self._idle_s
+    def _is_idle(self, namespace: str, state: _NamespaceState) -> bool:
+        return namespace != self.own and state.informers is not None and self._now() > state.used_at + self._idle_s
 
-    async def _close_if_idle(self, namespace: str, place: _Place) -> None:
-        async with place.lock:
-            if self._tracker.runs_in(namespace) or not self._is_idle(namespace, place):
+    async def _close_if_idle(self, namespace: str, state: _NamespaceState) -> None:
+        async with state.lock:
+            if self._tracker.allocations_in(namespace) or not self._is_idle(namespace, state):
                 return
-            await self._let_go(namespace, place)
+            await self._let_go(namespace, state)
             try:
                 await self._wheels.withdraw(namespace)
-                await self._ledger.drop_namespace(namespace)
+                await self._launch_record.drop_namespace(namespace)
             except (Refused, Unavailable) as error:
-                log.warning("kubernetes.namespace_left_untidy", namespace=namespace, error=str(error))
+                log.warning("kubernetes.namespace_cleanup_failed", namespace=namespace, error=str(error))
             log.info("kubernetes.namespace_closed", namespace=namespace)
 
-    async def _let_go(self, namespace: str, place: _Place) -> None:
-        watch, place.watch = place.watch, None
-        place.is_furnished = False
-        if watch is not None:
-            await watch.close()
-        self._holdings.forget_namespace(namespace)
+    async def _let_go(self, namespace: str, state: _NamespaceState) -> None:
+        informers, state.informers = state.informers, None
+        state.is_prepared = False
+        if informers is not None:
+            await informers.close()
+        self._capacity_tracker.forget_namespace(namespace)
 
     async def _with_our(self, collection: str) -> set[str]:
         """Namespaces with objects of ours; none where the whole cluster may not be looked at. Raises Unavailable."""
@@ -247,7 +248,7 @@ class Namespaces:
             try:
                 page = await self._api.get(collection, ListOf[Named], query, accept=ONLY_METADATA)
             except Refused as error:
-                log.info("kubernetes.may_not_see", what=collection, reason=str(error))
+                log.info("kubernetes.list_forbidden", what=collection, reason=str(error))
                 return found
             found |= {item.metadata.namespace for item in page.items or ()}
             if not page.metadata.continue_:
@@ -260,9 +261,9 @@ class Namespaces:
         They were stopped, or somebody deleted them, unless their namespace cannot be seen.
         """
         for allocation, namespace in namespaces.items():
-            if allocation in self._tracker.runs:
+            if allocation in self._tracker.allocations:
                 continue
-            refusal = self._place(namespace).refusal
+            refusal = self._state_of(namespace).refusal
             is_gone = isinstance(refusal, NotFound)
             seen = Seen(
                 num_pods=1,

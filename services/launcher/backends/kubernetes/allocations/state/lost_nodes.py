@@ -1,4 +1,4 @@
-"""Which nodes nobody hears of any more.
+"""Nodes that nobody hears of any more.
 
 Source: https://kubernetes.io/docs/concepts/architecture/nodes/#node-status.
 """

@@ -23,7 +23,7 @@ from libs.bus import Bus, BusSettings, CoreMessage
 from libs.events.observations import AllocationObserved
 from libs.events.subjects import observed_by
 from libs.run_until_first_exits import end
-from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.informer import Informer
 from services.launcher.backends.kubernetes.client.objects import Job, Pod
 from services.launcher.backends.kubernetes.manifests.names import PURPOSE_LABEL
 from services.scheduler.allocations.observation import ended
@@ -259,7 +259,7 @@ class History:
         self.most_at_once: dict[str, int] = defaultdict(int)
         self._running: dict[str, set[str]] = defaultdict(set)
 
-    def saw(self, item: Job | Pod) -> None:
+    def on_upsert(self, item: Job | Pod) -> None:
         if isinstance(item, Job):
             self.jobs[item.metadata.labels.allocation].add(item.metadata.uid)
             return
@@ -270,7 +270,7 @@ class History:
             self._running[allocation].discard(item.metadata.uid)
         self.most_at_once[allocation] = max(self.most_at_once[allocation], len(self._running[allocation]))
 
-    def lost(self, item: Job | Pod) -> None:
+    def on_delete(self, item: Job | Pod) -> None:
         self._running[item.metadata.labels.allocation].discard(item.metadata.uid)
 
 
@@ -279,8 +279,8 @@ async def history_of(namespace: Namespace) -> AsyncIterator[History]:
     history = History()
     query = {"labelSelector": "determined"}
     paths = namespace.paths
-    jobs = Follow(namespace.api, what="jobs", path=paths.jobs, kind=Job, listener=history, query=query)
-    pods = Follow(namespace.api, what="pods", path=paths.pods, kind=Pod, listener=history, query=query)
+    jobs = Informer(namespace.api, what="jobs", path=paths.jobs, kind=Job, handler=history, query=query)
+    pods = Informer(namespace.api, what="pods", path=paths.pods, kind=Pod, handler=history, query=query)
     watching = [asyncio.create_task(jobs.run()), asyncio.create_task(pods.run())]
     await asyncio.gather(jobs.synced.wait(), pods.synced.wait())
     try:

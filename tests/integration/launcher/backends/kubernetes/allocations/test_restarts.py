@@ -120,8 +120,8 @@ async def test_what_was_deleted_while_nobody_looked_does_not_begin_anew(place: P
     await place.withdraw(allocation)
 
     async def is_forgotten() -> bool:
-        (ledger,) = await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger")
-        return not ledger.get("data")
+        (launch_record,) = await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger")
+        return not launch_record.get("data")
 
     await eventually(is_forgotten)
 

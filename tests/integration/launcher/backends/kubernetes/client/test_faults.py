@@ -166,7 +166,7 @@ async def test_nothing_is_asked_while_nothing_happens(idle: Place, proxy: Faulty
 
     async def is_in_the_ledger() -> bool:
         found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=ledger")
-        return any(allocation in (ledger.get("data") or {}) for ledger in found)
+        return any(allocation in (launch_record.get("data") or {}) for launch_record in found)
 
     await eventually(is_in_the_ledger, every_s=0.1)
     await eventually(lambda: asked_lately(proxy) == 0, every_s=0.1)

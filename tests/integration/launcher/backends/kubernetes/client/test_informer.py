@@ -14,7 +14,7 @@ from libs.errors import Unavailable
 from libs.run_until_first_exits import end
 from services.launcher.backends.kubernetes.client import informer as follow
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
-from services.launcher.backends.kubernetes.client.informer import Follow
+from services.launcher.backends.kubernetes.client.informer import Informer
 from services.launcher.backends.kubernetes.client.objects import Named
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import Json, event, named, serving
@@ -72,10 +72,10 @@ class Notes:
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def saw(self, item: Named) -> None:
+    def on_upsert(self, item: Named) -> None:
         self.told.append(f"{item.metadata.name}@{item.metadata.resource_version}")
 
-    def lost(self, item: Named) -> None:
+    def on_delete(self, item: Named) -> None:
         self.told.append(f"-{item.metadata.name}")
 
 
@@ -98,7 +98,7 @@ async def api_of(server: Server) -> AsyncIterator[KubeApi]:
 async def following(server: Server) -> AsyncIterator[Notes]:
     notes = Notes()
     async with api_of(server) as api:
-        followed = Follow(api, what="things", path="/things", kind=Named, listener=notes)
+        followed = Informer(api, what="things", path="/things", kind=Named, handler=notes)
         running = asyncio.create_task(followed.run())
         try:
             yield notes
@@ -126,12 +126,12 @@ async def test_a_list_is_told_in_the_order_that_makes_sense() -> None:
     server, notes = Server(), Notes()
     server.items, server.page = [named("a", 1), named("b", 1), named("z", 1)], 2
     async with api_of(server) as api:
-        follow = Follow(
+        follow = Informer(
             api,
             what="things",
             path="/things",
             kind=Named,
-            listener=notes,
+            handler=notes,
             order=lambda item: item.metadata.name != "z",
         )
         await follow.read_list()

@@ -81,7 +81,7 @@ async def test_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Pa
 
         async def is_in_the_ledger() -> bool:
             found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=ledger")
-            return any(gang in (ledger.get("data") or {}) for ledger in found)
+            return any(gang in (launch_record.get("data") or {}) for launch_record in found)
 
         await eventually(is_in_the_ledger, every_s=0.1)  # from now on it is patched
         victim = idle.told(gang)[-1].pods[0].name

@@ -88,14 +88,14 @@ def holders(capacity: PoolCapacity) -> list[str]:
     return [device.allocation for node in capacity.nodes for device in node.devices if device.allocation is not None]
 
 
-async def ledger_of(place: Place) -> dict[str, Any]:
+async def launch_record_of(place: Place) -> dict[str, Any]:
     found = await place.namespace.items(place.namespace.paths.config_maps, LEDGER)
     return found[0] if found else {"metadata": {}}
 
 
 async def until_written(place: Place, *allocations: str) -> None:
     async def is_written() -> bool:
-        return set(allocations) <= ((await ledger_of(place)).get("data") or {}).keys()
+        return set(allocations) <= ((await launch_record_of(place)).get("data") or {}).keys()
 
     await eventually(is_written)
 
@@ -186,8 +186,8 @@ async def test_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place, bou
     await until_written(home, allocation)
     await home.kill()
     await home.withdraw(allocation)
-    ledger = await ledger_of(home)
-    await home.namespace.api.delete(home.namespace.paths.config_map(ledger["metadata"]["name"]))
+    launch_record = await launch_record_of(home)
+    await home.namespace.api.delete(home.namespace.paths.config_map(launch_record["metadata"]["name"]))
     await home.start()
     await bound.until_empty()
 
@@ -199,8 +199,8 @@ async def test_without_any_memory_orders_tell_where_to_look(modest: Place, bound
         await modest.until_running(allocation)
     await until_written(modest, kept, stopped)
     await modest.kill()
-    ledger = await ledger_of(modest)
-    await modest.namespace.api.delete(modest.namespace.paths.config_map(ledger["metadata"]["name"]))
+    launch_record = await launch_record_of(modest)
+    await modest.namespace.api.delete(modest.namespace.paths.config_map(launch_record["metadata"]["name"]))
     (before,) = await bound.jobs(f"determined={kept}")
     await modest.stop(stopped, namespace=bound.name)
     modest.observations.clear()
@@ -353,12 +353,12 @@ async def test_a_namespace_that_nobody_uses_is_not_watched_any_more(idle: Place,
     await alone(idle, namespace_idle_s=0.5).start()
     first = await idle.run(task(), namespace=bound.name)
     await idle.until_running(first)
-    assert list((await ledger_of(idle))["metadata"]["annotations"]) == [f"namespaces.resolute/{bound.name}"]
+    assert list((await launch_record_of(idle))["metadata"]["annotations"]) == [f"namespaces.resolute/{bound.name}"]
     await idle.withdraw(first)
     await bound.until_empty()
 
     async def is_forgotten() -> bool:
-        return not (await ledger_of(idle))["metadata"].get("annotations")
+        return not (await launch_record_of(idle))["metadata"].get("annotations")
 
     await eventually(is_forgotten)
     second = await idle.run(task(), namespace=bound.name)

@@ -8,7 +8,7 @@ import pytest
 
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import NodeCapacity
-from services.launcher.backends.kubernetes.capacity.node_matching import demands, reaches
+from services.launcher.backends.kubernetes.capacity.node_matching import matches, pool_requirements
 from services.launcher.backends.kubernetes.capacity.quantities import quantity
 from services.launcher.backends.kubernetes.capacity.slots import (
     OurPod,
@@ -60,11 +60,11 @@ def pool(name: str, gpu: dict[str, Any] | None = None, cpu: dict[str, Any] | Non
 def mapping(config: ClusterConfig, nodes: list[Node]) -> dict[str, list[str]]:
     found = {}
     for each in config.resource_pools:
-        wanted = demands(config, each.pool_name)
+        wanted = pool_requirements(config, each.pool_name)
         found[each.pool_name] = [
             item.metadata.name
             for item in nodes
-            if reaches(wanted.gpu if GPU in item.status.allocatable else wanted.cpu, item)
+            if matches(wanted.gpu if GPU in item.status.allocatable else wanted.cpu, item)
         ]
     return found
 
@@ -182,7 +182,7 @@ def capacities(nodes: list[Node], ours: list[OurPod], others: list[Any], kind: S
             ours=ours,
             others=[each for each in found if each is not None],
             kind=kind,
-            demands=demands(cluster(pool("p")), "p"),
+            requirements=pool_requirements(cluster(pool("p")), "p"),
             cluster_id="c",
         )
     )

@@ -16,9 +16,9 @@ from services.launcher.backends.kubernetes.allocations.state.allocation import T
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.seen import UNSEEN_S, Seen
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
-from services.launcher.backends.kubernetes.capacity.node_matching import demands
+from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
-from services.launcher.backends.kubernetes.capacity.tracker import Holdings
+from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.objects import Pod, Quota
 from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
@@ -174,7 +174,7 @@ async def test_jobs_of_the_same_name_in_two_namespaces_are_two(tracker: Tracker)
     for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
         tracker.on_job(at(namespace, of(allocation, job())))
         tracker.on_pod(at(namespace, of(allocation, running())))
-    first, second = tracker.runs["1.x.1"], tracker.runs["2.x.1"]
+    first, second = tracker.allocations["1.x.1"], tracker.allocations["2.x.1"]
     assert tracker.owner_of("Pod", "a", "job-abcde") is first
     assert tracker.owner_of("Pod", "b", "job-fghij") is second
     assert tracker.owner_of("Job", "c", "job") is None
@@ -188,7 +188,7 @@ async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_all
     old = running(job_uid="uid-job")
     tracker.on_job(job())
     tracker.on_pod(old)
-    run = tracker.runs["1.x.1"]
+    run = tracker.allocations["1.x.1"]
     run.seen.on_job_replaced("uid-job")
     tracker.on_job(job())
     tracker.on_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
@@ -214,7 +214,7 @@ async def test_a_copy_in_another_namespace_is_not_taken_for_the_original(tracker
     tracker.on_pod(at("b", running(), uid="copy"))
     tracker.on_pod_deleted(at("b", running(), uid="copy"))
     tracker.on_job_deleted(at("b", job(), uid="copy"))
-    (found,) = tracker.runs.values()
+    (found,) = tracker.allocations.values()
     assert (found.namespace, list(found.seen.pods), found.seen.job_vanished) == ("a", ["job-abcde"], False)
     tracker.close()
 
@@ -226,7 +226,7 @@ async def test_what_was_remembered_is_found_again_with_the_order_it_got_meanwhil
     remembered.request_stop(ordered=True, deadline=T0)
     tracker.on_job(at("a", job()))
     tracker.regain_sight("a")
-    found = tracker.runs["1.x.1"]
+    found = tracker.allocations["1.x.1"]
     assert (found.job_name, found.intent.stop, found.seen.out_of_sight) == ("job", remembered.intent.stop, "")
     tracker.close()
 
@@ -252,12 +252,12 @@ async def test_only_what_may_live_is_out_of_sight(tracker: Tracker) -> None:
 
 async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(tracker: Tracker) -> None:
     config = msgspec.convert({"resource_pools": [{"pool_name": "default"}]}, ClusterConfig)
-    holdings = Holdings(
+    capacity_tracker = CapacityTracker(
         pool="default",
         namespace="a",
         cluster_id="c",
         kind=SlotKind(type="cuda"),
-        demands=demands(config, "default"),
+        requirements=pool_requirements(config, "default"),
         max_slots_per_pod=4,
         max_aux_per_node=100,
         assumed_slots=None,
@@ -271,21 +271,21 @@ async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(trac
         return found
 
     for item in (limit("a", 6, 1), limit("b", 8, 3), limit("c", 2, 0)):
-        holdings.quotas.saw(item)
-    holdings.nodes.saw(node("n1"))
+        capacity_tracker.quotas.on_upsert(item)
+    capacity_tracker.nodes.on_upsert(node("n1"))
     of_one_slot = job(annotations={"resolute/slots-per-pod": "1"})
     for namespace, allocation in (("a", "1.x.1"), ("b", "2.x.1")):
         tracker.on_job(at(namespace, of(allocation, of_one_slot)))
         tracker.on_pod(at(namespace, of(allocation, running())))
-    found = await holdings.capacity()
+    found = await capacity_tracker.capacity()
     assert found.quota_slots == 6
     assert found.quota_slots_of == {"b": 6, "c": 2}  # of the three in use one is ours
     held = [device.allocation for node in found.nodes for device in node.devices if device.allocation]
     assert sorted(held) == ["1.x.1", "2.x.1"]
-    assert [holdings.free_slots_in(name) for name in ("a", "b", "c", "d")] == [5, 5, 2, 6]
-    holdings.forget_namespace("b")
-    holdings.quotas.lost(limit("c", 2, 0))
-    assert (await holdings.capacity()).quota_slots_of == {}
+    assert [capacity_tracker.free_slots_in(name) for name in ("a", "b", "c", "d")] == [5, 5, 2, 6]
+    capacity_tracker.forget_namespace("b")
+    capacity_tracker.quotas.on_delete(limit("c", 2, 0))
+    assert (await capacity_tracker.capacity()).quota_slots_of == {}
     tracker.close()
 
 
