@@ -15,7 +15,8 @@ from services.api.http.replies.reply import Reply
 from services.api.http.routing import Route
 from services.api.queries.users.users import user_by_id, wire_user
 from services.api.wire.base import Empty
-from services.api.wire.users.users import LoginRequest, LoginResponse, UserResponse
+from services.api.wire.users.sessions import LoginRequest, LoginResponse
+from services.api.wire.users.users import UserResponse
 
 
 async def login(call: Call[App, None, LoginRequest]) -> Reply:

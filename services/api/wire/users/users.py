@@ -1,4 +1,4 @@
-"""REST shapes of users and sessions."""
+"""REST shapes of users (docs/reference/platform.md 3)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,6 @@ class User(Message):
     modified_at: str | None = None
     remote: bool = False
     last_auth_at: str | None = None
-
-
-class LoginRequest(Message):
-    username: str = ""
-    password: str = ""
-    is_hashed: bool = False
-
-
-class LoginResponse(Message):
-    token: str = ""
-    user: User | None = None
 
 
 class UserResponse(Message):
