@@ -22,7 +22,7 @@ from libs.events.subjects import ORDERS_BUCKET, order_key, orders_of
 from libs.telemetry import counter
 from libs.waiting import wait_until_set
 from services.launcher.backends.protocol import Backend
-from services.launcher.reconcile import Existence, Remove, ReportGone, Start, Step, Stop, steps
+from services.launcher.reconcile import Existence, RemoveStep, ReportGoneStep, StartStep, Step, StopStep, steps
 from services.launcher.reports import Reports
 from services.launcher.settings import LoopSettings
 
@@ -180,7 +180,7 @@ class OrderLoop:
         self._look.set()
 
     async def _take(self, step: Step) -> None:
-        kind = type(step).__name__
+        kind = type(step).__name__.removesuffix("Step")
         try:
             await self._do(step)
         except Exception:
@@ -193,21 +193,21 @@ class OrderLoop:
             self._retry_at.pop(step.allocation, None)
         self._in_step.discard(step.allocation)
         # A stop that succeeded remains the step to take until the end is seen; looking at once would repeat it.
-        if step.allocation in self._look_after_step or isinstance(step, Remove):
+        if step.allocation in self._look_after_step or isinstance(step, RemoveStep):
             self._look_after_step.discard(step.allocation)
             self._touch(step.allocation)
 
     async def _do(self, step: Step) -> None:
         match step:
-            case Start(order=order):
+            case StartStep(order=order):
                 log.info("allocation.start", allocation=order.allocation)
                 await self._backend.start(order)
-            case Stop(allocation=allocation, grace_s=grace_s, ordered=ordered):
+            case StopStep(allocation=allocation, grace_s=grace_s, ordered=ordered):
                 await self._backend.stop(allocation, grace_s=grace_s, ordered=ordered)
-            case Remove(allocation=allocation):
+            case RemoveStep(allocation=allocation):
                 log.info("allocation.remove", allocation=allocation)
                 await self._backend.remove(allocation)
-            case ReportGone(order=order):
+            case ReportGoneStep(order=order):
                 if not await self._backend.seek(order):
                     self._reports.gone(order)
 

@@ -27,7 +27,7 @@ class Existence(Enum):
     """Nothing of it runs any more; how it ended is still known."""
 
 
-class Start(Struct, frozen=True):
+class StartStep(Struct, frozen=True):
     order: Order
 
     @property
@@ -35,7 +35,7 @@ class Start(Struct, frozen=True):
         return self.order.allocation
 
 
-class Stop(Struct, frozen=True):
+class StopStep(Struct, frozen=True):
     """SIGTERM, and SIGKILL ``grace_s`` later. ``ordered`` is False when there is no order at all any more."""
 
     allocation: str
@@ -43,13 +43,13 @@ class Stop(Struct, frozen=True):
     ordered: bool = True
 
 
-class Remove(Struct, frozen=True):
+class RemoveStep(Struct, frozen=True):
     """Forget how it ended, and leave nothing behind."""
 
     allocation: str
 
 
-class ReportGone(Struct, frozen=True):
+class ReportGoneStep(Struct, frozen=True):
     """Say that nothing exists of an allocation that was ordered to stop, for it may never have existed."""
 
     order: Order
@@ -59,7 +59,7 @@ class ReportGone(Struct, frozen=True):
         return self.order.allocation
 
 
-Step = Start | Stop | Remove | ReportGone
+Step = StartStep | StopStep | RemoveStep | ReportGoneStep
 
 
 def steps(
@@ -76,23 +76,23 @@ def steps(
         step = _step(allocation, orders.get(allocation), existing.get(allocation), allocation in untouchable)
         if step is not None:
             found.append(step)
-    return tuple(sorted(found, key=lambda step: not isinstance(step, Stop)))
+    return tuple(sorted(found, key=lambda step: not isinstance(step, StopStep)))
 
 
 def _step(allocation: str, order: Order | None, existence: Existence | None, untouchable: bool) -> Step | None:
     match (order.desired if order else None, existence):
         case ("run", None | Existence.LEFT):
             assert order is not None
-            return Start(order)
+            return StartStep(order)
         case ("stop", Existence.LIVE | Existence.LEFT):
             assert order is not None
-            return Stop(allocation, order.grace_s)
+            return StopStep(allocation, order.grace_s)
         case ("stop", None):
             assert order is not None
-            return ReportGone(order)
+            return ReportGoneStep(order)
         case (None, Existence.LIVE | Existence.LEFT) if not untouchable:
-            return Stop(allocation, WITHDRAWN_GRACE_S, ordered=False)
+            return StopStep(allocation, WITHDRAWN_GRACE_S, ordered=False)
         case (None, Existence.ENDED) if not untouchable:
-            return Remove(allocation)
+            return RemoveStep(allocation)
         case _:
             return None  # it is as ordered

@@ -10,7 +10,7 @@ from typing import Final
 
 from deploy.local.kubernetes import KubernetesOptions
 from deploy.local.layout import Layout, Options
-from services.launcher.backends.process.records import AllocationFiles, Assignment, StateFiles, Stop, holder
+from services.launcher.backends.process.records import AllocationFiles, Assignment, StateFiles, StopRecord, holder
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 
 GRACE_S: Final = 5.0
@@ -40,7 +40,7 @@ def end(layout: Layout) -> list[str]:
         return ended
     live = _live(layout)
     for files, _ in live:
-        files.write(Stop(deadline=time.time() + GRACE_S, ordered=True))
+        files.write(StopRecord(deadline=time.time() + GRACE_S, ordered=True))
         if pid := holder(files.lock):
             send(pid, signal.SIGTERM)
     give_up_at = time.monotonic() + GRACE_S + 1

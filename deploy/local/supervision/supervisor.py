@@ -139,7 +139,7 @@ class Service:
             record.unlink()
 
 
-class Supervisor:
+class SystemSupervisor:
     def __init__(self, state: Path) -> None:
         self._run = state / "run"
         plan = json.loads((self._run / "plan.json").read_text())
@@ -196,7 +196,7 @@ class Supervisor:
 
 
 def main() -> None:
-    Supervisor(Path(sys.argv[1])).serve()
+    SystemSupervisor(Path(sys.argv[1])).serve()
 
 
 if __name__ == "__main__":

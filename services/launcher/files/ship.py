@@ -46,11 +46,11 @@ class Line(NamedTuple):
 
 class Batch(NamedTuple):
     lines: list[Line]
-    positions: dict[str, Position]
+    positions: dict[str, ReadPosition]
     """Where each stream stands once the batch is acknowledged."""
 
 
-class Position(NamedTuple):
+class ReadPosition(NamedTuple):
     segment: int
     offset: int
     ended: bool
@@ -95,7 +95,7 @@ def is_end(record: bytes) -> bool:
     return len(parts) == 4 and parts[1].isdigit() and parts[2].endswith(b";eos") and parts[2][:-4].isdigit()
 
 
-def read_stream(directory: str, stream: str, position: Position, limit: int) -> tuple[list[Line], Position]:
+def read_stream(directory: str, stream: str, position: ReadPosition, limit: int) -> tuple[list[Line], ReadPosition]:
     """Complete records after ``position``, about ``limit`` bytes of them, and the position after those."""
     lines: list[Line] = []
     while not position.ended and limit > 0:
@@ -108,7 +108,7 @@ def read_stream(directory: str, stream: str, position: Position, limit: int) -> 
             following = first_segment(directory, stream, position.segment)
             if following is None:
                 break
-            position = Position(following, 0, False)  # dropped by a writer that was out of space
+            position = ReadPosition(following, 0, False)  # dropped by a writer that was out of space
             continue
         complete = data[: data.rfind(b"\n") + 1]
         offset = position.offset
@@ -117,12 +117,12 @@ def read_stream(directory: str, stream: str, position: Position, limit: int) -> 
             lines.append(Line(path, offset, record))
             offset += len(record) + 1
             ended = ended or is_end(record)
-        position = Position(position.segment, offset, ended)
+        position = ReadPosition(position.segment, offset, ended)
         limit -= len(complete)
         if not complete:
             if not is_closed or len(data) == limit:
                 break
-            position = Position(position.segment + 1, 0, False)
+            position = ReadPosition(position.segment + 1, 0, False)
     return lines, position
 
 
@@ -164,7 +164,7 @@ def first_segment(directory: str, stream: str, after: int) -> int | None:
     return min((int(number) for number in numbers if number.isdigit() and int(number) > after), default=None)
 
 
-class Intake:
+class IntakeClient:
     """The HTTP end: one connection per request, for requests are few and connections do not outlive proxies."""
 
     def __init__(self, url: str, headers: list[tuple[str, str]], ca_file: str, server_name: str) -> None:
@@ -223,7 +223,7 @@ class Intake:
 class Shipper:
     """Everything one task prints, from the files in ``directory`` to the intake."""
 
-    def __init__(self, directory: str, state: str, intake: Intake, delete_shipped: bool) -> None:
+    def __init__(self, directory: str, state: str, intake: IntakeClient, delete_shipped: bool) -> None:
         self.directory = directory
         self.state = state
         self.intake = intake
@@ -284,7 +284,7 @@ class Shipper:
                 time.sleep(delay)
                 delay = min(delay * 2, LAST_RETRY_S)
 
-    def acknowledge(self, positions: dict[str, Position]) -> None:
+    def acknowledge(self, positions: dict[str, ReadPosition]) -> None:
         """Remember how far everything is sent, and delete the files that are."""
         before = self.positions
         self.positions = positions
@@ -309,13 +309,13 @@ class Shipper:
             time.sleep(GATHER_S)
             os.read(self.wake, 65536)
 
-    def _load(self) -> dict[str, Position]:
-        positions = dict.fromkeys(STREAMS, Position(0, 0, False))
+    def _load(self) -> dict[str, ReadPosition]:
+        positions = dict.fromkeys(STREAMS, ReadPosition(0, 0, False))
         try:
             with open(os.path.join(self.state, "position")) as file:
                 for line in file:
                     stream, segment, offset, ended = line.split()
-                    positions[stream] = Position(int(segment), int(offset), ended == "1")
+                    positions[stream] = ReadPosition(int(segment), int(offset), ended == "1")
         except FileNotFoundError:
             pass  # nothing is sent yet
         return positions
@@ -368,7 +368,7 @@ def main(args: list[str]) -> int:
         ("X-Det-Node", flags["node"]),
         ("X-Det-Restart", flags["restart"] or "0"),
     ]
-    intake = Intake(flags["url"], headers, flags["ca-file"], flags["server-name"])
+    intake = IntakeClient(flags["url"], headers, flags["ca-file"], flags["server-name"])
     Shipper(flags["dir"], flags["state"], intake, delete_shipped).run()
     return 0
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.events.orders import Order
-from services.launcher.reconcile import Existence, Remove, ReportGone, Start, Step, Stop, steps
+from services.launcher.reconcile import Existence, RemoveStep, ReportGoneStep, StartStep, Step, StopStep, steps
 
 LEFT, LIVE, ENDED = Existence.LEFT, Existence.LIVE, Existence.ENDED
 
@@ -32,18 +32,18 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("ordered and not there: start", RUN, None, [Start(RUN)]),
+    Case("ordered and not there: start", RUN, None, [StartStep(RUN)]),
     Case("ordered and running: nothing", RUN, LIVE, []),
     Case("ordered and over: nothing, it is not run twice", RUN, ENDED, []),
-    Case("ordered and left half made: start, which makes the rest", RUN, LEFT, [Start(RUN)]),
-    Case("to stop and left half made: stop", STOP, LEFT, [Stop("a.1", 5.0)]),
-    Case("no order and left half made: stop", None, LEFT, [Stop("a.1", 15.0, ordered=False)]),
+    Case("ordered and left half made: start, which makes the rest", RUN, LEFT, [StartStep(RUN)]),
+    Case("to stop and left half made: stop", STOP, LEFT, [StopStep("a.1", 5.0)]),
+    Case("no order and left half made: stop", None, LEFT, [StopStep("a.1", 15.0, ordered=False)]),
     Case("order missing for now and left half made: nothing", None, LEFT, [], untouchable=True),
-    Case("to stop and running: stop with the order's grace", STOP, LIVE, [Stop("a.1", 5.0)]),
+    Case("to stop and running: stop with the order's grace", STOP, LIVE, [StopStep("a.1", 5.0)]),
     Case("to stop and over: nothing", STOP, ENDED, []),
-    Case("to stop and never there: say so", STOP, None, [ReportGone(STOP)]),
-    Case("no order and running: stop", None, LIVE, [Stop("a.1", 15.0, ordered=False)]),
-    Case("no order and over: remove", None, ENDED, [Remove("a.1")]),
+    Case("to stop and never there: say so", STOP, None, [ReportGoneStep(STOP)]),
+    Case("no order and running: stop", None, LIVE, [StopStep("a.1", 15.0, ordered=False)]),
+    Case("no order and over: remove", None, ENDED, [RemoveStep("a.1")]),
     Case("order missing for now and running: nothing", None, LIVE, [], untouchable=True),
     Case("order missing for now and over: nothing", None, ENDED, [], untouchable=True),
 ]
@@ -58,7 +58,7 @@ def test_steps_follow_from_order_and_existence(case: Case) -> None:
 
 def test_stops_come_first() -> None:
     orders = {"a.1": order("run", "a.1"), "b.1": order("stop", "b.1")}
-    assert [type(step) for step in steps(orders, {"b.1": LIVE})] == [Stop, Start]
+    assert [type(step) for step in steps(orders, {"b.1": LIVE})] == [StopStep, StartStep]
 
 
 ALLOCATIONS = st.sampled_from(["a.1", "b.1", "c.1"])
@@ -75,12 +75,12 @@ def test_taking_the_steps_leads_to_a_state_without_steps(
     for _ in range(3):
         for step in steps(orders, existing):
             match step:
-                case Start():
+                case StartStep():
                     existing[step.allocation] = LIVE
-                case Stop():
+                case StopStep():
                     existing[step.allocation] = ENDED
-                case Remove():
+                case RemoveStep():
                     del existing[step.allocation]
-    assert all(isinstance(step, ReportGone) for step in steps(orders, existing))
+    assert all(isinstance(step, ReportGoneStep) for step in steps(orders, existing))
     assert existing.keys() <= orders.keys()
     assert {allocation for allocation in orders if desired[allocation] == "run"} <= existing.keys()

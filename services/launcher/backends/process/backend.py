@@ -31,8 +31,8 @@ from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
     StateFiles,
-    Status,
-    Stop,
+    StatusRecord,
+    StopRecord,
     holder,
     try_lock,
 )
@@ -62,8 +62,8 @@ class _Run:
     def allocation(self) -> str:
         return self.assignment.order.allocation
 
-    def status(self) -> Status | None:
-        return self.files.read(Status)
+    def status(self) -> StatusRecord | None:
+        return self.files.read(StatusRecord)
 
     def existence(self) -> Existence:
         return Existence.ENDED if is_over(self.assignment, self.status()) else Existence.LIVE
@@ -92,7 +92,7 @@ class ProcessBackend:
             await asyncio.to_thread(delete_tree, path)
         for files in self._state.found():
             assignment = files.read(Assignment)
-            begun = files.read(Status) is not None or holder(files.lock) is not None
+            begun = files.read(StatusRecord) is not None or holder(files.lock) is not None
             if assignment is None or not (begun or assignment.refusal):
                 # The launcher was killed before it had a supervisor. Should one be about to come up after all, it will
                 # find its directory gone; and the order is still there, if there is one.
@@ -140,8 +140,8 @@ class ProcessBackend:
         run = self._runs.get(allocation)
         if run is None:
             return
-        stop = Stop(deadline=time.time() + grace_s, ordered=ordered)
-        before = run.files.read(Stop)
+        stop = StopRecord(deadline=time.time() + grace_s, ordered=ordered)
+        before = run.files.read(StopRecord)
         if before is None or stop.deadline < before.deadline:
             run.files.write(stop)
         # Before its first status the supervisor could not stand the signal; after it, it looks for stop.json anyway.
@@ -155,7 +155,7 @@ class ProcessBackend:
         await run.settled.wait()
         pods = self._shipped_pods(run)
         if not run.assignment.refusal:
-            ended_at = run.files.written_at(Status) or 0.0
+            ended_at = run.files.written_at(StatusRecord) or 0.0
             left_s = self._machine.settings.log_delivery_s - (time.time() - ended_at)
             if not await self._shippers.finish(pods, left_s):
                 log.warning("backend.output_lost", allocation=allocation)
@@ -244,7 +244,7 @@ class ProcessBackend:
                     await asyncio.to_thread(kill_pod, str(run.files.pod(rank).run))
                 last_words = run.files.supervisor_log.read_text(errors="replace").strip()[-500:]
                 run.files.write(
-                    status_without_supervisor(run.assignment, run.status(), run.files.read(Stop), last_words)
+                    status_without_supervisor(run.assignment, run.status(), run.files.read(StopRecord), last_words)
                 )
         finally:
             os.close(lock)

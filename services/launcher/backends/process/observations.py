@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from libs.events.observations import AllocationObserved, PodSeen, PodState
-from services.launcher.backends.process.records import Assignment, PodStatus, Status, Stop
+from services.launcher.backends.process.records import Assignment, ProcessPodStatus, StatusRecord, StopRecord
 
-LOST: Final = PodStatus(
+LOST: Final = ProcessPodStatus(
     state="TERMINATED", failure="NODE_LOST", message="the supervisor of the task was killed, and the task with it"
 )
 
 
-def is_over(assignment: Assignment, status: Status | None) -> bool:
+def is_over(assignment: Assignment, status: StatusRecord | None) -> bool:
     """Whether nothing of the allocation runs any more, or ever will."""
     return bool(assignment.refusal) or (status is not None and status.ended)
 
 
 def observed(
-    assignment: Assignment, status: Status | None, *, begun: PodState, node: str, address: str
+    assignment: Assignment, status: StatusRecord | None, *, begun: PodState, node: str, address: str
 ) -> AllocationObserved:
     """The observation, with revision 0. ``begun`` is the state of pods of which nothing is known yet."""
-    states = status.pods if status is not None else (PodStatus(state=begun),) * len(assignment.pods)
+    states = status.pods if status is not None else (ProcessPodStatus(state=begun),) * len(assignment.pods)
     pods = tuple(
         PodSeen(
             name=name,
@@ -49,17 +49,17 @@ def observed(
 
 
 def status_without_supervisor(
-    assignment: Assignment, status: Status | None, stop: Stop | None, last_words: str
-) -> Status:
+    assignment: Assignment, status: StatusRecord | None, stop: StopRecord | None, last_words: str
+) -> StatusRecord:
     """How an allocation ended whose supervisor did not live to say so.
 
     status      the last it said; None when it never said anything, and so never started a pod
     last_words  what it printed
     """
     if status is None:
-        never = PodStatus(state="TERMINATED", failure="ABORTED", message=f"supervisor failed: {last_words}")
-        return Status(pods=(never,) * len(assignment.pods), stopped=stop is not None and stop.ordered, ended=True)
+        never = ProcessPodStatus(state="TERMINATED", failure="ABORTED", message=f"supervisor failed: {last_words}")
+        return StatusRecord(pods=(never,) * len(assignment.pods), stopped=stop is not None and stop.ordered, ended=True)
     pods = tuple(pod if pod.state == "TERMINATED" else LOST for pod in status.pods)
     was_whole = all(pod.state != "TERMINATED" for pod in status.pods)
     stopped = status.stopped or (stop is not None and stop.ordered and was_whole)
-    return Status(pods=pods, stopped=stopped, ended=True)
+    return StatusRecord(pods=pods, stopped=stopped, ended=True)

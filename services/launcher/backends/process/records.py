@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -58,13 +58,13 @@ class PodPlan(Struct, frozen=True, kw_only=True):
     gid: int | None
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class SupervisorPlan(Struct, frozen=True, kw_only=True):
     """``plan.json``: what the supervisor runs."""
 
     with_user_namespace: bool
     with_pid_namespace: bool
     hidden: tuple[str, ...]
-    """Fields of ``mount_sources.Limits``, like the next two."""
+    """Fields of ``mount_sources.MountLimits``, like the next two."""
     mountable: tuple[str, ...]
     system_targets: tuple[str, ...]
     changes: str
@@ -72,26 +72,34 @@ class Plan(Struct, frozen=True, kw_only=True):
     pods: tuple[PodPlan, ...]
 
 
-class Stop(Struct, frozen=True, kw_only=True):
+class StopRecord(Struct, frozen=True, kw_only=True):
     """``stop.json``: end everything, and kill what remains at ``deadline`` (Unix time, seconds)."""
 
     deadline: float
     ordered: bool
 
 
-class PodStatus(Struct, frozen=True, kw_only=True):
+class ProcessPodStatus(Struct, frozen=True, kw_only=True):
     state: PodState
     exit_code: int | None = None
     failure: FailureKind = ""
     message: str = ""
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class StatusRecord(Struct, frozen=True, kw_only=True):
     """``status.json``: how it stands, by the supervisor, or by the launcher when there is none any more."""
 
-    pods: tuple[PodStatus, ...]
+    pods: tuple[ProcessPodStatus, ...]
     stopped: bool
     ended: bool
+
+
+_FILE_NAMES: Final[dict[type[Struct], str]] = {
+    Assignment: "assignment.json",
+    SupervisorPlan: "plan.json",
+    StopRecord: "stop.json",
+    StatusRecord: "status.json",
+}
 
 
 class PodFiles:
@@ -149,7 +157,7 @@ class AllocationFiles:
             return None
 
     def _path(self, kind: type[Struct]) -> Path:
-        return self.root / f"{kind.__name__.lower()}.json"
+        return self.root / _FILE_NAMES[kind]
 
 
 class StateFiles:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.capture.lines import encode_end, encode_line
-from services.launcher.files.ship import Intake, Line, Position, gzip, open_wake, pack, read_stream
+from services.launcher.files.ship import IntakeClient, Line, ReadPosition, gzip, open_wake, pack, read_stream
 from services.logs.lines.bodies import Shipped, records_of
 
-START = Position(0, 0, False)
+START = ReadPosition(0, 0, False)
 
 
 def segment(directory: Path, number: int, *records: bytes) -> None:
@@ -47,7 +47,7 @@ def test_only_whole_records_are_read(tmp_path: Path) -> None:
     segment(tmp_path, 0, *whole, encode_line(2, 1, b"torn no more")[:-6])
     read, position = read_stream(str(tmp_path), "stdout", START, 1000)
     assert logs(read) == whole
-    assert position == Position(0, len(b"".join(whole)), False)
+    assert position == ReadPosition(0, len(b"".join(whole)), False)
     assert [line.offset for line in read] == [0, len(whole[0])]
     segment(tmp_path, 0, *whole, encode_line(2, 1, b"torn no more"))
     assert logs(read_stream(str(tmp_path), "stdout", position, 1000)[0]) == [encode_line(2, 1, b"torn no more")]
@@ -118,7 +118,7 @@ def test_only_a_pipe_wakes(tmp_path: Path) -> None:
     ],
 )
 def test_url_of_the_intake(url: str, host: str, port: int, path: str) -> None:
-    intake = Intake(url, [], "", "")
+    intake = IntakeClient(url, [], "", "")
     assert (intake.host, intake.port, intake.path) == (host, port, path)
 
 

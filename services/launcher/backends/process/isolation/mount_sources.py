@@ -14,7 +14,7 @@ from services.launcher.backends.process.isolation.hidden_directories import is_w
 from services.launcher.backends.process.isolation.privileges import User, as_user
 
 
-class Limits(NamedTuple):
+class MountLimits(NamedTuple):
     """What users may mount, and over what."""
 
     hidden: Sequence[str] = ()
@@ -46,7 +46,7 @@ def open_source(path: str) -> Source:
     return Source(fd, os.readlink(f"/proc/self/fd/{fd}"))
 
 
-def open_source_of_order(path: str, limits: Limits, user: User | None) -> Source:
+def open_source_of_order(path: str, limits: MountLimits, user: User | None) -> Source:
     """What a user chose: found with his rights, and not in a directory that is hidden. Raises OSError.
 
     What may be mounted out of a hidden directory he needs not reach by himself.
@@ -61,5 +61,5 @@ def open_source_of_order(path: str, limits: Limits, user: User | None) -> Source
     return source
 
 
-def _is_open_to_all(path: str, limits: Limits) -> bool:
+def _is_open_to_all(path: str, limits: MountLimits) -> bool:
     return any(is_within(path, directory) for directory in limits.mountable)

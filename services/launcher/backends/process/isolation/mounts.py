@@ -25,7 +25,12 @@ from services.launcher.backends.process.isolation.kernel import (
     MS_RDONLY,
     MS_REC,
 )
-from services.launcher.backends.process.isolation.mount_sources import Limits, Source, open_source, open_source_of_order
+from services.launcher.backends.process.isolation.mount_sources import (
+    MountLimits,
+    Source,
+    open_source,
+    open_source_of_order,
+)
 from services.launcher.backends.process.isolation.privileges import User
 
 HOST: Final = "/.host"
@@ -46,7 +51,7 @@ class Mount(NamedTuple):
     is_private: bool = False
     """Whether the source belongs to this task alone, so that mount points may be made in it."""
     is_of_order: bool = False
-    """Whether a user chose it, so that ``Limits`` apply."""
+    """Whether a user chose it, so that ``MountLimits`` apply."""
     size_bytes: int | None = None
     """Of an empty file system; None is the kernel's default, half the memory."""
 
@@ -56,7 +61,7 @@ class MountError(Exception):
 
 
 def build_view(
-    scratch: str, mounts: Sequence[Mount], *, limits: Limits, user: User | None, with_own_proc: bool
+    scratch: str, mounts: Sequence[Mount], *, limits: MountLimits, user: User | None, with_own_proc: bool
 ) -> None:
     """Give the calling process, which is in a mount namespace of its own, its view of the file system.
 
@@ -104,7 +109,7 @@ def _explaining(mount: Mount) -> Iterator[None]:
         raise MountError(f"cannot mount {mount.source or 'tmpfs'} at {mount.target}: {error}") from error
 
 
-def _open(mount: Mount, limits: Limits, user: User | None) -> Source | None:
+def _open(mount: Mount, limits: MountLimits, user: User | None) -> Source | None:
     if mount.source is None:
         return None
     return open_source_of_order(mount.source, limits, user) if mount.is_of_order else open_source(mount.source)
@@ -113,7 +118,7 @@ def _open(mount: Mount, limits: Limits, user: User | None) -> Source | None:
 class _View:
     """The new root while it is being put together."""
 
-    def __init__(self, scratch: str, limits: Limits, *, with_own_proc: bool) -> None:
+    def __init__(self, scratch: str, limits: MountLimits, *, with_own_proc: bool) -> None:
         self._limits = limits
         self._with_own_proc = with_own_proc
         self._own_devices: set[int] = set()

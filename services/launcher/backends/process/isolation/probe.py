@@ -12,7 +12,7 @@ import tempfile
 from typing import Final
 
 from libs.errors import ResoluteError
-from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.mount_sources import MountLimits
 from services.launcher.backends.process.isolation.mounts import Mount, MountError, build_view
 from services.launcher.backends.process.isolation.namespaces import Way, enter_namespaces
 
@@ -79,7 +79,7 @@ def _try(way: Way) -> str | None:
                     os.waitpid(inner, 0)
                 else:
                     mounts = [Mount("/run/determined", None)]
-                    build_view(scratch, mounts, limits=Limits(), user=None, with_own_proc=way.with_pid_namespace)
+                    build_view(scratch, mounts, limits=MountLimits(), user=None, with_own_proc=way.with_pid_namespace)
                     os.write(tell, b"ok")
             except (MountError, OSError) as error:
                 os.write(tell, str(error).encode())

@@ -18,9 +18,9 @@ from services.launcher.backends.process.preparation.variable_references import r
 from services.launcher.backends.process.records import (
     AllocationFiles,
     Assignment,
-    Plan,
     PodFiles,
     PodPlan,
+    SupervisorPlan,
 )
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.supervision.spawning import PYTHON
@@ -60,7 +60,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     master_cert: bytes | None = None
 
 
-def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) -> Plan:
+def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) -> SupervisorPlan:
     """Write everything the pods of an allocation need below its directory; what is there already is replaced.
 
     Raises InvalidRequest for what can never run, and OSError when the machine is at fault.
@@ -73,7 +73,7 @@ def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) 
     pods = tuple(
         _pod_plan(machine, files.pod(rank), spec, assignment, name) for rank, name in enumerate(assignment.pods)
     )
-    return Plan(
+    return SupervisorPlan(
         with_user_namespace=machine.way.with_user_namespace,
         with_pid_namespace=machine.way.with_pid_namespace,
         hidden=machine.hidden,

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.mount_sources import MountLimits
 from services.launcher.backends.process.isolation.mounts import Mount, build_view, protect_kernel_settings
 from services.launcher.backends.process.isolation.namespaces import Way, enter_namespaces
 from services.launcher.backends.process.isolation.privileges import User, become_user
@@ -19,10 +19,10 @@ HELD_BACK: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1
 """Until the capture wrapper handles them: process 1 never gets what it does not handle."""
 
 
-class Start:
+class PodStart:
     """The start of one pod, in two forks: children of the first are in its process namespace."""
 
-    def __init__(self, plan: Mapping[str, Any], *, way: Way, limits: Limits) -> None:
+    def __init__(self, plan: Mapping[str, Any], *, way: Way, limits: MountLimits) -> None:
         told, tell = os.pipe()
         born, bear = os.pipe()
         pid = os.fork()
@@ -39,7 +39,7 @@ class Start:
             os.waitpid(self.pid, 0)
 
 
-def _bear(plan: Mapping[str, Any], way: Way, limits: Limits, *, tell: int, bear: int) -> None:
+def _bear(plan: Mapping[str, Any], way: Way, limits: MountLimits, *, tell: int, bear: int) -> None:
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -51,7 +51,7 @@ def _bear(plan: Mapping[str, Any], way: Way, limits: Limits, *, tell: int, bear:
     os.write(bear, b"%d" % pid)
 
 
-def _become(plan: Mapping[str, Any], way: Way, limits: Limits) -> None:
+def _become(plan: Mapping[str, Any], way: Way, limits: MountLimits) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     os.setsid()
     os.umask(0o022)

@@ -26,9 +26,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from services.launcher.backends.process.isolation.kernel import adopt_orphans
-from services.launcher.backends.process.isolation.mount_sources import Limits
+from services.launcher.backends.process.isolation.mount_sources import MountLimits
 from services.launcher.backends.process.isolation.namespaces import Way
-from services.launcher.backends.process.supervision.pod_start import Start
+from services.launcher.backends.process.supervision.pod_start import PodStart
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 
 GANG_GRACE_S: Final = 15.0
@@ -37,7 +37,7 @@ LAST_WORDS_S: Final = 3.0
 """How long the capture wrapper may write down the end after everything below it was killed."""
 
 
-class Pod:
+class SupervisedPod:
     def __init__(self, plan: Mapping[str, Any]) -> None:
         self.plan = plan
         self.pid: int | None = None
@@ -68,13 +68,13 @@ class Pod:
         }
 
 
-class Supervisor:
+class AllocationSupervisor:
     def __init__(self, directory: str, plan: Mapping[str, Any], wake: int) -> None:
         self.directory = directory
         self.way = Way(plan["with_user_namespace"], plan["with_pid_namespace"])
-        self.limits = Limits(plan["hidden"], plan["mountable"], plan["system_targets"])
+        self.limits = MountLimits(plan["hidden"], plan["mountable"], plan["system_targets"])
         self.changes = str(plan["changes"])
-        self.pods = [Pod(pod) for pod in plan["pods"]]
+        self.pods = [SupervisedPod(pod) for pod in plan["pods"]]
         self.wake = wake
         self.asked_to_stop = False
         """A signal came; what it means is in stop.json."""
@@ -106,11 +106,11 @@ class Supervisor:
         self.end_strays()
         self.write_status(ended=True)
 
-    def live(self) -> list[Pod]:
+    def live(self) -> list[SupervisedPod]:
         return [pod for pod in self.pods if pod.pid is not None]
 
-    def start(self, pod: Pod) -> None:
-        start = Start(pod.plan, way=self.way, limits=self.limits)
+    def start(self, pod: SupervisedPod) -> None:
+        start = PodStart(pod.plan, way=self.way, limits=self.limits)
         if start.problem:
             pod.end(failure="LAUNCH_ERROR", message=start.problem)
             self.end_all(f"pod {pod.name} could not be started", GANG_GRACE_S)
@@ -271,7 +271,7 @@ def main(directory: str) -> None:
         plan = json.load(file)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
-    supervisor = Supervisor(directory, plan, woken)
+    supervisor = AllocationSupervisor(directory, plan, woken)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

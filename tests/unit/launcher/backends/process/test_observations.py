@@ -6,13 +6,13 @@ import pytest
 
 from libs.events.orders import Order
 from services.launcher.backends.process.observations import observed, status_without_supervisor
-from services.launcher.backends.process.records import Assignment, PodStatus, Status, Stop
+from services.launcher.backends.process.records import Assignment, ProcessPodStatus, StatusRecord, StopRecord
 
 ASSIGNMENT = Assignment(
     order=Order(allocation="a.1", pool="p", desired="run"), pods=("x", "y"), devices=(("000",), ("001",))
 )
-RUNNING = PodStatus(state="RUNNING")
-DONE = PodStatus(state="TERMINATED", exit_code=0)
+RUNNING = ProcessPodStatus(state="RUNNING")
+DONE = ProcessPodStatus(state="TERMINATED", exit_code=0)
 
 
 def test_pods_of_which_nothing_is_known_have_begun() -> None:
@@ -28,24 +28,31 @@ def test_pods_of_which_nothing_is_known_have_begun() -> None:
     ("status", "stop", "failures", "stopped"),
     [
         (None, None, ["ABORTED", "ABORTED"], False),
-        (None, Stop(deadline=0, ordered=True), ["ABORTED", "ABORTED"], True),
-        (Status(pods=(RUNNING, RUNNING), stopped=False, ended=False), None, ["NODE_LOST", "NODE_LOST"], False),
-        (Status(pods=(DONE, RUNNING), stopped=False, ended=False), None, ["", "NODE_LOST"], False),
+        (None, StopRecord(deadline=0, ordered=True), ["ABORTED", "ABORTED"], True),
         (
-            Status(pods=(RUNNING, RUNNING), stopped=False, ended=False),
-            Stop(deadline=0, ordered=True),
+            StatusRecord(pods=(RUNNING, RUNNING), stopped=False, ended=False),
+            None,
+            ["NODE_LOST", "NODE_LOST"],
+            False,
+        ),
+        (StatusRecord(pods=(DONE, RUNNING), stopped=False, ended=False), None, ["", "NODE_LOST"], False),
+        (
+            StatusRecord(pods=(RUNNING, RUNNING), stopped=False, ended=False),
+            StopRecord(deadline=0, ordered=True),
             ["NODE_LOST", "NODE_LOST"],
             True,
         ),
         (
-            Status(pods=(DONE, RUNNING), stopped=False, ended=False),
-            Stop(deadline=0, ordered=True),
+            StatusRecord(pods=(DONE, RUNNING), stopped=False, ended=False),
+            StopRecord(deadline=0, ordered=True),
             ["", "NODE_LOST"],
             False,
         ),
     ],
 )
-def test_end_without_a_supervisor(status: Status | None, stop: Stop | None, failures: list[str], stopped: bool) -> None:
+def test_end_without_a_supervisor(
+    status: StatusRecord | None, stop: StopRecord | None, failures: list[str], stopped: bool
+) -> None:
     found = status_without_supervisor(ASSIGNMENT, status, stop, "Traceback")
     assert [pod.failure for pod in found.pods] == failures
     assert (found.stopped, found.ended) == (stopped, True)
