@@ -7,6 +7,7 @@ import gzip
 import struct
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from services.api.queries.tasks.logs import LogFilter, LogRow
 from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, RetentionSettings, WriterSettings
 from tests.builders import insert_allocation, insert_allocation_session, insert_task
+from tests.harness import ServiceProcess
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 0))
 
@@ -78,6 +80,23 @@ def logs_settings(
         intake=IntakeSettings(host="127.0.0.1", port=0),
         writer=WriterSettings(**{"heartbeat_s": 0.3, "name": "test", **writer}),
         retention=RetentionSettings(interval_s=3600),
+    )
+
+
+def service_process(
+    database_url: str, bus_settings: BusSettings, *, log_path: Path, writer: str, port: int = 0
+) -> ServiceProcess:
+    """The service as a process of its own, with settings from the environment; not started yet."""
+    return ServiceProcess(
+        "services.logs.main",
+        log_path=log_path,
+        env={
+            "RESOLUTE_DATABASE__URL": database_url,
+            "RESOLUTE_BUS__URL": bus_settings.url,
+            "RESOLUTE_INTAKE__HOST": "127.0.0.1",
+            "RESOLUTE_INTAKE__PORT": str(port),
+            "RESOLUTE_WRITER__NAME": writer,
+        },
     )
 
 

@@ -24,10 +24,10 @@ from services.launcher.container.settings import TaskSettings
 from services.logs.intake.completeness import completeness_of
 from services.logs.lines.streams import LineOrigin
 from services.logs.settings import IntakeSettings, LogsSettings
-from tests.harness import NatsServer, ServiceProcess, eventually
+from tests.harness import NatsServer, eventually
 from tests.harness.fluent_bit import Sidecar
 from tests.harness.waiting import PATIENCE_S
-from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings
+from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, service_process
 
 pytestmark = pytest.mark.chaos
 
@@ -145,17 +145,7 @@ async def test_a_service_that_is_killed_again_and_again_keeps_the_order(
 ) -> None:
     port = free_port()
     pod = Pod(tmp_path, task, f"http://127.0.0.1:{port}")
-    service = ServiceProcess(
-        "services.logs.main",
-        log_path=tmp_path / "log",
-        env={
-            "RESOLUTE_DATABASE__URL": database_url,
-            "RESOLUTE_BUS__URL": bus_settings.url,
-            "RESOLUTE_INTAKE__HOST": "127.0.0.1",
-            "RESOLUTE_INTAKE__PORT": str(port),
-            "RESOLUTE_WRITER__NAME": "killed",
-        },
-    )
+    service = service_process(database_url, bus_settings, log_path=tmp_path / "log", writer="killed", port=port)
     with pod.shipped():
         await pod.pile_up(CHUNKS)
         with service:

@@ -10,24 +10,14 @@ from sqlalchemy import text
 
 from libs.bus import BusSettings
 from libs.db.engine import Database
-from tests.harness import ServiceProcess, eventually
-from tests.integration.logs.conftest import Task, chunk, post, texts_of
+from tests.harness import eventually
+from tests.integration.logs.conftest import Task, chunk, post, service_process, texts_of
 
 
 async def test_it_starts_takes_lines_and_leaves_in_good_order(
     database_url: str, bus_settings: BusSettings, db: Database, task: Task, tmp_path: Path
 ) -> None:
-    process = ServiceProcess(
-        "services.logs.main",
-        log_path=tmp_path / "log",
-        env={
-            "RESOLUTE_DATABASE__URL": database_url,
-            "RESOLUTE_BUS__URL": bus_settings.url,
-            "RESOLUTE_INTAKE__HOST": "127.0.0.1",
-            "RESOLUTE_INTAKE__PORT": "0",
-            "RESOLUTE_WRITER__NAME": "process",
-        },
-    )
+    process = service_process(database_url, bus_settings, log_path=tmp_path / "log", writer="process")
 
     def listening() -> int | None:
         events = [msgspec.json.decode(line) for line in process.log().splitlines() if line.startswith("{")]
