@@ -1,1 +1,1 @@
-"""Everything on one machine, without Docker and without a cluster."""
+"""Runs everything on one machine, without Docker and without a cluster."""

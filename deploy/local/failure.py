@@ -1,4 +1,4 @@
-"""Why the system cannot start, for the person at the terminal."""
+"""Failure to start, explained to the person at the terminal."""
 
 
 class CannotStart(Exception):

@@ -1,4 +1,4 @@
-"""Running tasks as pods of a cluster while the services run here: what is asked for, and where pods find us."""
+"""Options for running tasks as pods of a cluster while the services run here, and where pods find these."""
 
 from __future__ import annotations
 

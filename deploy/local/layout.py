@@ -1,4 +1,4 @@
-"""Where things lie below the state folder, and which ports and options were chosen when it was made."""
+"""Layout of the state folder, and the ports and options that were chosen when it was made."""
 
 from __future__ import annotations
 

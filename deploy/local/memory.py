@@ -1,4 +1,4 @@
-"""How much memory is left for what is useful, but not needed."""
+"""Measures how much memory is left for what is useful, but not needed."""
 
 from __future__ import annotations
 

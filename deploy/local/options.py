@@ -1,4 +1,4 @@
-"""Choosing ports, folders and the interpreter of tasks at the first ``up``; later ones find them chosen."""
+"""Chooses ports, folders and the interpreter of tasks at the first ``up``; later ones find them chosen."""
 
 from __future__ import annotations
 

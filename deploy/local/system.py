@@ -1,4 +1,4 @@
-"""Starting, stopping and forgetting the system of one state folder."""
+"""Starts, stops and forgets the system of one state folder."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How it runs: one launcher per resource pool makes its cluster, or this machine, what the orders of the pool say."""
+"""Runs what was scheduled: the launcher of a pool carries out its orders on a cluster or on this machine."""

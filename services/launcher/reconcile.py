@@ -1,4 +1,4 @@
-"""Orders and what exists, turned into steps (pure).
+"""Turns orders and what exists into steps (pure).
 
 Level-triggered: the steps follow from the present state alone, so doing them twice, or forgetting which were done,
 does no harm. Absence of an order means that nothing of the allocation may exist.

@@ -1,4 +1,4 @@
-"""Who may connect to the bus of this machine: the services, the launcher of each pool, and subscribers to events.
+"""Users of the bus of this machine: the services, the launcher of each pool, and subscribers to events.
 
 All have generated passwords, kept in one file that only the owner of the state folder may read. What a subscriber needs
 stands in a file of its own, which the owner may give away.

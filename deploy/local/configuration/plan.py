@@ -1,4 +1,4 @@
-"""What runs, with which settings: one entry per process for the supervisor, one settings file per service."""
+"""Plan of what runs with which settings: one entry per process for the supervisor, one settings file per service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of a stopped system that are pods of a cluster: which are left, and how to end them without a launcher."""
+"""Finds pods that a stopped system left in a cluster, and ends them without a launcher."""
 
 from __future__ import annotations
 

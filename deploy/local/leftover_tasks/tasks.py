@@ -1,4 +1,4 @@
-"""Tasks of a stopped system: which still run, and how to end them without a launcher."""
+"""Finds tasks of a stopped system that still run, and ends them without a launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the NATS of this machine stores what it is given, and whether its disk could.
+"""Checks whether the NATS of this machine stores what it is given, and whether its disk could.
 
 It speaks the protocol of NATS by itself, as the supervisor does with the standard library alone: one connection, one
 message to each stream, and their acknowledgements.

@@ -1,4 +1,4 @@
-"""Processes of a state folder as found in ``run/``: alive or not, and how to end them."""
+"""Finds the processes of a state folder by what ``run/`` says, and ends them."""
 
 from __future__ import annotations
 

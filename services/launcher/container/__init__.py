@@ -1,1 +1,1 @@
-"""What any task container gets, whatever runs it: environment, files and command (pure)."""
+"""Contents of any task container, whatever runs it: environment, files and command (pure)."""

@@ -1,4 +1,4 @@
-"""What is executed in a task container: the capture wrapper around the entrypoint of the task type."""
+"""Command of a task container: the capture wrapper around the entrypoint of the task type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every environment variable of a task container, in the order in which later ones override earlier ones.
+"""Environment of a task container: every variable, in the order in which later ones override earlier ones.
 
 Order (docs/reference/harness-protocol.md 4): image, all task types, task type, order's extras, the user's, cluster
 block. Better than the reference: the user's order is kept, so that one variable can refer to another, and what

@@ -1,4 +1,4 @@
-"""Every file and directory placed into a task container, with mode and owner, for each task type.
+"""Files of a task container: every file and directory that is placed into it, with mode and owner, for each task type.
 
 The table of docs/reference/harness-protocol.md 5, as data. Backends differ only in how the files get there.
 """

@@ -1,4 +1,4 @@
-"""Where things are inside every task container (docs/reference/harness-protocol.md 4 and 5)."""
+"""Paths inside every task container (docs/reference/harness-protocol.md 4 and 5)."""
 
 from __future__ import annotations
 

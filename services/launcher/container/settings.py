@@ -1,4 +1,4 @@
-"""What every task container of a pool is told about the control plane."""
+"""Settings that every task container of a pool gets about the control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process backend: what the state directory says, made true on this machine.
+"""Process backend: makes true on this machine what the state directory says.
 
 Nothing is kept in memory that could not be read again: a launcher that was killed finds its allocations in the state
 directory, each with a supervisor that is still at work, or with the word of how it ended.

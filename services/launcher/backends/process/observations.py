@@ -1,4 +1,4 @@
-"""What was written down about an allocation, as an observation (pure)."""
+"""Makes an observation of what was written down about an allocation (pure)."""
 
 from __future__ import annotations
 

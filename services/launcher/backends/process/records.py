@@ -1,4 +1,4 @@
-"""What is written down about an allocation, so that a restarted launcher knows what its predecessor knew.
+"""Records of an allocation on disk, so that a restarted launcher knows what its predecessor knew.
 
 One directory per allocation, one file per writer; every file is replaced as a whole. ``plan.json`` and ``status.json``
 are also spoken by the supervisor, which has no msgspec: ``supervisor.py`` names the same fields.

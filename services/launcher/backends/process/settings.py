@@ -1,4 +1,4 @@
-"""How this machine runs task containers as processes."""
+"""Settings of the process backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slots of this machine an allocation gets, and the capacity that this makes (pure)."""
+"""Gives slots of this machine to allocations, and computes the capacity that this makes (pure)."""
 
 from __future__ import annotations
 

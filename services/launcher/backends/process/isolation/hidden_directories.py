@@ -1,4 +1,4 @@
-"""Which directories of this machine are hidden from a pod, and which of those in them are shown all the same (pure)."""
+"""Decides which directories are hidden from a pod, and which of those in them are shown all the same (pure)."""
 
 from __future__ import annotations
 

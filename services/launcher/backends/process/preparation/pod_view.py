@@ -1,4 +1,4 @@
-"""What a pod sees of this machine, and of the launcher's environment (pure)."""
+"""View of a pod: what it sees of this machine, and of the launcher's environment (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables that users set from other variables, as Kubernetes reads them (pure).
+"""Resolves references between the variables of users, as Kubernetes does (pure).
 
 ``$(NAME)`` stands for the value of a variable that was set before, and stays as it is when there is none; ``$$`` is a
 ``$``. Source: Kubernetes, "Define Dependent Environment Variables".
