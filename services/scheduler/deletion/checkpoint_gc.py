@@ -29,7 +29,7 @@ from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
 from libs.tasks.stored import to_document
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.experiment_log import say_in_log
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
 
@@ -48,15 +48,17 @@ class GcWork(Struct, frozen=True, kw_only=True):
     delete_tensorboards: bool = False
 
 
-async def superfluous_checkpoints(run: Run) -> list[Candidate]:
+async def superfluous_checkpoints(locked: LockedExperiment) -> list[Candidate]:
     """Checkpoints that the retention policy of the experiment does not keep."""
-    config = run.experiment.config
-    return checkpoints_to_delete(await gc_candidates(run.connection, run.experiment.id, config), policy_of(config))
+    config = locked.experiment.config
+    return checkpoints_to_delete(
+        await gc_candidates(locked.connection, locked.experiment.id, config), policy_of(config)
+    )
 
 
-async def deletable_checkpoints(run: Run) -> list[Candidate]:
+async def deletable_checkpoints(locked: LockedExperiment) -> list[Candidate]:
     """All checkpoints of the experiment that have files, and from which no trial started or may yet start."""
-    return await gc_candidates(run.connection, run.experiment.id, run.experiment.config)
+    return await gc_candidates(locked.connection, locked.experiment.id, locked.experiment.config)
 
 
 def deletion_of(doomed: Sequence[Candidate], *, delete_tensorboards: bool) -> list[GcWork]:
@@ -75,14 +77,14 @@ def deletion_of(doomed: Sequence[Candidate], *, delete_tensorboards: bool) -> li
     ]
 
 
-async def carry_out_requests(run: Run) -> None:
+async def carry_out_requests(locked: LockedExperiment) -> None:
     """Make a task of everything that somebody asked to be deleted; the requests go with the transaction."""
-    mine = requests.c.experiment_id == run.experiment.id
-    found = list((await run.connection.execute(select(requests).where(mine).order_by(requests.c.id))).mappings())
+    mine = requests.c.experiment_id == locked.experiment.id
+    found = list((await locked.connection.execute(select(requests).where(mine).order_by(requests.c.id))).mappings())
     if not found:
         return
     await create_gc_tasks(
-        run,
+        locked,
         [
             GcWork(
                 storage_id=row["storage_id"],
@@ -93,21 +95,21 @@ async def carry_out_requests(run: Run) -> None:
             for row in found
         ],
     )
-    await run.connection.execute(delete(requests).where(any_of(requests.c.id, (row["id"] for row in found))))
+    await locked.connection.execute(delete(requests).where(any_of(requests.c.id, (row["id"] for row in found))))
 
 
-async def create_gc_tasks(run: Run, works: Sequence[GcWork]) -> list[AllocationRow]:
-    """Tasks for ``works``, each with its job and allocation; the allocations go out with ``run``.
+async def create_gc_tasks(locked: LockedExperiment, works: Sequence[GcWork]) -> list[AllocationRow]:
+    """Tasks for ``works``, each with its job and allocation; the allocations go out with ``locked``.
 
     Where there is no storage (any more) there is nothing to delete, and no task.
     """
     if not works:
         return []
-    own = run.experiment.config.get("checkpoint_storage")
-    configs = await _storages(run.connection, [work.storage_id for work in works if work.storage_id is not None])
-    workspace_id = await run.workspace_id()
+    own = locked.experiment.config.get("checkpoint_storage")
+    configs = await _storages(locked.connection, [work.storage_id for work in works if work.storage_id is not None])
+    workspace_id = await locked.workspace_id()
     return [
-        await _create(run, portion, storage=storage, workspace_id=workspace_id)
+        await _create(locked, portion, storage=storage, workspace_id=workspace_id)
         for work in works
         if (storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
         for portion in _portions(work)
@@ -150,12 +152,14 @@ async def _storages(connection: Connection, ids: Sequence[int]) -> dict[int | No
     return {row.id: row.config for row in await connection.execute(query)}
 
 
-async def _create(run: Run, work: GcWork, *, storage: Mapping[str, Any], workspace_id: int) -> AllocationRow:
-    experiment = run.experiment
+async def _create(
+    locked: LockedExperiment, work: GcWork, *, storage: Mapping[str, Any], workspace_id: int
+) -> AllocationRow:
+    experiment = locked.experiment
     task = f"{experiment.id}.{new_uuid()}"
     allocation = allocation_id(task, 1)
     job = f"checkpoint_gc-{allocation}"
-    pool = run.cluster.resource_manager.default_aux_resource_pool or run.cluster.representative_pool
+    pool = locked.cluster.resource_manager.default_aux_resource_pool or locked.cluster.representative_pool
     spec = checkpoint_gc_task(
         experiment_id=experiment.id,
         config=experiment.config,
@@ -163,18 +167,18 @@ async def _create(run: Run, work: GcWork, *, storage: Mapping[str, Any], workspa
         checkpoints=work.uuids,
         globs=work.globs,
         delete_tensorboards=work.delete_tensorboards,
-        defaults=run.cluster.defaults_of(pool),
+        defaults=locked.cluster.defaults_of(pool),
     )
     common = {"job_id": job, "owner_id": experiment.owner_id, "workspace_id": workspace_id}
-    await run.connection.execute(
-        insert(jobs).values(job_type=TASK_TYPE, pool=pool, submitted_at=run.now, **common),
+    await locked.connection.execute(
+        insert(jobs).values(job_type=TASK_TYPE, pool=pool, submitted_at=locked.now, **common),
     )
-    await run.connection.execute(
+    await locked.connection.execute(
         insert(tasks).values(
             task_id=task,
             task_type=TASK_TYPE,
             experiment_id=experiment.id,
-            start_time=run.now,
+            start_time=locked.now,
             spec=to_document(spec),
             **common,
         )
@@ -190,11 +194,11 @@ async def _create(run: Run, work: GcWork, *, storage: Mapping[str, Any], workspa
         preemptible=False,
         preemption_timeout_s=3600,
         state="PENDING",
-        requested_at=run.now,
+        requested_at=locked.now,
     )
-    run.requested.append(row)
-    run.out.announce(JobChanged(job_id=job, what="submitted", pool=pool))
-    run.out.announce(TaskChanged(task_id=task, task_type=TASK_TYPE, what="created"))
-    note(row, f"Scheduling {row.name} (id: {allocation})", now=run.now, out=run.out)
-    run.out.announce(changed(row, "requested"))
+    locked.requested.append(row)
+    locked.out.announce(JobChanged(job_id=job, what="submitted", pool=pool))
+    locked.out.announce(TaskChanged(task_id=task, task_type=TASK_TYPE, what="created"))
+    note(row, f"Scheduling {row.name} (id: {allocation})", now=locked.now, out=locked.out)
+    locked.out.announce(changed(row, "requested"))
     return row

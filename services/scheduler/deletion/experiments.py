@@ -33,7 +33,7 @@ from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletable_checkpoints, deletion_of, failure_of_gc
 from services.scheduler.transactions.experiment_log import say_in_log
-from services.scheduler.transactions.locked_experiment import Run, experiment_changed, lock_run
+from services.scheduler.transactions.locked_experiment import LockedExperiment, experiment_changed, lock_experiment
 from services.scheduler.workqueue.result import ReconcileResult
 
 log = structlog.get_logger()
@@ -75,29 +75,29 @@ class ExperimentDeletion:
 
     async def _delete_files(self, connection: Connection, experiment_id: int) -> tuple[ReconcileResult, bool]:
         """Start the GC tasks or look how they did; True when all files are gone."""
-        run = await self._lock(connection, experiment_id)
-        if run is None:
+        locked = await self._lock(connection, experiment_id)
+        if locked is None:
             return ReconcileResult(), False
-        if run.experiment.deletion_tasks is None:
-            doomed = await deletable_checkpoints(run)
+        if locked.experiment.deletion_tasks is None:
+            doomed = await deletable_checkpoints(locked)
             has_tensorboards = await _may_have_tensorboards(connection, experiment_id)
-            rows = await create_gc_tasks(run, deletion_of(doomed, delete_tensorboards=has_tensorboards))
-            run.experiment.deletion_tasks = [row.task_id for row in rows]
-            await run.write()
+            rows = await create_gc_tasks(locked, deletion_of(doomed, delete_tensorboards=has_tensorboards))
+            locked.experiment.deletion_tasks = [row.task_id for row in rows]
+            await locked.write()
             return ReconcileResult(pools=frozenset(row.pool for row in rows)), not rows
         if await self._has_live_allocations(connection, experiment_id):
             return ReconcileResult(), False
-        if await self._lines_are_to_come(connection, run.experiment.deletion_tasks):
+        if await self._lines_are_to_come(connection, locked.experiment.deletion_tasks):
             return ReconcileResult(requeue_after_s=_REQUEUE_AFTER_S), False
-        failure = await self._gc_failure(connection, run.experiment.deletion_tasks)
+        failure = await self._gc_failure(connection, locked.experiment.deletion_tasks)
         if failure is None:
             return ReconcileResult(), True
-        await _mark_failed(run, f"{failure}; {WITHOUT_FILES.format(id=experiment_id)}")
+        await _mark_failed(locked, f"{failure}; {WITHOUT_FILES.format(id=experiment_id)}")
         return ReconcileResult(), False
 
-    async def _lock(self, connection: Connection, experiment_id: int) -> Run | None:
-        run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
-        return run if run is not None and run.state == ExperimentState.DELETING else None
+    async def _lock(self, connection: Connection, experiment_id: int) -> LockedExperiment | None:
+        locked = await lock_experiment(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
+        return locked if locked is not None and locked.state == ExperimentState.DELETING else None
 
     async def _has_live_allocations(self, connection: Connection, experiment_id: int) -> bool:
         query = (
@@ -130,9 +130,9 @@ class ExperimentDeletion:
         return None if failed is None else failure_of_gc(failed.task_id, failed.exit_reason)
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
-        run = await self._lock(connection, experiment_id)
-        if run is not None:
-            await _mark_failed(run, reason)
+        locked = await self._lock(connection, experiment_id)
+        if locked is not None:
+            await _mark_failed(locked, reason)
 
     async def _delete_rows(self, experiment_id: int) -> None:
         async with self._db.read() as connection:
@@ -157,13 +157,13 @@ class ExperimentDeletion:
                         break
 
     async def _delete_experiment(self, connection: Connection, experiment_id: int) -> None:
-        run = await self._lock(connection, experiment_id)
-        if run is None:
+        locked = await self._lock(connection, experiment_id)
+        if locked is None:
             return
         task_ids = await _task_ids(connection, experiment_id)
         of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
         job_ids = select(tasks.c.job_id).where(any_of(tasks.c.task_id, task_ids), tasks.c.job_id.is_not(None))
-        own_jobs = set((await connection.execute(job_ids)).scalars()) | {run.experiment.job_id}
+        own_jobs = set((await connection.execute(job_ids)).scalars()) | {locked.experiment.job_id}
         own_allocations = select(allocations.c.allocation_id).where(any_of(allocations.c.task_id, task_ids))
         deleted_checkpoints = (checkpoints.c.experiment_id == experiment_id) & (checkpoints.c.state == "DELETED")
         for statement in (
@@ -177,7 +177,7 @@ class ExperimentDeletion:
             delete(experiments).where(experiments.c.id == experiment_id),
         ):
             await connection.execute(statement)
-        await announce(connection, experiment_changed(run.experiment, "deleted"))
+        await announce(connection, experiment_changed(locked.experiment, "deleted"))
         log.info("experiment.deleted", experiment=experiment_id)
 
 
@@ -201,25 +201,25 @@ async def _may_have_tensorboards(connection: Connection, experiment_id: int) -> 
     return bool((await connection.execute(select(reported | saved))).scalar_one())
 
 
-async def _mark_failed(run: Run, reason: str) -> None:
+async def _mark_failed(locked: LockedExperiment, reason: str) -> None:
     """The deletion of the experiment has failed, and with it that of the project and workspace that it is part of."""
-    failed = step(run.state, Trigger.DELETE_FAILED)
+    failed = step(locked.state, Trigger.DELETE_FAILED)
     assert failed is not None, "only deletions fail"
-    run.experiment.state = failed
-    run.experiment.error = reason
-    run.experiment.deletion_tasks = None
+    locked.experiment.state = failed
+    locked.experiment.error = reason
+    locked.experiment.deletion_tasks = None
     text = f"the experiment was not deleted: {reason}"
-    await say_in_log(run.connection, run.experiment.id, text, now=run.now, out=run.out)
-    await run.write()
-    deleting = (projects.c.id == run.experiment.project_id) & (projects.c.state == "DELETING")
-    message = {"state": "DELETE_FAILED", "error_message": f"experiment {run.experiment.id}: {reason}"}
-    found = await run.connection.execute(
+    await say_in_log(locked.connection, locked.experiment.id, text, now=locked.now, out=locked.out)
+    await locked.write()
+    deleting = (projects.c.id == locked.experiment.project_id) & (projects.c.state == "DELETING")
+    message = {"state": "DELETE_FAILED", "error_message": f"experiment {locked.experiment.id}: {reason}"}
+    found = await locked.connection.execute(
         projects.update().where(deleting).values(message).returning(projects.c.id, projects.c.workspace_id)
     )
     for project in found:
         above = (workspaces.c.id == project.workspace_id) & (workspaces.c.state == "DELETING")
-        await run.connection.execute(workspaces.update().where(above).values(message))
+        await locked.connection.execute(workspaces.update().where(above).values(message))
         await announce(
-            run.connection,
+            locked.connection,
             WorkspaceChanged(workspace_id=project.workspace_id, what="project", project_id=project.id),
         )

@@ -9,21 +9,21 @@ from libs.events.changes import JobChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletion_of, superfluous_checkpoints
 from services.scheduler.experiments.searcher_events import forget
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 
 
-async def end_experiment(run: Run) -> None:
+async def end_experiment(locked: LockedExperiment) -> None:
     """End a stopping experiment without live trials."""
-    experiment = run.experiment
-    ended = step(run.state, Trigger.TRIALS_ENDED)
+    experiment = locked.experiment
+    ended = step(locked.state, Trigger.TRIALS_ENDED)
     assert ended is not None, "only stopping experiments end"
     experiment.state = ended
-    experiment.end_time = run.now
+    experiment.end_time = locked.now
     if ended == ExperimentState.COMPLETED:
         experiment.progress = 1.0
-    await run.connection.execute(
+    await locked.connection.execute(
         delete(searcher_snapshots).where(searcher_snapshots.c.experiment_id == experiment.id),
     )
-    await forget(run)
-    run.out.announce(JobChanged(job_id=experiment.job_id, what="ended"))
-    await create_gc_tasks(run, deletion_of(await superfluous_checkpoints(run), delete_tensorboards=False))
+    await forget(locked)
+    locked.out.announce(JobChanged(job_id=experiment.job_id, what="ended"))
+    await create_gc_tasks(locked, deletion_of(await superfluous_checkpoints(locked), delete_tensorboards=False))

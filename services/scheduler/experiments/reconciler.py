@@ -33,7 +33,7 @@ from services.scheduler.experiments.trial_moves import (
     stop_by_searcher,
 )
 from services.scheduler.transactions.experiment_log import say_in_log
-from services.scheduler.transactions.locked_experiment import Capacity, Run, lock_run
+from services.scheduler.transactions.locked_experiment import Capacity, LockedExperiment, lock_experiment
 from services.scheduler.workqueue.result import ReconcileResult
 
 log = structlog.get_logger()
@@ -70,76 +70,78 @@ class ExperimentReconciler:
         return await in_transaction(self._db, lambda connection: self._reconcile(connection, experiment_id))
 
     async def _reconcile(self, connection: Connection, experiment_id: int) -> ReconcileResult:
-        run = await lock_run(
+        locked = await lock_experiment(
             connection, experiment_id, cluster=self._cluster, now=self._clock.now(), capacity=self._capacity
         )
-        if run is None or run.state == ExperimentState.DELETING:
+        if locked is None or locked.state == ExperimentState.DELETING:
             return ReconcileResult()
-        await carry_out_requests(run)
-        if run.state in LIVE and not run.experiment.unmanaged:
-            await run.load()
-            await _carry_on(run, self._log_wait)
-            if run.state in STOPPING and not run.live:
-                await end_experiment(run)
-        await run.write()
-        await clear_ended(connection, run.out.events, now=run.now)
-        return ReconcileResult(pools=frozenset(row.pool for row in run.requested), requeue_after_s=run.requeue_after_s)
+        await carry_out_requests(locked)
+        if locked.state in LIVE and not locked.experiment.unmanaged:
+            await locked.load()
+            await _carry_on(locked, self._log_wait)
+            if locked.state in STOPPING and not locked.live:
+                await end_experiment(locked)
+        await locked.write()
+        await clear_ended(connection, locked.out.events, now=locked.now)
+        return ReconcileResult(
+            pools=frozenset(row.pool for row in locked.requested), requeue_after_s=locked.requeue_after_s
+        )
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:
         """The search cannot go on, so nothing of the experiment shall."""
-        run = await lock_run(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
-        if run is None or (state := step(run.state, Trigger.FAIL)) is None:
+        locked = await lock_experiment(connection, experiment_id, cluster=self._cluster, now=self._clock.now())
+        if locked is None or (state := step(locked.state, Trigger.FAIL)) is None:
             return
-        run.experiment.state = state
-        run.experiment.error = f"the search failed: {reason}"
-        await say_in_log(connection, experiment_id, run.experiment.error, now=run.now, out=run.out)
-        await searcher_events.forget(run)
-        await run.write()
+        locked.experiment.state = state
+        locked.experiment.error = f"the search failed: {reason}"
+        await say_in_log(connection, experiment_id, locked.experiment.error, now=locked.now, out=locked.out)
+        await searcher_events.forget(locked)
+        await locked.write()
 
 
-async def _carry_on(run: Run, log_wait: timedelta) -> None:
+async def _carry_on(locked: LockedExperiment, log_wait: timedelta) -> None:
     """Let trials follow, exits be reacted to and the search be heard, until each has nothing more to say to the others.
 
     It ends, because every round but the last ends a trial or an allocation, or creates the trials of a finite search.
     """
-    search = await _open_search(run)
+    search = await _open_search(locked)
     while True:
-        follow_experiment(run)
-        await settle_exits(run, log_wait=log_wait)
-        end_stopped(run)
-        if search is not None and run.state not in STOPPING:
-            _tell_ended(run, search)
+        follow_experiment(locked)
+        await settle_exits(locked, log_wait=log_wait)
+        end_stopped(locked)
+        if search is not None and locked.state not in STOPPING:
+            _tell_ended(locked, search)
             if search.todo:
-                await _carry_out(run, search)
+                await _carry_out(locked, search)
                 continue
-        run.ended.clear()
-        if not move_allocations(run):
+        locked.ended.clear()
+        if not move_allocations(locked):
             break
-    if run.state in STOPPING:
-        await searcher_events.forget(run)
+    if locked.state in STOPPING:
+        await searcher_events.forget(locked)
     elif search is not None:
-        await searcher_events.store(run, search)
+        await searcher_events.store(locked, search)
 
 
-async def _open_search(run: Run) -> Search | None:
+async def _open_search(locked: LockedExperiment) -> Search | None:
     """The search, told what has happened; None when it does not matter to it any more."""
-    if run.state in STOPPING:
+    if locked.state in STOPPING:
         return None
-    if not run.experiment.ssh_private_key:
-        run.experiment.ssh_private_key, run.experiment.ssh_public_key = new_key_pair(run.cluster.security.ssh)
-    search = await searcher_events.open_search(run)
-    await searcher_events.hear(run, search)
+    if not locked.experiment.ssh_private_key:
+        locked.experiment.ssh_private_key, locked.experiment.ssh_public_key = new_key_pair(locked.cluster.security.ssh)
+    search = await searcher_events.open_search(locked)
+    await searcher_events.hear(locked, search)
     return search
 
 
-def _tell_ended(run: Run, search: Search) -> None:
-    for trial in run.ended:
+def _tell_ended(locked: LockedExperiment, search: Search) -> None:
+    for trial in locked.ended:
         if trial.request_id is not None:
             search.ended(trial.request_id, TrialState(trial.state))
-    run.ended.clear()
+    locked.ended.clear()
 
 
-async def _carry_out(run: Run, search: Search) -> None:
+async def _carry_out(locked: LockedExperiment, search: Search) -> None:
     """Do what the search has asked for so far; trials that it wants one after another are created together."""
     creates: list[Create] = []
     actions = list(search.todo)
@@ -149,19 +151,19 @@ async def _carry_out(run: Run, search: Search) -> None:
             case Create():
                 creates.append(action)
             case Stop():
-                await create_trials(run, search, creates)
+                await create_trials(locked, search, creates)
                 creates = []
-                stop_by_searcher(run, action.request_id)
+                stop_by_searcher(locked, action.request_id)
             case Shutdown():
-                _shut_down(run, action)
-    await create_trials(run, search, creates)
+                _shut_down(locked, action)
+    await create_trials(locked, search, creates)
 
 
-def _shut_down(run: Run, action: Shutdown) -> None:
+def _shut_down(locked: LockedExperiment, action: Shutdown) -> None:
     trigger = Trigger.SEARCH_COMPLETED
     if action.failure:
         trigger = Trigger.FAIL
-        run.experiment.error = run.experiment.error or action.reason or run.failure or "hp search failed"
+        locked.experiment.error = locked.experiment.error or action.reason or locked.failure or "hp search failed"
     elif action.cancel:
         trigger = Trigger.SEARCH_CANCELED
-    run.experiment.state = step(run.state, trigger) or run.state
+    locked.experiment.state = step(locked.state, trigger) or locked.state

@@ -11,73 +11,73 @@ from libs.db.tables.experiments import searcher_events, searcher_snapshots
 from libs.db.tables.trials import trials
 from services.scheduler.experiments.search import Search
 from services.scheduler.transactions.allocation_messages import note
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 
 
-async def open_search(run: Run) -> Search:
+async def open_search(locked: LockedExperiment) -> Search:
     """The search of the experiment, new or as it was left. Raises SearchFailedError."""
-    query = select(searcher_snapshots.c.snapshot).where(searcher_snapshots.c.experiment_id == run.experiment.id)
-    return Search.open(run.experiment.config, (await run.connection.execute(query)).scalar())
+    query = select(searcher_snapshots.c.snapshot).where(searcher_snapshots.c.experiment_id == locked.experiment.id)
+    return Search.open(locked.experiment.config, (await locked.connection.execute(query)).scalar())
 
 
-async def hear(run: Run, search: Search) -> None:
+async def hear(locked: LockedExperiment, search: Search) -> None:
     """Tell the search what has happened, and forget it."""
     query = (
         select(searcher_events, trials.c.request_id)
         .outerjoin(trials, trials.c.id == searcher_events.c.trial_id)
-        .where(searcher_events.c.experiment_id == run.experiment.id)
+        .where(searcher_events.c.experiment_id == locked.experiment.id)
         .order_by(searcher_events.c.id)
     )
-    heard = list((await run.connection.execute(query)).mappings())
+    heard = list((await locked.connection.execute(query)).mappings())
     for event in heard:
         if event["request_id"] is not None:
-            _tell(run, search, event)
-    await _delete(run, [event["id"] for event in heard])
+            _tell(locked, search, event)
+    await _delete(locked, [event["id"] for event in heard])
 
 
-def _tell(run: Run, search: Search, event: RowMapping) -> None:
+def _tell(locked: LockedExperiment, search: Search, event: RowMapping) -> None:
     request_id, payload = event["request_id"], event["payload"]
     match event["kind"]:
         case "validation":
             missing = search.validated(request_id, payload["metrics"])
             if missing:
                 ignored = "the search ignored a validation report, which lacks these metrics as numbers"
-                _note(run, event["trial_id"], f"{ignored}: {', '.join(missing)}", level="WARNING")
+                _note(locked, event["trial_id"], f"{ignored}: {', '.join(missing)}", level="WARNING")
         case "progress":
             search.progressed(request_id, float(payload["progress"]))
         case "early_exit":
             refused = search.exits_early(request_id, payload["reason"])
             if refused:
-                _note(run, event["trial_id"], refused, level="ERROR")
+                _note(locked, event["trial_id"], refused, level="ERROR")
 
 
-def _note(run: Run, trial_id: int, text: str, *, level: str) -> None:
+def _note(locked: LockedExperiment, trial_id: int, text: str, *, level: str) -> None:
     """Write into the log of the trial, if it still runs."""
-    trial = run.trial(trial_id)
-    row = run.open_allocation(trial) if trial is not None else None
+    trial = locked.trial(trial_id)
+    row = locked.open_allocation(trial) if trial is not None else None
     if row is not None:
-        note(row, text, now=run.now, out=run.out, level=level)
+        note(row, text, now=locked.now, out=locked.out, level=level)
 
 
-async def forget(run: Run) -> None:
+async def forget(locked: LockedExperiment) -> None:
     """Nobody will hear what is left: the search is over."""
-    mine = searcher_events.c.experiment_id == run.experiment.id
-    await run.connection.execute(delete(searcher_events).where(mine))
+    mine = searcher_events.c.experiment_id == locked.experiment.id
+    await locked.connection.execute(delete(searcher_events).where(mine))
 
 
-async def store(run: Run, search: Search) -> None:
+async def store(locked: LockedExperiment, search: Search) -> None:
     """Keep what the search knows, and how far it is."""
     if not search.heard:
         return
-    values = {"experiment_id": run.experiment.id, "snapshot": search.snapshot()}
-    await run.connection.execute(
+    values = {"experiment_id": locked.experiment.id, "snapshot": search.snapshot()}
+    await locked.connection.execute(
         insert(searcher_snapshots)
         .values(values)
         .on_conflict_do_update(index_elements=["experiment_id"], set_={"snapshot": values["snapshot"]})
     )
-    run.experiment.progress = search.progress()
+    locked.experiment.progress = search.progress()
 
 
-async def _delete(run: Run, ids: list[int]) -> None:
+async def _delete(locked: LockedExperiment, ids: list[int]) -> None:
     if ids:
-        await run.connection.execute(delete(searcher_events).where(any_of(searcher_events.c.id, ids)))
+        await locked.connection.execute(delete(searcher_events).where(any_of(searcher_events.c.id, ids)))

@@ -21,18 +21,18 @@ from libs.searchers.actions import Create
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TrialState
 from services.scheduler.experiments.search import Search, SearchFailedError
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.rows import TrialRow
 
 
-async def create_trials(run: Run, search: Search, wanted: Sequence[Create]) -> None:
+async def create_trials(locked: LockedExperiment, search: Search, wanted: Sequence[Create]) -> None:
     """See to it that each wanted trial exists, and tell the search."""
     ids = [create.request_id for create in wanted]
     query = select(trials.c.request_id, trials.c.id, trials.c.state).where(
-        trials.c.experiment_id == run.experiment.id, any_of(trials.c.request_id, ids)
+        trials.c.experiment_id == locked.experiment.id, any_of(trials.c.request_id, ids)
     )
-    known = {found.request_id: found for found in await run.connection.execute(query)}
-    await _insert(run, [create for create in wanted if create.request_id not in known])
+    known = {found.request_id: found for found in await locked.connection.execute(query)}
+    await _insert(locked, [create for create in wanted if create.request_id not in known])
     for create in wanted:
         search.created(create.request_id)
         found = known.get(create.request_id)
@@ -41,40 +41,40 @@ async def create_trials(run: Run, search: Search, wanted: Sequence[Create]) -> N
         if found.state == TrialState.COMPLETED:
             search.ended(create.request_id, TrialState.COMPLETED)
         else:
-            await _run_again(run, found.id)
+            await _run_again(locked, found.id)
 
 
-def _initial_state(run: Run) -> TrialState:
-    return TrialState.ACTIVE if run.state == ExperimentState.ACTIVE else TrialState.PAUSED
+def _initial_state(locked: LockedExperiment) -> TrialState:
+    return TrialState.ACTIVE if locked.state == ExperimentState.ACTIVE else TrialState.PAUSED
 
 
-def _origin(run: Run) -> Origin:
-    row = run.experiment
+def _origin(locked: LockedExperiment) -> Origin:
+    row = locked.experiment
     return Origin(id=row.id, project_id=row.project_id, job_id=row.job_id, owner_id=row.owner_id, config=row.config)
 
 
-async def _insert(run: Run, wanted: Sequence[Create]) -> None:
+async def _insert(locked: LockedExperiment, wanted: Sequence[Create]) -> None:
     if not wanted:
         return
-    warm_start = await _warm_start(run)
+    warm_start = await _warm_start(locked)
     inserted = await insert_trials(
-        run.connection, _origin(run), wanted, state=_initial_state(run), warm_start=warm_start, now=run.now
+        locked.connection, _origin(locked), wanted, state=_initial_state(locked), warm_start=warm_start, now=locked.now
     )
     for create, (trial_id, _, task) in zip(wanted, inserted, strict=True):
-        run.add(_fresh(run, trial_id, create, warm_start), task)
-        _announce_task(run, task)
-    if run.experiment.config["searcher"]["name"] == "single":
-        run.experiment.best_trial_id = inserted[0].trial_id
+        locked.add(_fresh(locked, trial_id, create, warm_start), task)
+        _announce_task(locked, task)
+    if locked.experiment.config["searcher"]["name"] == "single":
+        locked.experiment.best_trial_id = inserted[0].trial_id
 
 
-def _fresh(run: Run, trial_id: int, create: Create, warm_start: str | None) -> TrialRow:
+def _fresh(locked: LockedExperiment, trial_id: int, create: Create, warm_start: str | None) -> TrialRow:
     return TrialRow(
         id=trial_id,
-        experiment_id=run.experiment.id,
+        experiment_id=locked.experiment.id,
         request_id=create.request_id,
         seed=create.trial_seed,
         hparams=create.hparams,
-        state=_initial_state(run),
+        state=_initial_state(locked),
         restarts=0,
         run_id=0,
         end_time=None,
@@ -89,12 +89,12 @@ def _fresh(run: Run, trial_id: int, create: Create, warm_start: str | None) -> T
     )
 
 
-async def _run_again(run: Run, trial_id: int) -> None:
+async def _run_again(locked: LockedExperiment, trial_id: int) -> None:
     """Continue a trial of an earlier search of the same experiment, in a task of its own."""
-    row = run.trial(trial_id) or await run.lock_trial(trial_id)
-    if run.open_allocation(row) is not None:
+    row = locked.trial(trial_id) or await locked.lock_trial(trial_id)
+    if locked.open_allocation(row) is not None:
         return  # it runs, and will go on doing so
-    row.state = _initial_state(run)
+    row.state = _initial_state(locked)
     row.restarts = 0
     row.end_time = None
     row.stopped_by_searcher = False
@@ -104,27 +104,27 @@ async def _run_again(run: Run, trial_id: int) -> None:
     row.not_before = None
     row.error = None
     query = select(trial_tasks.c.position).where(trial_tasks.c.trial_id == trial_id)
-    position = max((await run.connection.execute(query)).scalars(), default=-1) + 1
+    position = max((await locked.connection.execute(query)).scalars(), default=-1) + 1
     assert row.request_id is not None
-    task = trial_task_id(run.experiment.id, row.request_id, position)
+    task = trial_task_id(locked.experiment.id, row.request_id, position)
     link = TrialTask(trial_id, position, task)
-    workspace_id = await run.workspace_id()
-    await insert_trial_tasks(run.connection, _origin(run), [link], workspace_id=workspace_id, now=run.now)
-    _announce_task(run, task)
-    run.set_task(row, task)
+    workspace_id = await locked.workspace_id()
+    await insert_trial_tasks(locked.connection, _origin(locked), [link], workspace_id=workspace_id, now=locked.now)
+    _announce_task(locked, task)
+    locked.set_task(row, task)
 
 
-def _announce_task(run: Run, task: str) -> None:
-    run.out.announce(TaskChanged(task_id=task, task_type="TRIAL", what="created"))
+def _announce_task(locked: LockedExperiment, task: str) -> None:
+    locked.out.announce(TaskChanged(task_id=task, task_type="TRIAL", what="created"))
 
 
-async def _warm_start(run: Run) -> str | None:
+async def _warm_start(locked: LockedExperiment) -> str | None:
     """The checkpoint that every trial of the experiment starts from, if any. Raises SearchFailedError when it is gone.
 
     Whoever stored the configuration has chosen the checkpoint of a source trial, once, so that later trials start from
     the same as the first; only where that was left out it is chosen here. Source: docs/reference/experiments.md 1.7.
     """
-    searcher = run.experiment.config["searcher"]
+    searcher = locked.experiment.config["searcher"]
     source: int | None = searcher.get("source_trial_id")
     chosen: str | None = searcher.get("source_checkpoint_uuid")
     if chosen or source is None:
@@ -135,7 +135,7 @@ async def _warm_start(run: Run) -> str | None:
         .order_by(checkpoints.c.steps_completed.desc().nulls_last(), checkpoints.c.report_time.desc())
         .limit(1)
     )
-    found: str | None = (await run.connection.execute(query)).scalar()
+    found: str | None = (await locked.connection.execute(query)).scalar()
     if found is None:
         raise SearchFailedError(f"no checkpoint found for source trial {source}")
     return found

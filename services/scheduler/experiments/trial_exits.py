@@ -17,7 +17,7 @@ from services.scheduler.allocations.termination import is_over
 from services.scheduler.experiments.trial_moves import apply_reaction
 from services.scheduler.experiments.trial_reactions import NO_RETRY, TrialExit, may_depend_on_logs, react
 from services.scheduler.transactions.allocation_messages import note
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
 LOG_WAIT: Final = timedelta(seconds=30)
@@ -25,30 +25,38 @@ LOG_WAIT: Final = timedelta(seconds=30)
 _REQUEUE_AFTER_S: Final = (0.05, 0.5)
 
 
-async def settle_exits(run: Run, *, log_wait: timedelta) -> None:
+async def settle_exits(locked: LockedExperiment, *, log_wait: timedelta) -> None:
     """React to every allocation of a live trial that has ended, unless its log is still to come.
 
     log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and
               expects all of it there; and a trial that starts again should not overtake its own last words.
     """
-    for trial in run.live:
-        row = run.open_allocation(trial)
+    for trial in locked.live:
+        row = locked.open_allocation(trial)
         if row is None or not is_over(row):
             continue
-        if await _log_is_to_come(run, trial, row, log_wait):
-            run.requeue(after_s=_pause_s(run, row))
+        if await _log_is_to_come(locked, trial, row, log_wait):
+            locked.requeue(after_s=_pause_s(locked, row))
             continue
-        matches = await _matches(run.connection, row.task_id) if row.exit_kind else []
-        reaction = react(_exit(run, trial, row, retries_canceled=bool(matches)))
+        matches = await _matches(locked.connection, row.task_id) if row.exit_kind else []
+        reaction = react(_exit(locked, trial, row, retries_canceled=bool(matches)))
         if reaction.error == NO_RETRY:
-            note(row, "trial failed and matched logs to a don't retry policy", now=run.now, out=run.out, level="ERROR")
+            note(
+                row,
+                "trial failed and matched logs to a don't retry policy",
+                now=locked.now,
+                out=locked.out,
+                level="ERROR",
+            )
             for match in matches:
                 text = f'(log "{match.get("log", "")}" matched regex "{match.get("regex", "")}")'
-                note(row, text, now=run.now, out=run.out, level="ERROR")
-        apply_reaction(run, trial, reaction)
+                note(row, text, now=locked.now, out=locked.out, level="ERROR")
+        apply_reaction(locked, trial, reaction)
 
 
-def _exit(run: Run, trial: TrialRow, row: AllocationRow, *, retries_canceled: bool = False) -> TrialExit:
+def _exit(
+    locked: LockedExperiment, trial: TrialRow, row: AllocationRow, *, retries_canceled: bool = False
+) -> TrialExit:
     return TrialExit(
         state=TrialState(trial.state),
         kind=ExitKind(row.exit_kind),
@@ -57,15 +65,15 @@ def _exit(run: Run, trial: TrialRow, row: AllocationRow, *, retries_canceled: bo
         early_exit=trial.early_exit_reason is not None,
         retries_canceled=retries_canceled,
         restarts=trial.restarts,
-        max_restarts=int(run.experiment.config["max_restarts"]),
+        max_restarts=int(locked.experiment.config["max_restarts"]),
     )
 
 
-async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
+async def _log_is_to_come(locked: LockedExperiment, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
     """Whether lines of this attempt are missing, and the wait for them is not over."""
-    decides = may_depend_on_logs(_exit(run, trial, row)) and _has_policies(run.experiment.config)
+    decides = may_depend_on_logs(_exit(locked, trial, row)) and _has_policies(locked.experiment.config)
     longest = LOG_WAIT if decides else log_wait
-    if row.end_time is None or run.now >= row.end_time + longest:
+    if row.end_time is None or locked.now >= row.end_time + longest:
         return False
     if row.killed_at is not None and not decides:
         return False  # a capture that was killed with its pod cannot say that it has ended
@@ -75,13 +83,13 @@ async def _log_is_to_come(run: Run, trial: TrialRow, row: AllocationRow, log_wai
         log_streams.c.allocation_id == row.allocation_id,
         log_streams.c.contiguous,
     )
-    return (await run.connection.execute(sealed)).scalar_one() < ended_pods * STREAMS_PER_POD
+    return (await locked.connection.execute(sealed)).scalar_one() < ended_pods * STREAMS_PER_POD
 
 
-def _pause_s(run: Run, row: AllocationRow) -> float:
+def _pause_s(locked: LockedExperiment, row: AllocationRow) -> float:
     """Usually the log is complete in a moment; if it is not, it may take long."""
     shortest, longest = _REQUEUE_AFTER_S
-    waited_s = (run.now - row.end_time).total_seconds() if row.end_time else 0.0
+    waited_s = (locked.now - row.end_time).total_seconds() if row.end_time else 0.0
     return min(max(waited_s / 2, shortest), longest)
 
 

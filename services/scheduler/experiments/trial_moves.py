@@ -18,7 +18,7 @@ from services.scheduler.allocations.termination import follow_up, is_over, kill,
 from services.scheduler.experiments.trial_backoff import count_end
 from services.scheduler.experiments.trial_reactions import Next, Reaction
 from services.scheduler.transactions.allocation_messages import changed, note
-from services.scheduler.transactions.locked_experiment import Run
+from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
 log = structlog.get_logger()
@@ -38,39 +38,39 @@ _KILLED: Final = {
 }
 
 
-def follow_experiment(run: Run) -> None:
+def follow_experiment(locked: LockedExperiment) -> None:
     """Every trial that is not over wants what its experiment wants, unless it is stopping more urgently."""
-    for trial in run.live:
-        trial.state = asked_for(TrialState(trial.state), WANTED[run.state])
-        if trial.early_exit_deadline is not None and trial.early_exit_deadline <= run.now:
+    for trial in locked.live:
+        trial.state = asked_for(TrialState(trial.state), WANTED[locked.state])
+        if trial.early_exit_deadline is not None and trial.early_exit_deadline <= locked.now:
             trial.state = asked_for(TrialState(trial.state), TrialState.STOPPING_KILLED)
             trial.early_exit_deadline = None
 
 
-def apply_reaction(run: Run, trial: TrialRow, reaction: Reaction) -> None:
+def apply_reaction(locked: LockedExperiment, trial: TrialRow, reaction: Reaction) -> None:
     """The trial has reacted to the end of its allocation."""
-    row = run.open_allocation(trial)
+    row = locked.open_allocation(trial)
     assert row is not None, "there was one that ended"
-    pause = count_end(trial, row, now=run.now)
+    pause = count_end(trial, row, now=locked.now)
     if pause is not None and reaction.next == Next.RUN_AGAIN:
         text = f"the next attempt begins in {pause.total_seconds():g}s at the earliest: this one was cut off"
-        note(row, text, now=run.now, out=run.out)
-    run.settled(trial)
+        note(row, text, now=locked.now, out=locked.out)
+    locked.settled(trial)
     if reaction.counts_as_restart:
         trial.restarts += 1
     if reaction.next == Next.END:
         assert reaction.state is not None
-        run.end_trial(trial, reaction.state, reaction.error)
+        locked.end_trial(trial, reaction.state, reaction.error)
         if reaction.state == TrialState.ERROR:
-            run.failure = run.failure or _failure(trial, row, reaction)
+            locked.failure = locked.failure or _failure(trial, row, reaction)
     elif reaction.counts_as_restart:
-        run.out.announce(
+        locked.out.announce(
             TrialChanged(
                 trial_id=trial.id,
                 experiment_id=trial.experiment_id,
                 what="restarted",
                 state=trial.state,
-                task_id=run.task_of(trial),
+                task_id=locked.task_of(trial),
                 restarts=trial.restarts,
             )
         )
@@ -81,119 +81,125 @@ def _failure(trial: TrialRow, row: AllocationRow, reaction: Reaction) -> str:
     return ": ".join(part for part in (f"trial {trial.id}", reaction.error, row.exit_reason) if part)
 
 
-def end_stopped(run: Run) -> None:
+def end_stopped(locked: LockedExperiment) -> None:
     """Stopping trials without an allocation are over."""
-    for trial in run.live:
-        if trial.state in STOPPING and run.open_allocation(trial) is None:
-            run.end_trial(trial, END_OF_STOPPING[TrialState(trial.state)])
+    for trial in locked.live:
+        if trial.state in STOPPING and locked.open_allocation(trial) is None:
+            locked.end_trial(trial, END_OF_STOPPING[TrialState(trial.state)])
 
 
-def stop_by_searcher(run: Run, request_id: str) -> None:
+def stop_by_searcher(locked: LockedExperiment, request_id: str) -> None:
     """The search wants a trial to end early; one that is over stays as it is."""
-    trial = next((row for row in run.live if row.request_id == request_id), None)
+    trial = next((row for row in locked.live if row.request_id == request_id), None)
     if trial is not None:
         trial.stopped_by_searcher = True
         trial.state = asked_for(TrialState(trial.state), TrialState.STOPPING_COMPLETED)
 
 
-def move_allocations(run: Run) -> bool:
+def move_allocations(locked: LockedExperiment) -> bool:
     """Active trials get an allocation, the others let go of theirs; True when something has ended on the way."""
     something_ended = False
-    for trial in run.live:
-        row = run.open_allocation(trial)
+    for trial in locked.live:
+        row = locked.open_allocation(trial)
         if row is None:
             if trial.state == TrialState.ACTIVE:
-                _request(run, trial)
+                _request(locked, trial)
                 something_ended |= trial.end_time is not None
         elif not is_over(row):
-            _release(run, trial, row)
+            _release(locked, trial, row)
             something_ended |= is_over(row)
-        _note_deadlines(run, trial)
+        _note_deadlines(locked, trial)
     return something_ended
 
 
-def _note_deadlines(run: Run, trial: TrialRow) -> None:
+def _note_deadlines(locked: LockedExperiment, trial: TrialRow) -> None:
     """See to it that somebody looks when the time of the trial, or of its allocation, is up."""
-    row = run.open_allocation(trial)
+    row = locked.open_allocation(trial)
     due = [trial.early_exit_deadline]
     if row is not None and row.killed_at is None:
         due.append(row.preempt_deadline)
     for moment in due:
         if moment is not None:
-            run.requeue(after_s=max((moment - run.now).total_seconds(), 0.0))
+            locked.requeue(after_s=max((moment - locked.now).total_seconds(), 0.0))
 
 
-def _release(run: Run, trial: TrialRow, row: AllocationRow) -> None:
+def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> None:
     state = TrialState(trial.state)
-    follow_up(row, now=run.now, out=run.out)
+    follow_up(row, now=locked.now, out=locked.out)
     if state in _KILLED:
-        kill(row, reason=_KILLED[state], now=run.now, out=run.out)
+        kill(row, reason=_KILLED[state], now=locked.now, out=locked.out)
     elif state in _LEAVING:
-        terminate(row, reason=_LEAVING[state], now=run.now, out=run.out)
-    elif row.pool != _wanted_pool(run):
-        terminate(row, reason="allocation resource pool changed", now=run.now, out=run.out)
-    elif row.priority is not None and row.priority != (priority := run.experiment.config["resources"].get("priority")):
-        if run.cluster.resource_manager.type == "kubernetes":
+        terminate(row, reason=_LEAVING[state], now=locked.now, out=locked.out)
+    elif row.pool != _wanted_pool(locked):
+        terminate(row, reason="allocation resource pool changed", now=locked.now, out=locked.out)
+    elif row.priority is not None and row.priority != (
+        priority := locked.experiment.config["resources"].get("priority")
+    ):
+        if locked.cluster.resource_manager.type == "kubernetes":
             # Its pods keep theirs for life (docs/reference/kubernetes.md 3.10).
-            terminate(row, reason="priority changed", now=run.now, out=run.out)
+            terminate(row, reason="priority changed", now=locked.now, out=locked.out)
         else:
             row.priority = priority
 
 
-def _wanted_pool(run: Run) -> str:
-    return str(run.experiment.config["resources"].get("resource_pool") or "") or _resolved_pool(run)
+def _wanted_pool(locked: LockedExperiment) -> str:
+    return str(locked.experiment.config["resources"].get("resource_pool") or "") or _resolved_pool(locked)
 
 
-def _resolved_pool(run: Run) -> str:
-    resources = run.experiment.config["resources"]
+def _resolved_pool(locked: LockedExperiment) -> str:
+    resources = locked.experiment.config["resources"]
     name = resources.get("resource_pool") or ""
-    return resolve_pool(run.cluster, name=name, slots=resources["slots_per_trial"])
+    return resolve_pool(locked.cluster, name=name, slots=resources["slots_per_trial"])
 
 
-def _fits_elsewhere(run: Run, trial: TrialRow, pool: str, split: PodSplit) -> bool | None:
+def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split: PodSplit) -> bool | None:
     """Whether the nodes that log policies leave the trial are enough for it; None when nobody has said what there is.
 
     What may grow, as in a cluster, is waited for, and so is everything where launching more than there is is no error.
     Source: docs/reference/scheduling.md 3 and 4.6; docs/reference/logs.md 7.3.
     """
-    if not trial.blocked_nodes or run.cluster.resource_manager.type == "kubernetes" or not run.cluster.launch_error:
+    if (
+        not trial.blocked_nodes
+        or locked.cluster.resource_manager.type == "kubernetes"
+        or not locked.cluster.launch_error
+    ):
         return True
-    capacity = run.capacity(pool)
+    capacity = locked.capacity(pool)
     return None if capacity is None else could_fit(split, capacity.nodes, excluded=trial.blocked_nodes)
 
 
-def _request(run: Run, trial: TrialRow) -> None:
+def _request(locked: LockedExperiment, trial: TrialRow) -> None:
     """Give it an allocation that waits for its slots. A trial that can never have them is over."""
-    if trial.not_before is not None and trial.not_before > run.now:
-        run.requeue(after_s=(trial.not_before - run.now).total_seconds())
+    if trial.not_before is not None and trial.not_before > locked.now:
+        locked.requeue(after_s=(trial.not_before - locked.now).total_seconds())
         return
-    config = run.experiment.config
+    config = locked.experiment.config
     slots = int(config["resources"]["slots_per_trial"])
     try:
-        pool = _resolved_pool(run)
+        pool = _resolved_pool(locked)
         split = split_slots(
             slots,
-            run.cluster.max_slots_per_pod(pool),
+            locked.cluster.max_slots_per_pod(pool),
             single_pod=bool(config["resources"].get("is_single_node")),
         )
     except InvalidRequest as error:
         log.warning("trial.unfulfillable", trial=trial.id, error=str(error))
-        run.end_trial(trial, TrialState.ERROR, str(error))
+        locked.end_trial(trial, TrialState.ERROR, str(error))
         return
-    fits = _fits_elsewhere(run, trial, pool, split)
+    fits = _fits_elsewhere(locked, trial, pool, split)
     if fits is None:
-        run.requeue(after_s=_CAPACITY_LOOK_S)
+        locked.requeue(after_s=_CAPACITY_LOOK_S)
         return
     if not fits:
         log.warning("trial.unfulfillable", trial=trial.id, blocked_nodes=trial.blocked_nodes)
-        run.end_trial(trial, TrialState.ERROR, f"{EXCEEDS}: {', '.join(trial.blocked_nodes)}")
+        locked.end_trial(trial, TrialState.ERROR, f"{EXCEEDS}: {', '.join(trial.blocked_nodes)}")
         return
     trial.run_id += 1
-    task = run.task_of(trial)
+    task = locked.task_of(trial)
     row = AllocationRow(
         allocation_id=allocation_id(task, trial.run_id),
         task_id=task,
-        job_id=run.experiment.job_id,
+        job_id=locked.experiment.job_id,
         name=f"Trial {trial.id} (Experiment {trial.experiment_id})",
         pool=pool,
         slots=slots,
@@ -201,9 +207,9 @@ def _request(run: Run, trial: TrialRow) -> None:
         preemptible=True,
         preemption_timeout_s=int(config.get("preemption_timeout") or DEFAULT_PREEMPTION_TIMEOUT_S),
         state="PENDING",
-        requested_at=run.now,
+        requested_at=locked.now,
         blocked_nodes=list(trial.blocked_nodes),
     )
-    run.opened(trial, row)
-    note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=run.now, out=run.out)
-    run.out.announce(changed(row, "requested"))
+    locked.opened(trial, row)
+    note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=locked.now, out=locked.out)
+    locked.out.announce(changed(row, "requested"))

@@ -26,7 +26,7 @@ Capacity = Callable[[str], PoolCapacity | None]
 """What the pool of that name could run; None while its launcher has not said."""
 
 
-class Run:
+class LockedExperiment:
     """Locks are taken in the order experiment, trials, allocations; ``write`` is the end of it."""
 
     def __init__(
@@ -45,11 +45,11 @@ class Run:
         self.out = OutboxBuffer()
         self.experiment = experiment.rows[0]
         self.requested: list[AllocationRow] = []
-        """Allocations that this run adds."""
+        """Allocations that this transaction adds."""
         self.ended: list[TrialRow] = []
-        """Trials that this run has ended, and of which the search has not heard yet."""
+        """Trials that this transaction has ended, and of which the search has not heard yet."""
         self.failure = ""
-        """How the first of the trials failed that did so in this run, in words for the owner of the experiment."""
+        """How the first of the trials failed that did so in this transaction, in words for the owner."""
         self.requeue_after_s: float | None = None
         self._experiment = experiment
         self._trials: Locked[TrialRow] = Locked()
@@ -196,16 +196,16 @@ async def add_allocations(connection: Connection, rows: list[AllocationRow]) -> 
         await connection.execute(allocations.insert(), values)
 
 
-async def lock_run(
+async def lock_experiment(
     connection: Connection,
     experiment_id: int,
     *,
     cluster: ClusterConfig,
     now: datetime,
     capacity: Capacity = lambda _pool: None,
-) -> Run | None:
+) -> LockedExperiment | None:
     """The experiment, locked; None when it does not exist. Its trials are not loaded yet."""
     locked: Locked[ExperimentRow] = Locked()
     if await lock_one(connection, ExperimentRow, experiment_id, locked) is None:
         return None
-    return Run(connection, locked, cluster=cluster, now=now, capacity=capacity)
+    return LockedExperiment(connection, locked, cluster=cluster, now=now, capacity=capacity)
