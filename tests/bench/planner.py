@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from services.scheduler.plan.order import in_queue_order
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
+from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 
@@ -51,9 +51,9 @@ def snapshot(*, is_full: bool) -> PoolSnapshot:
     """Jobs of several sizes and priorities, some with limits, some with nodes that log policies have excluded."""
     rng = random.Random(7)
     names = [f"node{number:05}" for number in range(NODES)]
-    held = [Held(allocation=f"h{name}", job=f"h{name}", pods=((name, SLOTS),)) for name in names if is_full]
+    held = [HeldAllocation(allocation=f"h{name}", job=f"h{name}", pods=((name, SLOTS),)) for name in names if is_full]
     pending = [
-        Request(
+        PendingAllocation(
             allocation=f"a{number}",
             job=f"j{number}",
             pods=rng.choice(SHAPES),

@@ -17,7 +17,7 @@ import pytest
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import FittingPolicy, Held, Node, PoolSnapshot, Request
+from services.scheduler.plan.snapshot import FittingPolicy, HeldAllocation, Node, PendingAllocation, PoolSnapshot
 
 W = WaitReason
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -43,8 +43,8 @@ class Case(NamedTuple):
 
 
 def snapshot(case: Case) -> PoolSnapshot:
-    held: list[Held] = []
-    pending: list[Request] = []
+    held: list[HeldAllocation] = []
+    pending: list[PendingAllocation] = []
     for age, part in enumerate(case.requests.split("; ")):
         matched = _REQUEST.fullmatch(part)
         assert matched, part
@@ -52,10 +52,10 @@ def snapshot(case: Case) -> PoolSnapshot:
         if nodes:
             each = int(slots)
             placed = tuple((node, each) for node in nodes.split(","))
-            held.append(Held(allocation=name, job=job or name, pods=placed, namespace=namespace))
+            held.append(HeldAllocation(allocation=name, job=job or name, pods=placed, namespace=namespace))
             continue
         pending.append(
-            Request(
+            PendingAllocation(
                 allocation=name,
                 job=job or name,
                 pods=(int(slots),) * int(pods or 1),
@@ -260,7 +260,7 @@ def test_queue(case: Case) -> None:
     assert list(starts) == case.starts.split()
     assert {name: waits.get(name) for name in case.waits} == case.waits
     for name, nodes in case.places.items():
-        assert [place.node for place in starts[name].places] == nodes.split()
+        assert [place.node for place in starts[name].placements] == nodes.split()
 
 
 def test_nothing_starts_while_the_capacity_is_unknown() -> None:

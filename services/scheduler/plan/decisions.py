@@ -7,7 +7,7 @@ from msgspec import Struct
 from services.scheduler.plan.reasons import WaitReason
 
 
-class Place(Struct, frozen=True, gc=False):
+class Placement(Struct, frozen=True, gc=False):
     """Room for one pod. Advisory where the launcher lets somebody else place pods, as on Kubernetes."""
 
     node: str
@@ -16,7 +16,7 @@ class Place(Struct, frozen=True, gc=False):
 
 class Start(Struct, frozen=True, gc=False):
     allocation: str
-    places: tuple[Place, ...]
+    placements: tuple[Placement, ...]
     """One per pod, in rank order."""
 
 

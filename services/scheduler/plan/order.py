@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
 
-from services.scheduler.plan.snapshot import Request
+from services.scheduler.plan.snapshot import PendingAllocation
 
 
-def in_queue_order(requests: Iterable[Request], *, larger_priority_first: bool) -> list[Request]:
+def in_queue_order(requests: Iterable[PendingAllocation], *, larger_priority_first: bool) -> list[PendingAllocation]:
     sign = -1 if larger_priority_first else 1
 
-    def place(request: Request) -> tuple[int, datetime, datetime, str]:
+    def place(request: PendingAllocation) -> tuple[int, datetime, datetime, str]:
         return sign * request.priority, request.submitted_at, request.requested_at, request.allocation
 
     return sorted(requests, key=place)
 
 
-def by_priority(queue: Iterable[Request]) -> Iterator[list[Request]]:
+def by_priority(queue: Iterable[PendingAllocation]) -> Iterator[list[PendingAllocation]]:
     """The requests of each priority together; ``queue`` is in queue order."""
     for _, same in groupby(queue, key=lambda request: request.priority):
         yield list(same)

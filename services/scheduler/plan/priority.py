@@ -18,7 +18,7 @@ from services.scheduler.plan.fit import Occupancy, Room, aux_room, slot_room
 from services.scheduler.plan.gang import has_room, place_gang
 from services.scheduler.plan.order import by_priority, in_queue_order
 from services.scheduler.plan.reasons import BLOCKS_ITS_NAMESPACE, BLOCKS_LOWER_PRIORITIES, WaitReason
-from services.scheduler.plan.snapshot import PoolSnapshot, Request
+from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
 
 _Shape = tuple[tuple[int, ...], frozenset[str]]
 
@@ -26,8 +26,8 @@ _Shape = tuple[tuple[int, ...], frozenset[str]]
 def plan_by_priority(pool: PoolSnapshot) -> list[Decision]:
     """A decision for each pending request, in queue order: those with slots, then those without."""
     queue = in_queue_order(pool.pending, larger_priority_first=pool.larger_priority_first)
-    with_slots: list[Request] = []
-    auxiliary: list[Request] = []
+    with_slots: list[PendingAllocation] = []
+    auxiliary: list[PendingAllocation] = []
     for request in queue:
         (with_slots if request.slots else auxiliary).append(request)
     return [
@@ -59,7 +59,7 @@ class _Pass:
         # Room only shrinks during a pass, so a shape that found none need not be tried again.
         self._hopeless: dict[_Shape, WaitReason] = {}
 
-    def decide(self, queue: Iterable[Request]) -> list[Decision]:
+    def decide(self, queue: Iterable[PendingAllocation]) -> list[Decision]:
         decisions: list[Decision] = []
         blocked = False
         for peers in by_priority(queue):
@@ -76,22 +76,22 @@ class _Pass:
             decisions += made
         return decisions
 
-    def _decide_one(self, request: Request) -> Decision:
+    def _decide_one(self, request: PendingAllocation) -> Decision:
         reason = self._limit_reached(request)
         if reason is not None:
             return Wait(request.allocation, reason)
         shape = (request.pods, request.blocked_nodes)
         if shape in self._hopeless:
             return Wait(request.allocation, self._hopeless[shape])
-        places = place_gang(request.pods, self._room, request.blocked_nodes)
-        if places is None:
+        placements = place_gang(request.pods, self._room, request.blocked_nodes)
+        if placements is None:
             self._hopeless[shape] = self._why_no_room(request)
             return Wait(request.allocation, self._hopeless[shape])
         self._held_by_job[request.job] += request.slots
         self._held_by_namespace[request.namespace] += request.slots
-        return Start(request.allocation, places)
+        return Start(request.allocation, placements)
 
-    def _limit_reached(self, request: Request) -> WaitReason | None:
+    def _limit_reached(self, request: PendingAllocation) -> WaitReason | None:
         slots = request.slots
         if not slots:
             return None
@@ -100,7 +100,7 @@ class _Pass:
             return WaitReason.JOB_MAX_SLOTS
         return self._quota_reached(request) if self._quotas else None
 
-    def _quota_reached(self, request: Request) -> WaitReason | None:
+    def _quota_reached(self, request: PendingAllocation) -> WaitReason | None:
         namespace = request.namespace
         if namespace in self._awaited:
             return WaitReason.BEHIND_PRIORITY
@@ -109,7 +109,7 @@ class _Pass:
             return None
         return WaitReason.WORKSPACE_QUOTA if namespace else WaitReason.POOL_QUOTA
 
-    def _why_no_room(self, request: Request) -> WaitReason:
+    def _why_no_room(self, request: PendingAllocation) -> WaitReason:
         pods, excluded = request.pods, request.blocked_nodes
         if has_room(pods, self._empty, excluded):
             return self._no_room

@@ -29,7 +29,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False):
     """False when nothing new may start there: disabled, draining, or excluded by an administrator."""
 
 
-class Held(Struct, frozen=True, kw_only=True, gc=False):
+class HeldAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that has its slots."""
 
     allocation: str
@@ -44,7 +44,7 @@ class Held(Struct, frozen=True, kw_only=True, gc=False):
         return sum(slots for _, slots in self.pods)
 
 
-class Request(Struct, frozen=True, kw_only=True, gc=False):
+class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
     """An allocation that waits for its slots."""
 
     allocation: str
@@ -66,8 +66,8 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
 class PoolSnapshot(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] | None
     """None when the launcher of the pool has not said yet what it has: then nothing starts."""
-    held: tuple[Held, ...] = ()
-    pending: tuple[Request, ...] = ()
+    held: tuple[HeldAllocation, ...] = ()
+    pending: tuple[PendingAllocation, ...] = ()
     max_slots_by_job: Mapping[str, int] = {}
     """Of jobs that have a limit: slots that they may hold together."""
     quota_slots: int | None = None

@@ -168,7 +168,7 @@ class PoolQueue:
             row.wait_reason = ""
             row.priority = material.priority(row)
             row.namespace = namespaces.get(row.allocation_id, "")
-            row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].places]
+            row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].placements]
             row.ports = ports.get(row.allocation_id, {})
             out.announce(changed(row, "state"))
         await issue(connection, rows, cluster=self._cluster, now=now, out=out, material=material)

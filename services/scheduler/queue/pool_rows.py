@@ -14,7 +14,7 @@ from libs.db.engine import Connection
 from libs.db.tables.cluster import node_overrides
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
-from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
+from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
 
 _PENDING: Final = text("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
@@ -130,11 +130,11 @@ def _held_by_other_pools(node: NodeCapacity) -> int:
     return sum(device.foreign and device.allocation is not None for device in node.devices)
 
 
-def held_of(row: Mapping[Any, Any]) -> Held:
+def held_of(row: Mapping[Any, Any]) -> HeldAllocation:
     """What an allocation holds, and where. Pods that have ended hold nothing."""
     slots = row["slots"] // row["num_pods"]
     nodes = nodes_of_pods(num_pods=row["num_pods"], pods=row["pods"], places=row["places"])
-    return Held(
+    return HeldAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
         pods=tuple((node, slots) for node in nodes),
@@ -142,14 +142,14 @@ def held_of(row: Mapping[Any, Any]) -> Held:
     )
 
 
-def off_the_pool(held: Held) -> Held:
+def off_the_pool(held: HeldAllocation) -> HeldAllocation:
     """What an allocation of another pool holds of a quota that pools share, and nothing of the nodes of this one:
     there the launcher sees it as foreign."""
     return msgspec.structs.replace(held, pods=tuple(("", slots) for _, slots in held.pods))
 
 
-def request_of(row: Mapping[Any, Any], default_priority: int) -> Request:
-    return Request(
+def request_of(row: Mapping[Any, Any], default_priority: int) -> PendingAllocation:
+    return PendingAllocation(
         allocation=row["allocation_id"],
         job=row["job_id"],
         pods=(row["slots"] // row["num_pods"],) * row["num_pods"],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.scheduler.plan.decisions import Start
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import Held, Node, PoolSnapshot, Request
+from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
     jobs = st.sampled_from(("j1", "j2", "j3"))
     namespaces = st.sampled_from(("", "n1", "n2"))
     held = tuple(
-        Held(
+        HeldAllocation(
             allocation=f"h{i}",
             job=draw(jobs),
             pods=((draw(st.sampled_from(NODES)), draw(st.integers(0, 4))),),
@@ -44,7 +44,7 @@ def pools(draw: st.DrawFn) -> PoolSnapshot:
         for i in range(draw(st.integers(0, 4)))
     )
     pending = tuple(
-        Request(
+        PendingAllocation(
             allocation=f"p{i}",
             job=draw(jobs),
             pods=(draw(st.integers(0, 4)),) * draw(st.integers(1, 3)),
@@ -88,17 +88,17 @@ def test_plan_is_sound(pool: PoolSnapshot) -> None:
     started = [decision for decision in decisions if isinstance(decision, Start)]
     for start in started:
         request = requests[start.allocation]
-        assert tuple(place.slots for place in start.places) == request.pods, "whole gangs only"
+        assert tuple(place.slots for place in start.placements) == request.pods, "whole gangs only"
         by_job[request.job] += request.slots
         in_namespace[request.namespace] += request.slots
-        for place in start.places:
+        for place in start.placements:
             assert nodes[place.node].available
             assert place.node not in request.blocked_nodes
             slots[place.node] += place.slots
             aux[place.node] += not place.slots
             started_on.add(place.node)
     for node in started_on:
-        placed = [place for start in started for place in start.places if place.node == node]
+        placed = [place for start in started for place in start.placements if place.node == node]
         assert slots[node] <= nodes[node].slots - nodes[node].lent or not any(place.slots for place in placed)
         assert aux[node] <= nodes[node].max_aux or all(place.slots for place in placed)
     for start in started:
@@ -133,11 +133,11 @@ def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: Poo
     starts = {d.allocation: d for d in decisions if isinstance(d, Start)}
     requests = {request.allocation: request for request in pool.pending}
     held = tuple(
-        Held(
+        HeldAllocation(
             allocation=start.allocation,
             job=requests[start.allocation].job,
             namespace=requests[start.allocation].namespace,
-            pods=tuple((place.node, place.slots) for place in start.places),
+            pods=tuple((place.node, place.slots) for place in start.placements),
         )
         for start in starts.values()
     )
@@ -158,7 +158,7 @@ def test_large_pools_plan_in_seconds() -> None:
     """A coarse guard against quadratic work; the figures of docs/architecture.md 8 are measured in tests/bench."""
     nodes = tuple(Node(name=f"n{i:05}", slots=8, max_aux=100) for i in range(10_000))
     pending = tuple(
-        Request(
+        PendingAllocation(
             allocation=f"a{i}",
             job=f"j{i % 1000}",
             pods=(4,) * (1 + i % 3),
