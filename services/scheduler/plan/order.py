@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
 
+from libs.queue_order import job_rank
 from services.scheduler.plan.snapshot import PendingAllocation
 
 
 def in_queue_order(requests: Iterable[PendingAllocation], *, larger_priority_first: bool) -> list[PendingAllocation]:
-    sign = -1 if larger_priority_first else 1
+    def rank(request: PendingAllocation) -> tuple[int, datetime, str, datetime, str]:
+        job = job_rank(request.priority, request.submitted_at, request.job, larger_priority_first)
+        return *job, request.requested_at, request.allocation
 
-    def place(request: PendingAllocation) -> tuple[int, datetime, datetime, str]:
-        return sign * request.priority, request.submitted_at, request.requested_at, request.allocation
-
-    return sorted(requests, key=place)
+    return sorted(requests, key=rank)
 
 
 def by_priority(queue: Iterable[PendingAllocation]) -> Iterator[list[PendingAllocation]]:

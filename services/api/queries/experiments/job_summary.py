@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.tasks import allocations, jobs
+from libs.queue_order import JobRank, job_rank
 from services.api.wire.experiments.experiments import JobState, JobSummary
 
 NO_LINE = -1
@@ -21,10 +22,10 @@ NO_LINE = -1
 
 
 class QueueEntry(Struct, frozen=True):
-    """A job that holds or wants slots; ``place`` sorts ascending, the first in line first."""
+    """A job that holds or wants slots; ``rank`` sorts ascending, the first in line first."""
 
     job_id: str
-    place: tuple[int, float, str]
+    rank: JobRank
     scheduled: bool
 
 
@@ -63,8 +64,8 @@ async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_i
         pool = cluster.pool(row.pool)
         lines_up = lines_up and not (pool and cluster.scheduler_of(pool).type == "fair_share")
         priority = cluster.default_priority(row.pool) if row.priority is None else row.priority
-        place = (-priority if larger_first else priority, row.submitted_at.timestamp(), row.job_id)
-        queue.append(QueueEntry(row.job_id, place, row.scheduled))
+        rank = job_rank(priority, row.submitted_at, row.job_id, larger_first)
+        queue.append(QueueEntry(row.job_id, rank, row.scheduled))
     return summarise(queue, job_id, lines_up=lines_up)
 
 
@@ -74,5 +75,5 @@ def summarise(queue: Iterable[QueueEntry], job_id: str, *, lines_up: bool = True
     own = by_id.get(job_id)
     if own is None:
         return None
-    ahead = sum(other.place < own.place for other in by_id.values()) if lines_up else NO_LINE
+    ahead = sum(other.rank < own.rank for other in by_id.values()) if lines_up else NO_LINE
     return JobSummary(state=JobState.SCHEDULED if own.scheduled else JobState.QUEUED, jobs_ahead=ahead)

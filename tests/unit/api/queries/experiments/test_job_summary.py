@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from libs.queue_order import job_rank
 from services.api.queries.experiments.job_summary import NO_LINE, QueueEntry, summarise
 from services.api.wire.experiments.experiments import (
     JobState,
@@ -10,8 +13,8 @@ from services.api.wire.experiments.experiments import (
 
 def test_place_in_the_queue() -> None:
     queue = [
-        QueueEntry(name, (priority, at, name), at == 0)
-        for name, priority, at in (("a", 5, 0), ("b", 5, 1), ("c", 1, 2))
+        QueueEntry(name, job_rank(priority, datetime(2026, 1, day, tzinfo=UTC), name, False), day == 1)
+        for name, priority, day in (("a", 5, 1), ("b", 5, 2), ("c", 1, 3))
     ]
     places = {job.job_id: summarise(queue, job.job_id) for job in queue}
     assert {name: summary and (summary.state, summary.jobs_ahead) for name, summary in places.items()} == {
