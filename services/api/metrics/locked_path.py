@@ -39,7 +39,7 @@ class ExperimentsNeeded(Exception):
 
 
 @dataclass(slots=True)
-class ExperimentRow:
+class MeasuredExperiment:
     id: int
     state: str
     is_searching: bool
@@ -48,7 +48,7 @@ class ExperimentRow:
 
 
 @dataclass(slots=True)
-class TrialRow:
+class MeasuredTrial:
     """A locked trial, and what this batch makes of it."""
 
     id: int
@@ -65,7 +65,7 @@ class PendingWrite:
     """What one accepted report writes."""
 
     report: MetricReport
-    trial: TrialRow
+    trial: MeasuredTrial
     position: ReportPosition
     merged: Merged | None = None
 
@@ -131,7 +131,7 @@ async def store_locked(driver: Any, reports: Sequence[MetricReport], *, with_exp
     return outcome
 
 
-def _refusal(report: MetricReport, trial: TrialRow | None) -> ResoluteError | None:
+def _refusal(report: MetricReport, trial: MeasuredTrial | None) -> ResoluteError | None:
     if trial is None:
         return NotFound("trial", report.trial_id)
     if report.run != trial.run:
@@ -139,9 +139,9 @@ def _refusal(report: MetricReport, trial: TrialRow | None) -> ResoluteError | No
     return None
 
 
-async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, ExperimentRow]:
+async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredExperiment]:
     return {
-        row["id"]: ExperimentRow(
+        row["id"]: MeasuredExperiment(
             id=row["id"],
             state=row["state"],
             is_searching=not row["unmanaged"] and row["state"] in experiment_states.LIVE,
@@ -152,12 +152,12 @@ async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Expe
     }
 
 
-async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, TrialRow]:
+async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredTrial]:
     trials = {}
     for row in await driver.fetch(sql.LOCK_TRIALS, trial_ids):
         ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id = row
         best = None if signed is None else Score(value, signed)
-        trials[ident] = TrialRow(
+        trials[ident] = MeasuredTrial(
             ident,
             experiment_id,
             state,
@@ -170,7 +170,7 @@ async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, TrialRow]
 
 
 async def _find_positions(
-    driver: Any, reports: Mapping[int, MetricReport], trials: Mapping[int, TrialRow]
+    driver: Any, reports: Mapping[int, MetricReport], trials: Mapping[int, MeasuredTrial]
 ) -> dict[int, tuple[ReportPosition, Mapping[str, Any] | None]]:
     """The position of each report that is not simply the newest of its trial, and the row it meets there."""
     probes: list[tuple[int, int, int, int, str, str]] = []
@@ -206,7 +206,7 @@ async def _write(
     driver: Any,
     writes: Sequence[PendingWrite],
     profiling: Sequence[MetricReport],
-    experiments: Mapping[int, ExperimentRow],
+    experiments: Mapping[int, MeasuredExperiment],
 ) -> dict[int, KnownTrial]:
     if archived := [(write.trial.id, row.id) for write in writes for row in write.position.back]:
         await driver.execute(sql.ARCHIVE, *_columns(archived))
@@ -229,7 +229,7 @@ async def _write(
     return {trial_id: _known(by_id[trial_id], version) for trial_id, version in versions}
 
 
-def _known(trial: TrialRow, version: int) -> KnownTrial:
+def _known(trial: MeasuredTrial, version: int) -> KnownTrial:
     return KnownTrial(trial.experiment_id, trial.state, trial.run, trial.total_batches, trial.summary, version)
 
 
@@ -275,9 +275,12 @@ async def _summarise(driver: Any, trial_id: int, group: str) -> GroupSummary:
 
 
 async def _update_standings(
-    driver: Any, writes: Sequence[PendingWrite], row_ids: Mapping[int, int], experiments: Mapping[int, ExperimentRow]
+    driver: Any,
+    writes: Sequence[PendingWrite],
+    row_ids: Mapping[int, int],
+    experiments: Mapping[int, MeasuredExperiment],
 ) -> None:
-    changed: list[TrialRow] = []
+    changed: list[MeasuredTrial] = []
     overtaken: set[int] = set()
     for write in writes:
         if not write.moves_standing:
@@ -309,14 +312,14 @@ async def _new_standing(
     return standing((Validation(row["id"], msgspec.json.decode(row["metrics"])) for row in rows), goal)
 
 
-def _standing_row(trial: TrialRow) -> tuple[int, float | None, float | None, int | None, int | None]:
+def _standing_row(trial: MeasuredTrial) -> tuple[int, float | None, float | None, int | None, int | None]:
     best = trial.standing.score
     value, signed = (None, None) if best is None else (best.value, best.signed)
     return trial.id, value, signed, trial.standing.best_id, trial.standing.latest_id
 
 
 async def _tell_searchers(
-    driver: Any, writes: Sequence[PendingWrite], experiments: Mapping[int, ExperimentRow]
+    driver: Any, writes: Sequence[PendingWrite], experiments: Mapping[int, MeasuredExperiment]
 ) -> list[PublicEvent]:
     told = []
     for write in writes:
@@ -336,7 +339,7 @@ async def _tell_searchers(
 
 
 def _trial_events(
-    writes: Sequence[PendingWrite], profiling: Sequence[MetricReport], trials: Mapping[int, TrialRow]
+    writes: Sequence[PendingWrite], profiling: Sequence[MetricReport], trials: Mapping[int, MeasuredTrial]
 ) -> Iterator[TrialChanged]:
     written = {write.trial.id for write in writes}
     for write in writes:
