@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import structlog
 
 from libs.errors import ResourceExhausted, Unauthenticated
-from services.api.access.login_pace import LoginPace
+from services.api.access.login_throttle import LoginThrottle
 
 LONGEST_QUEUE_S: Final = 10.0
 """How long an attempt may wait for its turn before it is refused unseen."""
@@ -25,7 +25,7 @@ class Logins:
     """The attempts to log in at this process."""
 
     def __init__(self) -> None:
-        self._pace = LoginPace()
+        self._throttle = LoginThrottle()
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def attempt(self, name: str, address: str, check: Callable[[], Awaitable[Result]]) -> Result:
@@ -42,18 +42,18 @@ class Logins:
         try:
             result = await check()
         except Unauthenticated as error:
-            self._pace.fail(name, address, time.monotonic())
+            self._throttle.fail(name, address, time.monotonic())
             log.warning("login.failed", user=name[:100], address=address, reason=str(error))
             raise
         finally:
             self._at_once.release()
-        self._pace.succeed(name, address)
+        self._throttle.succeed(name, address)
         return result
 
     async def _turn(self, name: str, address: str) -> None:
         while True:
             await self._at_once.acquire()
-            wait_s = self._pace.wait_s(name, address, time.monotonic())
+            wait_s = self._throttle.wait_s(name, address, time.monotonic())
             if wait_s == 0:
                 return
             self._at_once.release()

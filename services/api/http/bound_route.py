@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
 
+from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
-from services.api.access.gate import check_caller, check_own
 from services.api.access.principal import Principal
 from services.api.http.call import Call
 from services.api.http.connection import while_connected

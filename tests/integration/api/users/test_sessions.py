@@ -21,7 +21,7 @@ from libs.errors import Unauthenticated
 from libs.events.changes import AllocationChanged
 from libs.tokens import digest, new_token
 from services.api.access.credentials import Credentials, TokenKind
-from services.api.access.login_pace import FIRST_WAIT_S, FREE_BY_NAME
+from services.api.access.login_throttle import FIRST_WAIT_S, FREE_BY_NAME
 from services.api.access.sessions import Sessions
 from tests.builders import insert_allocation_session
 from tests.harness import FakeClock

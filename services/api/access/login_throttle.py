@@ -30,7 +30,7 @@ class _Failures:
     next_at: float = 0.0
 
 
-class LoginPace:
+class LoginThrottle:
     """Counts failures by name and address; moments are seconds of a clock that only goes forward."""
 
     def __init__(self) -> None:

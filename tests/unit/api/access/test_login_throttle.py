@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from services.api.access.login_pace import (
+from services.api.access.login_throttle import (
     FORGOTTEN_AFTER_S,
     FREE_BY_ADDRESS,
     FREE_BY_NAME,
     LONGEST_WAIT_S,
     MOST_REMEMBERED,
-    LoginPace,
+    LoginThrottle,
 )
 
 
-def guess(pace: LoginPace, name: str, address: str, *, times: int, now: float = 0.0) -> float:
+def guess(pace: LoginThrottle, name: str, address: str, *, times: int, now: float = 0.0) -> float:
     """The moment after that many wrong attempts, each as early as it may be."""
     for _ in range(times):
         while wait := pace.wait_s(name, address, now):
@@ -22,18 +22,18 @@ def guess(pace: LoginPace, name: str, address: str, *, times: int, now: float = 
 
 
 def test_a_few_mistakes_cost_nothing() -> None:
-    assert guess(LoginPace(), "hans", "10.0.0.1", times=FREE_BY_NAME) == 0.0
+    assert guess(LoginThrottle(), "hans", "10.0.0.1", times=FREE_BY_NAME) == 0.0
 
 
 def test_guesses_at_one_name_are_slowed_from_wherever_they_come() -> None:
-    pace, now = LoginPace(), 0.0
+    pace, now = LoginThrottle(), 0.0
     for number in range(100):
         now = guess(pace, "hans", f"10.0.0.{number}", times=1, now=now)
     assert now > 80 * LONGEST_WAIT_S
 
 
 def test_guesses_at_many_names_from_one_place_are_slowed() -> None:
-    pace, now = LoginPace(), 0.0
+    pace, now = LoginThrottle(), 0.0
     for number in range(100):
         now = guess(pace, f"user{number}", "10.0.0.1", times=1, now=now)
     assert now > 60 * LONGEST_WAIT_S
@@ -41,7 +41,7 @@ def test_guesses_at_many_names_from_one_place_are_slowed() -> None:
 
 
 def test_one_customer_of_a_network_has_one_address() -> None:
-    pace = LoginPace()
+    pace = LoginThrottle()
     for number in range(FREE_BY_ADDRESS + 1):
         pace.fail(f"user{number}", f"2001:db8::{number:x}", 0.0)
     assert pace.wait_s("other", "2001:db8::ffff", 0.0) == 0.0  # books the next turn
@@ -50,7 +50,7 @@ def test_one_customer_of_a_network_has_one_address() -> None:
 
 
 def test_who_knew_the_password_from_here_is_not_kept_out_by_others() -> None:
-    pace = LoginPace()
+    pace = LoginThrottle()
     pace.succeed("hans", "10.0.0.1")
     guess(pace, "hans", "10.9.9.9", times=20)
     assert pace.wait_s("hans", "10.0.0.1", 0.0) == 0.0
@@ -58,7 +58,7 @@ def test_who_knew_the_password_from_here_is_not_kept_out_by_others() -> None:
 
 
 def test_failures_are_forgotten_after_the_right_password_and_after_a_while() -> None:
-    pace = LoginPace()
+    pace = LoginThrottle()
     now = guess(pace, "hans", "10.0.0.1", times=10)
     pace.succeed("hans", "10.0.0.1")
     assert pace.wait_s("hans", "10.0.0.2", now) == 0.0
@@ -67,7 +67,7 @@ def test_failures_are_forgotten_after_the_right_password_and_after_a_while() -> 
 
 
 def test_no_number_of_names_fills_the_memory() -> None:
-    pace = LoginPace()
+    pace = LoginThrottle()
     for number in range(MOST_REMEMBERED + 100):
         pace.fail(f"user{number}", f"address{number}", 0.0)
     assert len(pace._by_name) == len(pace._by_address) == MOST_REMEMBERED
