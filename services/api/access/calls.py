@@ -2,7 +2,8 @@
 
 A row says which token a call takes. What a user may do is for the handler to say; a task that calls with its own token
 (``DET_SESSION_TOKEN``, or ``DET_USER_TOKEN`` where the configuration narrows it) reaches no more than the rows with
-``tasks_with`` name, and of that what is its own. ``access/authorization.py`` asks; a route without a row does not start.
+``tasks_with`` name, and of that what is its own. ``access/authorization.py`` asks; a route without a row does not
+start.
 Source: docs/reference/harness-protocol.md 1.1 and 11.
 """
 
