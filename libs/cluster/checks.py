@@ -77,7 +77,7 @@ def _check_slots(config: ClusterConfig) -> None:
     for slots in (of_manager, of_defaults, *of_pools):
         if slots is not None and slots < 0:
             raise InvalidRequest(f"max_slots_per_pod must be >= 0 got {slots}")
-    if manager.type != "kubernetes":
+    if not manager.is_kubernetes:
         return
     if (of_manager is None) == (of_defaults is None):
         raise InvalidRequest(

@@ -135,6 +135,41 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     internal_task_gateway: TaskGatewayConfig | None = None
     metadata: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def is_kubernetes(self) -> bool:
+        """Tasks are pods of a Kubernetes cluster; otherwise they are processes."""
+        return self.type == "kubernetes"
+
+    @property
+    def has_namespaces(self) -> bool:
+        """Tasks run in namespaces, which workspaces are bound to and which have quotas."""
+        return self.is_kubernetes
+
+    @property
+    def larger_priority_first(self) -> bool:
+        """Larger priorities start first, as those of pods do; otherwise smaller ones."""
+        return self.is_kubernetes
+
+    @property
+    def priority_is_immutable(self) -> bool:
+        """A task keeps its priority for life, as its pods do (docs/reference/kubernetes.md 3.10)."""
+        return self.is_kubernetes
+
+    @property
+    def binds_by_itself(self) -> bool:
+        """The plan only lets pods in, and the scheduler of the cluster binds them to nodes."""
+        return self.is_kubernetes
+
+    @property
+    def may_grow(self) -> bool:
+        """Nodes may come that nobody has reported yet."""
+        return self.is_kubernetes
+
+    @property
+    def marks_disabled_nodes(self) -> bool:
+        """Nodes bear a label while they are disabled, so that no order has to name them."""
+        return self.is_kubernetes
+
 
 class AgentIdentity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: str = "root"
@@ -193,7 +228,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """GPUs on Kubernetes and cores of a machine, unless the file says otherwise. Raises KeyError for nonsense."""
         manager = self.resource_manager
         if manager.slot_type is None:
-            return "cuda" if manager.type == "kubernetes" else "cpu"
+            return "cuda" if manager.is_kubernetes else "cpu"
         return SLOT_TYPES[manager.slot_type]
 
     @property
@@ -215,7 +250,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         scheduler = self.scheduler_of(pool) if pool else self.resource_manager.scheduler
         if scheduler and scheduler.default_priority is not None:
             return scheduler.default_priority
-        return 50 if self.resource_manager.type == "kubernetes" else 42
+        return 50 if self.resource_manager.is_kubernetes else 42
 
     def max_slots_per_pod(self, pool_name: str) -> int | None:
         """Slots that fit into one pod of the pool; None when nothing limits it."""

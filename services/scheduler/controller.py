@@ -69,7 +69,7 @@ class SchedulerController:
             db=db,
             clock=clock,
             ended=self._allocation_ended,
-            plan_binds=cluster.resource_manager.type != "kubernetes",
+            plan_binds=not cluster.resource_manager.binds_by_itself,
         )
         self._tasks = TaskEnding(db=db, clock=clock)
         self._containers = WorkspaceDeletion(db=db, allocations=self._allocations)

@@ -43,7 +43,7 @@ def cluster_named(manager: ResourceManagerConfig, name: str) -> str:
 
 def require_cluster(manager: ResourceManagerConfig) -> None:
     """Raises FailedPrecondition where tasks have no namespaces."""
-    if manager.type != "kubernetes":
+    if not manager.has_namespaces:
         raise FailedPrecondition(
             "namespaces and resource quotas need resource pools on Kubernetes; tasks of this cluster run as processes"
         )

@@ -46,7 +46,7 @@ class NamespaceDeletion:
         clusters that are not configured any more are out of reach, and stay. Raises Unavailable when the launcher does
         not answer.
         """
-        if self._manager.type != "kubernetes":
+        if not self._manager.has_namespaces:
             return None
         async with self._db.read() as connection:
             query = select(made.c.namespace).where(self._of(workspace_id))

@@ -135,7 +135,7 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
     elif row.priority is not None and row.priority != (
         priority := locked.experiment.config["resources"].get("priority")
     ):
-        if locked.cluster.resource_manager.type == "kubernetes":
+        if locked.cluster.resource_manager.priority_is_immutable:
             # Its pods keep theirs for life (docs/reference/kubernetes.md 3.10).
             terminate(row, reason="priority changed", now=locked.now, out=locked.out)
         else:
@@ -160,7 +160,7 @@ def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split:
     """
     if (
         not trial.blocked_nodes
-        or locked.cluster.resource_manager.type == "kubernetes"
+        or locked.cluster.resource_manager.priority_is_immutable
         or not locked.cluster.launch_error
     ):
         return True

@@ -177,7 +177,7 @@ class TaskMaterial:
         Nodes of a cluster bear a label while they are disabled. What a pod is told here it is told for life, and it may
         wait for longer than that.
         """
-        on_kubernetes = self._cluster.resource_manager.type == "kubernetes"
+        on_kubernetes = self._cluster.resource_manager.marks_disabled_nodes
         return tuple(sorted({*row.blocked_nodes, *(() if on_kubernetes else self._disabled_nodes)}))
 
     def _owner(self, task: Row) -> Owner:

@@ -58,7 +58,7 @@ async def load_pool(
     """Everything that is pending or held in the pool; empty of held ones when nothing is pending."""
     parameters = {"pool": pool.pool_name}
     manager = cluster.resource_manager
-    bound_in = manager.cluster_name if manager.type == "kubernetes" else None
+    bound_in = manager.cluster_name if manager.has_namespaces else None
     # Who is bound to where the pool runs anyway shares its quota.
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
     pending = list((await connection.execute(_PENDING, {**parameters, **places})).mappings())
@@ -80,7 +80,7 @@ async def load_pool(
         max_slots_by_job={row["job_id"]: row["max_slots"] for row in pending if row["max_slots"] is not None},
         quota_slots=None if capacity is None else capacity.quota_slots,
         quota_by_namespace=quotas,
-        larger_priority_first=manager.type == "kubernetes",
+        larger_priority_first=manager.larger_priority_first,
         fitting=scheduler.fitting_policy,
     )
     return LoadedPool(

@@ -128,7 +128,7 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
 async def _check_is_mutable(connection: AsyncConnection, job: Any, cluster: ClusterConfig) -> None:
     """In a cluster a new priority takes new pods, which only tasks survive that resume
     (docs/reference/kubernetes.md 3.10)."""
-    if cluster.resource_manager.type == "kubernetes":
+    if cluster.resource_manager.priority_is_immutable:
         named = select(allocations.c.name).where(allocations.c.job_id == job.job_id).limit(1)
         name = await connection.scalar(named) or f"job {job.job_id}"
         raise InvalidRequest(f"priority is immutable for {name} in k8s because it may be destructive")

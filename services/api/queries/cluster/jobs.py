@@ -106,7 +106,7 @@ def _preempts(cluster: ClusterConfig, pool: str) -> bool:
 
 def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> list[Standing]:
     """The jobs of ``pool`` in the order of the queue; where slots are shared out there is no line, only an order."""
-    larger_first = cluster.resource_manager.type == "kubernetes"
+    larger_first = cluster.resource_manager.larger_priority_first
     ordered = sorted(queue, key=lambda job: job_rank(job.priority, job.submitted_at, job.job_id, larger_first))
     config = cluster.pool(pool)
     lines_up = config is None or cluster.scheduler_of(config).type != "fair_share"

@@ -37,7 +37,7 @@ def wire_pool(
     """``capacity`` None is a pool whose launcher was not seen: it has nothing."""
     manager = cluster.resource_manager
     scheduler = cluster.scheduler_of(config)
-    on_kubernetes = manager.type == "kubernetes"
+    on_kubernetes = manager.is_kubernetes
     nodes = capacity.nodes if capacity else ()
     priority_scheduler = PrioritySchedulerDetail(
         preemption=scheduler.preemption, default_priority=cluster.default_priority(config.pool_name)

@@ -35,7 +35,7 @@ def scheduled_at(cluster: ClusterConfig) -> ColumnElement[datetime]:
     In a cluster the plan only lets pods in, and its scheduler may take its time: they count from the moment from which
     all of them are seen on nodes, which is when the allocation starts (docs/reference/kubernetes.md 7).
     """
-    return allocations.c.start_time if cluster.resource_manager.type == "kubernetes" else allocations.c.assigned_at
+    return allocations.c.start_time if cluster.resource_manager.binds_by_itself else allocations.c.assigned_at
 
 
 async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_id: str) -> JobSummary | None:
@@ -57,7 +57,7 @@ async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_i
         )
         .group_by(jobs.c.job_id, allocations.c.pool)
     )
-    larger_first = cluster.resource_manager.type == "kubernetes"
+    larger_first = cluster.resource_manager.larger_priority_first
     queue: list[QueueEntry] = []
     lines_up = True
     for row in rows:

@@ -114,7 +114,7 @@ def summary(row: Any, cluster: ClusterConfig) -> AllocationSummary:
 
 
 def _is_job(cluster: ClusterConfig) -> bool:
-    return cluster.resource_manager.type == "kubernetes"
+    return cluster.resource_manager.is_kubernetes
 
 
 def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:

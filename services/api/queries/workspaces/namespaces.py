@@ -28,7 +28,7 @@ async def load_bindings(
     }
     mine = select(bindings).where(bindings.c.workspace_id == workspace_id).order_by(bindings.c.cluster_name)
     for row in await connection.execute(mine):
-        is_here = row.cluster_name == manager.cluster_name and manager.type == "kubernetes"
+        is_here = row.cluster_name == manager.cluster_name and manager.has_namespaces
         shown[row.cluster_name if is_here else f"{row.cluster_name}{STALE}"] = NamespaceBinding(
             workspace_id=workspace_id,
             namespace=row.namespace,
@@ -40,7 +40,7 @@ async def load_bindings(
 
 async def list_unbound_workspaces(connection: AsyncConnection, manager: ResourceManagerConfig) -> Sequence[int]:
     """Ids of workspaces whose tasks run in the namespaces of their pools."""
-    if manager.type != "kubernetes":
+    if not manager.has_namespaces:
         return []
     bound = select(bindings.c.workspace_id).where(bindings.c.cluster_name == manager.cluster_name)
     query = select(workspaces.c.id).where(workspaces.c.id.not_in(bound)).order_by(workspaces.c.id)

@@ -36,7 +36,7 @@ async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
 
 async def get_kubernetes_managers(call: Call[App, None, None]) -> ResourceManagersResponse:
     manager = call.app.cluster.resource_manager
-    return ResourceManagersResponse(resource_managers=[manager.cluster_name] if manager.type == "kubernetes" else [])
+    return ResourceManagersResponse(resource_managers=[manager.cluster_name] if manager.is_kubernetes else [])
 
 
 ROUTES: Final = (

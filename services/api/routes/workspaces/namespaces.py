@@ -68,7 +68,7 @@ async def get_quotas(call: Call[App, None, None]) -> QuotasResponse:
     async with call.app.db.read() as connection:
         await workspace_row(connection, workspace_id)
         shown = await load_bindings(connection, workspace_id, manager)
-    if manager.type != "kubernetes":
+    if not manager.has_namespaces:
         return QuotasResponse()
     namespace = shown[manager.cluster_name].namespace
     limit = await get_quota(call.app.bus, call.app.cluster.representative_pool, namespace)
