@@ -202,7 +202,7 @@ class _Lane:
             raise
         except Exception as error:
             # asyncpg takes the sudden end of an idle connection for a mistake of its own.
-            lost = driver.is_closed() or isinstance(error, asyncpg_base.InternalClientError)
+            lost = driver.is_closed() or isinstance(error, asyncpg.InternalClientError)
             _refuse(batch, Unavailable("the database does not answer, try again") if lost else error)
             raise
         else:
