@@ -68,7 +68,7 @@ def main() -> int:
 
 def _try(way: Way) -> str | None:
     """Make a view as for a task, in processes that end afterwards; what went wrong, or None."""
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     with tempfile.TemporaryDirectory() as scratch:
         pid = os.fork()
         if pid == 0:
@@ -80,14 +80,14 @@ def _try(way: Way) -> str | None:
                 else:
                     mounts = [Mount("/run/determined", None)]
                     build_view(scratch, mounts, limits=MountLimits(), user=None, with_own_proc=way.with_pid_namespace)
-                    os.write(tell, b"ok")
+                    os.write(writer, b"ok")
             except (MountError, OSError) as error:
-                os.write(tell, str(error).encode())
+                os.write(writer, str(error).encode())
             finally:
                 os._exit(0)
-        os.close(tell)
-        answer = b"".join(iter(lambda: os.read(told, 4096), b"")).decode()
-        os.close(told)
+        os.close(writer)
+        answer = b"".join(iter(lambda: os.read(reader, 4096), b"")).decode()
+        os.close(reader)
         os.waitpid(pid, 0)
     return None if answer == "ok" else answer or "the attempt ended without a word"
 

@@ -23,35 +23,40 @@ class PodStart:
     """The start of one pod, in two forks: children of the first are in its process namespace."""
 
     def __init__(self, plan: Mapping[str, Any], *, way: Way, limits: MountLimits) -> None:
-        told, tell = os.pipe()
-        born, bear = os.pipe()
+        error_reader, error_writer = os.pipe()
+        pid_reader, pid_writer = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _or_tell(tell, lambda: _bear(plan, way, limits, tell=tell, bear=bear))
-        os.close(tell)
-        os.close(bear)
-        first = _read(born)
+            _run_or_report(
+                error_writer,
+                lambda: _fork_in_namespaces(plan, way, limits, error_writer=error_writer, pid_writer=pid_writer),
+            )
+        os.close(error_writer)
+        os.close(pid_writer)
+        first = _read(pid_reader)
         os.waitpid(pid, 0)  # from here on the pod's first process is a child of the supervisor, which adopts orphans
-        self.problem = _read(told).decode(errors="replace")
+        self.problem = _read(error_reader).decode(errors="replace")
         """Why it could not be started; empty when it runs."""
         self.pid = int(first) if first else None
         if self.problem and self.pid is not None:
             os.waitpid(self.pid, 0)
 
 
-def _bear(plan: Mapping[str, Any], way: Way, limits: MountLimits, *, tell: int, bear: int) -> None:
+def _fork_in_namespaces(
+    plan: Mapping[str, Any], way: Way, limits: MountLimits, *, error_writer: int, pid_writer: int
+) -> None:
     for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
     enter_namespaces(way)
     pid = os.fork()
     if pid == 0:
-        os.close(bear)
-        _or_tell(tell, lambda: _become(plan, way, limits))
-    os.write(bear, b"%d" % pid)
+        os.close(pid_writer)
+        _run_or_report(error_writer, lambda: _execute(plan, way, limits))
+    os.write(pid_writer, b"%d" % pid)
 
 
-def _become(plan: Mapping[str, Any], way: Way, limits: MountLimits) -> None:
+def _execute(plan: Mapping[str, Any], way: Way, limits: MountLimits) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
     os.setsid()
     os.umask(0o022)
@@ -69,12 +74,12 @@ def _become(plan: Mapping[str, Any], way: Way, limits: MountLimits) -> None:
     os.execve(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  the task is what the user wrote
 
 
-def _or_tell(tell: int, act: Callable[[], None]) -> NoReturn:
+def _run_or_report(error_writer: int, act: Callable[[], None]) -> NoReturn:
     """End this process after ``act``; whatever goes wrong is told to whoever ordered the task."""
     try:
         act()
     except Exception as error:  # noqa: BLE001
-        os.write(tell, f"cannot start: {error}".encode())
+        os.write(error_writer, f"cannot start: {error}".encode())
     finally:
         os._exit(0)
 
