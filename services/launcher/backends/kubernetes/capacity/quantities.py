@@ -1,5 +1,7 @@
 """Amounts as Kubernetes writes them: ``2``, ``500m``, ``64Gi``, ``1e3``.
 
+The client library has a reader too (``kubernetes.utils.quantity``), but it raises for what is no amount, and what
+thinks about capacity imports no client, so that it stays free of input and output.
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
 """
 

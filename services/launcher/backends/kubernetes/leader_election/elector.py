@@ -2,6 +2,10 @@
 
 The holder of a Lease renews it; one that cannot stops acting well before another may begin. That does not depend on how
 fast it comes to an end: from that moment on, its connection to the API server changes nothing any more.
+
+That fence is why the leader election of the Kubernetes client is not used: it calls back when leadership is lost, at a
+moment that no request asks about, and it measures the deadline with a clock that may be set back. Here every request
+that changes something asks first whether the lease is held, by a clock that never steps back.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ async def test_credentials_that_are_replaced_are_read_again(idle: Place) -> None
     token = right[right.index("token: ") :].split()[1]
     await idle.start()
     assert idle.backend is not None
-    api = idle.backend._actor._api
+    api = idle.backend._teardown._api
     api._client.configuration.api_key["BearerToken"] = "Bearer expired"
     assert token in path.read_text()
     allocation = await idle.run(task())
