@@ -31,7 +31,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     config: dict[str, Any]
 
 
-class TrialTask(NamedTuple):
+class NewTrialTask(NamedTuple):
     trial_id: int
     position: int
     """Among the tasks of the trial; 0 is the first."""
@@ -46,7 +46,7 @@ async def insert_trials(
     state: TrialState,
     warm_start: str | None,
     now: datetime,
-) -> list[TrialTask]:
+) -> list[NewTrialTask]:
     """Insert trials, each with its first task, under the next local ids of the project; in the order of ``wanted``.
 
     warm_start  checkpoint that they start from
@@ -80,7 +80,7 @@ async def insert_trials(
     statement = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     ids = (await connection.execute(statement, values)).scalars()
     inserted = [
-        TrialTask(trial_id, 0, trial_task_id(experiment.id, create.request_id))
+        NewTrialTask(trial_id, 0, trial_task_id(experiment.id, create.request_id))
         for trial_id, create in zip(ids, wanted, strict=True)
     ]
     await insert_trial_tasks(connection, experiment, inserted, workspace_id=workspace_id, now=now)
@@ -88,7 +88,7 @@ async def insert_trials(
 
 
 async def insert_trial_tasks(
-    connection: AsyncConnection, experiment: Origin, links: Sequence[TrialTask], *, workspace_id: int, now: datetime
+    connection: AsyncConnection, experiment: Origin, links: Sequence[NewTrialTask], *, workspace_id: int, now: datetime
 ) -> None:
     """Insert tasks of trials that exist."""
     rows: list[dict[str, Any]] = [

@@ -20,10 +20,10 @@ from libs.events.capacity import PoolCapacity
 from libs.events.changes import PublicEvent
 from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.logs import LogBatch
-from libs.events.looks import LookAsked
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.places import QUESTIONS
+from libs.events.reconcile_requests import ReconcileRequest
 
 VERSION: Final = "1"
 JSON: Final = "application/json"
@@ -99,10 +99,10 @@ def channels() -> dict[str, Channel]:
             message=question,
             parameters={"pool": token},
         )
-    found["look"] = Channel(
-        address=subjects.LOOK,
+    found["reconcile"] = Channel(
+        address=subjects.RECONCILE,
         description="A question to the scheduler, answered when it has looked; for the control plane.",
-        message=LookAsked,
+        message=ReconcileRequest,
     )
     return found
 

@@ -139,8 +139,8 @@ def rpc(service: str, verb: str) -> str:
     return f"resolute.rpc.{service}.{verb}"
 
 
-LOOK: Final = rpc("scheduler", "look")
-"""Subject of the question to the scheduler (``libs/events/looks.py``)."""
+RECONCILE: Final = rpc("scheduler", "reconcile")
+"""Subject of the question to the scheduler (``libs/events/reconcile_requests.py``)."""
 
 
 def launcher_rpc(pool: str, verb: str) -> str:

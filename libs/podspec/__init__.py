@@ -5,6 +5,13 @@ Source: docs/reference/kubernetes.md 5 and 6.
 
 from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
-from libs.podspec.refusals import MAIN_CONTAINER, Refusal, refusals
+from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
 
-__all__ = ["MAIN_CONTAINER", "InvalidPodPatch", "Refusal", "merge_pod", "refusals", "without_senseless_directives"]
+__all__ = [
+    "MAIN_CONTAINER",
+    "ForbiddenSetting",
+    "InvalidPodPatch",
+    "merge_pod",
+    "refusals",
+    "without_senseless_directives",
+]

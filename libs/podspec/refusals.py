@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 MAIN_CONTAINER: Final = "determined-container"
 
 
-class Refusal(NamedTuple):
+class ForbiddenSetting(NamedTuple):
     """One forbidden setting."""
 
     path: str
@@ -88,7 +88,7 @@ _CONTAINER: Final = (
 )
 
 
-def refusals(pod: Mapping[str, Any]) -> list[Refusal]:
+def refusals(pod: Mapping[str, Any]) -> list[ForbiddenSetting]:
     """Everything in ``pod`` that its author may not set, in the order of the pod.
 
     A container without a name counts as the main one, since that is where its settings would have to go.
@@ -106,9 +106,9 @@ def refusals(pod: Mapping[str, Any]) -> list[Refusal]:
     return found
 
 
-def _check(holder: Mapping[str, Any], rules: tuple[_Rule, ...], path: str) -> list[Refusal]:
+def _check(holder: Mapping[str, Any], rules: tuple[_Rule, ...], path: str) -> list[ForbiddenSetting]:
     return [
-        Refusal(path, rule.message, rule.detail(holder[field]))
+        ForbiddenSetting(path, rule.message, rule.detail(holder[field]))
         for rule in rules
         for field in rule.fields
         if _is_set(holder.get(field), rule)

@@ -16,7 +16,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Names and values."""
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """A request that is answered by the server itself, and is the last one of its connection."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
@@ -57,14 +57,14 @@ class HeadMeter:
         self._untold_bytes = 0
 
     def complete(self, request_line: bytes, headers: Headers) -> None:
-        """The body begins; headers behind it are told from the first again. Raises Refusal."""
+        """The body begins; headers behind it are told from the first again. Raises RequestRefused."""
         self._check_told(request_line, headers)
         self._headers_before_body = len(headers)
         self._untold_bytes = 0
         self._told_parts = len(request_line)
 
     def check(self, request_line: bytes, headers: Headers) -> None:
-        """Raises Refusal for what the parser told by now, or when it has been silent long: that is an endless line."""
+        """Raises RequestRefused for what the parser told, or when it was silent long: that is an endless line."""
         told_parts = len(request_line) + len(headers)
         if told_parts != self._told_parts:
             self._told_parts = told_parts
@@ -79,7 +79,7 @@ class HeadMeter:
         if self._fed_bytes <= self._harmless_bytes:
             return
         if len(request_line) > self._limits.line_bytes:
-            raise Refusal(HTTPStatus.REQUEST_URI_TOO_LONG, "The request line is too long.")
+            raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG, "The request line is too long.")
         sizes = [len(name) + len(value) for name, value in headers]
         if max(sizes, default=0) > self._limits.line_bytes:
             raise _too_large("A header is too long.")
@@ -87,5 +87,5 @@ class HeadMeter:
             raise _too_large("The headers are too long.")
 
 
-def _too_large(reason: str) -> Refusal:
-    return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
+def _too_large(reason: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)

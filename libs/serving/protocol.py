@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from libs.serving.connections import Admission, ConnectionLimit, come_again
 from libs.serving.flow import PipelineFlow
-from libs.serving.heads import HeadMeter, Refusal
+from libs.serving.heads import HeadMeter, RequestRefused
 from libs.serving.limits import HttpLimits
 from libs.serving.listening import ListenedEvent
 from libs.serving.pace import Owed, Pace
@@ -60,7 +60,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._arriving: RequestResponseCycle | None = None
         """The request whose body is not complete."""
         self._unfed = b""
-        self._last_words: Refusal | None = None
+        self._last_words: RequestRefused | None = None
         """Ends the connection, after the answers that are owed."""
         self._half_closed = False
         self._in_head = self._begins = False
@@ -186,8 +186,8 @@ class HttpProtocol(HttpToolsProtocol):
                     return
                 self._expect_next()  # any other wish may be passed over (RFC 9110 7.8)
             except httptools.HttpParserError as error:
-                self._refuse(error.__context__ if isinstance(error.__context__, Refusal) else _malformed())
-            except Refusal as refusal:
+                self._refuse(error.__context__ if isinstance(error.__context__, RequestRefused) else _malformed())
+            except RequestRefused as refusal:
                 self._refuse(refusal)
 
     def _expect_next(self) -> None:
@@ -216,7 +216,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     # Ending
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RequestRefused) -> None:
         """Answer what cannot be understood, or does not come, once everything before it is answered."""
         REFUSED.labels(str(refusal.status.value)).inc()
         self._last_words = refusal
@@ -243,7 +243,7 @@ class HttpProtocol(HttpToolsProtocol):
         cycle.disconnected = True
         cycle.message_event.set()
 
-    def _say(self, refusal: Refusal) -> None:
+    def _say(self, refusal: RequestRefused) -> None:
         """Answer, and let the client read it: closing at once would take the answer back while it still sends."""
         text = str(refusal).encode()
         head = [
@@ -274,7 +274,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.abort()  # its last answer is not taken
         elif self._pace.owed in (Owed.HEAD, Owed.BODY):
             self._pace.wait_for_us()
-            self._refuse(Refusal(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time."))
+            self._refuse(RequestRefused(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time."))
         else:
             self._pace.part(now)
             self.transport.close()
@@ -305,5 +305,5 @@ class HttpProtocol(HttpToolsProtocol):
             self._timer = None
 
 
-def _malformed() -> Refusal:
-    return Refusal(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
+def _malformed() -> RequestRefused:
+    return RequestRefused(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")

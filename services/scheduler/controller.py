@@ -16,7 +16,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.errors import Unavailable
 from libs.events import subjects
-from libs.events.looks import LookAsked
+from libs.events.reconcile_requests import ReconcileRequest
 from libs.run_until_first_exits import run_until_first_exits
 from services.scheduler.allocations.inquiry import Inquiry
 from services.scheduler.allocations.reconciler import AllocationReconciler
@@ -99,7 +99,7 @@ class SchedulerController:
         """Act until cancelled."""
         async with (
             self._bus.subscribe(subjects.ALL_EVENTS, self._on_event, on_gap=self._resync_now.set),
-            self._bus.serve(subjects.LOOK, self._reconcile_now, queue=SCHEDULERS),
+            self._bus.serve(subjects.RECONCILE, self._reconcile_now, queue=SCHEDULERS),
         ):
             await run_until_first_exits(
                 work_queue=self._work_queue.run(),
@@ -135,7 +135,7 @@ class SchedulerController:
 
     async def _reconcile_now(self, message: CoreMessage) -> bytes:
         """Reconcile experiments for somebody who waits, but not for long."""
-        asked = msgspec.json.decode(message.data, type=LookAsked)
+        asked = msgspec.json.decode(message.data, type=ReconcileRequest)
         rounds = (self._work_queue.enqueue_and_wait(Request("experiment", ident)) for ident in asked.experiments)
         try:
             async with asyncio.timeout(RECONCILE_TIMEOUT_S):
@@ -190,7 +190,7 @@ class SchedulerController:
         if task_type == "TRIAL" and experiment is not None:
             self._work_queue.enqueue(Request("experiment", experiment))
             return
-        await self._tasks.settle_task(allocation)
+        await self._tasks.process_task_exit(allocation)
         if experiment is not None:
             self._work_queue.enqueue(Request("deletion", experiment))
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from services.scheduler.plan.order import in_queue_order
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 
@@ -65,7 +65,7 @@ def snapshot(*, is_full: bool) -> PoolSnapshot:
         for number in range(REQUESTS)
     ]
     return PoolSnapshot(
-        nodes=tuple(Node(name=name, slots=SLOTS, max_aux=100) for name in names),
+        nodes=tuple(NodeSlots(name=name, slots=SLOTS, max_aux=100) for name in names),
         held=tuple(held),
         pending=tuple(pending),
         max_slots_by_job={f"j{number}": 4 for number in range(0, REQUESTS, 10)},

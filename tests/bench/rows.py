@@ -32,7 +32,7 @@ async def _insert_trial(connection: Connection, experiment: int) -> BenchTrial:
     request_id = new_uuid()
     trial = await insert_trial(connection, experiment_id=experiment, request_id=request_id, state="COMPLETED", run_id=1)
     task = await insert_task(connection, task_id=f"{experiment}.{request_id}", trial_id=trial, owner_id=2)
-    over = {"state": "TERMINATED", "released_at": func.now(), "settled": True}
+    over = {"state": "TERMINATED", "released_at": func.now(), "exit_processed": True}
     allocation = await insert_allocation(connection, task_id=task, job_id="", name="bench", slots=0, **over)
     token = await insert_allocation_session(connection, allocation_id=allocation, owner_id=2)
     return BenchTrial(trial, task, allocation, token)

@@ -42,7 +42,7 @@ def counts(system: WholeSystem) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def http(whole_system: WholeSystem, finished: Finished) -> Iterator[httpx.Client]:
     """A connection to a system in which nothing happens by itself."""
-    active = "SELECT 1 FROM allocations WHERE NOT settled LIMIT 1"
+    active = "SELECT 1 FROM allocations WHERE NOT exit_processed LIMIT 1"
     wait_until(lambda: not whole_system.rows(active), what="everything of other tests has ended")
     with whole_system.http() as client:
         yield client

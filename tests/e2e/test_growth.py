@@ -73,7 +73,7 @@ def at_rest(system: WholeSystem) -> Footprint:
             not any(
                 system.rows(
                     "SELECT (SELECT count(*) FROM outbox) AS outbox, (SELECT count(*) FROM log_parked) AS parked,"
-                    " (SELECT count(*) FROM allocations WHERE NOT settled) AS unsettled"
+                    " (SELECT count(*) FROM allocations WHERE NOT exit_processed) AS unprocessed"
                 )[0].values()
             )
         ),

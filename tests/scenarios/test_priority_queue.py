@@ -17,7 +17,7 @@ import pytest
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.plan.snapshot import FittingPolicy, HeldAllocation, Node, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import FittingPolicy, HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
 
 W = WaitReason
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ def snapshot(case: Case) -> PoolSnapshot:
         )
     return PoolSnapshot(
         nodes=tuple(
-            Node(
+            NodeSlots(
                 name=name,
                 slots=slots,
                 lent=case.lent.get(name, 0),

@@ -1,7 +1,8 @@
-"""The shape of the house: few modules side by side."""
+"""The shape of the house: few modules side by side, and one class for one name."""
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PRODUCT: Final = ("libs", "services", "deploy")
+WIRE: Final = "services/api/wire"
 MOST_MODULES: Final = 15
 
 
@@ -24,3 +26,24 @@ def test_no_folder_holds_more_modules_than_fit_on_one_look() -> None:
         if path.name != "__init__.py":
             by_folder[path.parent.as_posix()].append(path.name)
     assert {folder: len(names) for folder, names in by_folder.items() if len(names) > MOST_MODULES} == {}
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    """Shapes of the REST interface have the names that clients know, so they are left out."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        if path.as_posix().startswith(f"{WIRE}/"):
+            continue
+        for name in public_classes((ROOT / path).read_text()):
+            by_name[name].append(path.as_posix())
+    assert {name: paths for name, paths in by_name.items() if len(paths) > 1} == {}
+
+
+def public_classes(source: str) -> Iterator[str]:
+    """The names of classes that a module defines at its top, and of those inside of them."""
+    bodies: list[list[ast.stmt]] = [ast.parse(source).body]
+    for body in bodies:
+        for statement in body:
+            if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                yield statement.name
+                bodies.append(statement.body)

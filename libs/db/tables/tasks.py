@@ -107,10 +107,10 @@ allocations = Table(
     Column("stopped_early", Boolean, nullable=False, server_default=text("false")),
     Column("status_code", Integer),
     # The owner of the task has reacted to the end of this allocation.
-    Column("settled", Boolean, nullable=False, server_default=text("false")),
+    Column("exit_processed", Boolean, nullable=False, server_default=text("false")),
 )
 Index("ix_allocations_live", allocations.c.pool, postgresql_where=text("released_at IS NULL"))
-Index("ix_allocations_unsettled", allocations.c.task_id, postgresql_where=text("NOT settled"))
+Index("ix_allocations_exit_unprocessed", allocations.c.task_id, postgresql_where=text("NOT exit_processed"))
 
 gather_members = Table(
     "gather_members",

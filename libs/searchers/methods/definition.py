@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 from msgspec import Meta, Struct
 
 from libs.searchers.methods.method import SearchMethod
-from libs.searchers.sampling.space import Space
+from libs.searchers.sampling.space import SearchSpace
 from libs.searchers.sampling.trial_source import TrialSource
 from libs.shapes.shape import Fields
 
@@ -52,5 +52,5 @@ class MethodDefinition(Struct, Generic[Config], frozen=True, kw_only=True):
     """Trials, or points of a grid, that are laid out before the first one runs, by the hyperparameters."""
     preview: Callable[[Config, Mapping[str, Any]], list[PreviewTrial]]
     """Trials by the length of their training, shortest first, by the hyperparameters."""
-    most_refusals: Callable[[Config, Space], int | None]
+    most_refusals: Callable[[Config, SearchSpace], int | None]
     """How many trials in a row may be refused, the last of them without a replacement; None is any number."""

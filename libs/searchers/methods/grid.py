@@ -15,7 +15,7 @@ from libs.searchers.methods.definition import (
 )
 from libs.searchers.methods.grid_axes import count_points, grid_points
 from libs.searchers.methods.method import MethodAction, finished_share
-from libs.searchers.sampling.space import Space, parse_space
+from libs.searchers.sampling.space import SearchSpace, parse_space
 from libs.searchers.sampling.trial_source import TrialSource
 from libs.shapes.shape import whole
 
@@ -89,7 +89,7 @@ def preview(config: GridConfig, hyperparameters: Mapping[str, Any]) -> list[Prev
     return [PreviewTrial(count_points(parse_space(hyperparameters)), max_length=True)]
 
 
-def most_refusals(config: GridConfig, space: Space) -> int:
+def most_refusals(config: GridConfig, space: SearchSpace) -> int:
     """A grid replaces no trial, so that it is all of its points."""
     return count_points(space)
 

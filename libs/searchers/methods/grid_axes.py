@@ -5,10 +5,10 @@ import math
 from typing import Any, assert_never
 
 from libs.searchers.errors import InvalidSpace
-from libs.searchers.sampling.space import Categorical, Const, Double, Int, Log, Node, Space
+from libs.searchers.sampling.space import Categorical, Const, Double, Int, Log, Node, SearchSpace
 
 
-def grid_points(space: Space) -> list[dict[str, Any]]:
+def grid_points(space: SearchSpace) -> list[dict[str, Any]]:
     """All points of the grid; axes in sorted key order, the first one varies slowest.
 
     Raises InvalidSpace when an int, double or log hyperparameter has no count.
@@ -18,14 +18,14 @@ def grid_points(space: Space) -> list[dict[str, Any]]:
     return [dict(zip(keys, values, strict=True)) for values in itertools.product(*axes)]
 
 
-def count_points(space: Space) -> int:
+def count_points(space: SearchSpace) -> int:
     """How many points ``grid_points`` would give, without laying any of them out: it may be more than memory holds."""
     return math.prod(_axis_length(node, key) for key, node in space.items)
 
 
 def _axis_length(node: Node, key: str) -> int:
     match node:
-        case Space():
+        case SearchSpace():
             return count_points(node)
         case Const():
             return 1
@@ -42,7 +42,7 @@ def _axis_length(node: Node, key: str) -> int:
 def grid_axis(node: Node, key: str = "") -> list[Any]:
     """The values of one hyperparameter, ascending (categories in their own order); a nested space is one axis."""
     match node:
-        case Space():
+        case SearchSpace():
             return list(grid_points(node))
         case Const(val=val):
             return [val]

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from libs.searchers.methods.brackets import Bracket, BracketConfig, initial_count, plan_brackets, survivors
 from libs.searchers.methods.definition import DEFAULT_CONCURRENT_TRIALS, Concurrency, Positive, PreviewTrial
 from libs.searchers.reports import Goal
-from libs.searchers.sampling.space import Space
+from libs.searchers.sampling.space import SearchSpace
 from libs.shapes.shape import Fields, flag, number, text, whole
 
 Divisor = Annotated[float, Meta(gt=1)]
@@ -57,7 +57,7 @@ def preview(config: BracketConfig, hyperparameters: Mapping[str, Any]) -> list[P
     return [PreviewTrial(count, config.time_metric, units) for units, count in sorted(stopped.items()) if count]
 
 
-def most_refusals(config: HalvingConfig, space: Space) -> int:
+def most_refusals(config: HalvingConfig, space: SearchSpace) -> int:
     """As many as the search is to have trials at all may be replaced."""
     return config.max_trials + 1
 

@@ -18,7 +18,7 @@ from libs.searchers.methods.definition import (
     PreviewTrial,
 )
 from libs.searchers.methods.method import MethodAction, finished_share
-from libs.searchers.sampling.space import Space
+from libs.searchers.sampling.space import SearchSpace
 from libs.searchers.sampling.trial_source import TrialSource
 from libs.shapes.shape import whole
 
@@ -110,7 +110,7 @@ def preview(config: RandomConfig, hyperparameters: Mapping[str, Any]) -> list[Pr
     return [PreviewTrial(config.max_trials, max_length=True)]
 
 
-def most_refusals(config: RandomConfig, space: Space) -> int:
+def most_refusals(config: RandomConfig, space: SearchSpace) -> int:
     """As many as the search is to have trials at all may be replaced."""
     return config.max_trials + 1
 

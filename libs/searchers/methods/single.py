@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from libs.searchers.methods.definition import MethodDefinition, PreviewTrial
 from libs.searchers.methods.random_search import RandomSearch, RandomState
-from libs.searchers.sampling.space import Space
+from libs.searchers.sampling.space import SearchSpace
 from libs.searchers.sampling.trial_source import TrialSource
 
 
@@ -31,7 +31,7 @@ def preview(config: SingleConfig, hyperparameters: Mapping[str, Any]) -> list[Pr
     return [PreviewTrial(1, max_length=True)]
 
 
-def most_refusals(config: SingleConfig, space: Space) -> None:
+def most_refusals(config: SingleConfig, space: SearchSpace) -> None:
     """A single trial is no search: nothing of it is replaced."""
 
 

@@ -3,17 +3,17 @@
 from typing import Any, assert_never
 
 from libs.searchers.sampling.rng import RandomStream
-from libs.searchers.sampling.space import Categorical, Const, Double, Int, Log, Node, Space
+from libs.searchers.sampling.space import Categorical, Const, Double, Int, Log, Node, SearchSpace
 
 
-def sample_hparams(space: Space, stream: RandomStream) -> dict[str, Any]:
+def sample_hparams(space: SearchSpace, stream: RandomStream) -> dict[str, Any]:
     """Draw every hyperparameter, keys in sorted order at every depth; constants draw nothing."""
     return {key: _sample(node, stream) for key, node in space.items}
 
 
 def _sample(node: Node, stream: RandomStream) -> Any:
     match node:
-        case Space():
+        case SearchSpace():
             return sample_hparams(node, stream)
         case Const(val=val):
             return val

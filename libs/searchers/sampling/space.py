@@ -52,24 +52,26 @@ class Categorical(Struct, frozen=True, tag_field="type", tag="categorical"):
     vals: Annotated[tuple[Any, ...], Meta(min_length=1)]
 
 
-class Space(Struct, frozen=True):
+class SearchSpace(Struct, frozen=True):
     """Named hyperparameters and nested spaces, sorted by name."""
 
     items: tuple[tuple[str, "Node"], ...]
 
 
 Hyperparameter = Const | Int | Double | Log | Categorical
-Node = Hyperparameter | Space
+Node = Hyperparameter | SearchSpace
 
 
-def parse_space(hyperparameters: Mapping[str, Any], path: str = "hyperparameters") -> Space:
+def parse_space(hyperparameters: Mapping[str, Any], path: str = "hyperparameters") -> SearchSpace:
     """Decode the ``hyperparameters`` section, in stored form or with constants written as plain values.
 
     path  where the section stands, for error messages
     A mapping with a ``type`` is a hyperparameter, one without is a nested space, anything else a constant; what looks
     like a hyperparameter inside a list is part of that constant. Raises InvalidSpace.
     """
-    return Space(tuple((key, _parse_node(hyperparameters[key], f"{path}.{key}")) for key in sorted(hyperparameters)))
+    return SearchSpace(
+        tuple((key, _parse_node(hyperparameters[key], f"{path}.{key}")) for key in sorted(hyperparameters))
+    )
 
 
 def _parse_node(value: Any, path: str) -> Node:

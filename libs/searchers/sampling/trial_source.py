@@ -7,7 +7,7 @@ from msgspec import Struct
 from libs.searchers.actions import Create
 from libs.searchers.sampling.hparams import sample_hparams
 from libs.searchers.sampling.rng import RandomStream
-from libs.searchers.sampling.space import Space
+from libs.searchers.sampling.space import SearchSpace
 
 _SEEDS = 1 << 31
 
@@ -16,7 +16,7 @@ class TrialSource(Struct, frozen=True):
     """Makes Create actions. Draws in a fixed order: hyperparameters, request id, seed
     (docs/reference/experiments.md 2.2)."""
 
-    space: Space
+    space: SearchSpace
     stream: RandomStream
 
     def sampled(self) -> Create:

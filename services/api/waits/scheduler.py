@@ -14,7 +14,7 @@ import structlog
 from libs.bus import Bus
 from libs.errors import Unavailable
 from libs.events import subjects
-from libs.events.looks import LookAsked
+from libs.events.reconcile_requests import ReconcileRequest
 
 LONGEST_S: Final = 2.0
 """A scheduler that is busy, or is being replaced, is no reason to keep a client waiting: what was asked is stored."""
@@ -29,8 +29,8 @@ async def scheduler_looks(bus: Bus, *experiment_ids: int) -> None:
     """
     if not experiment_ids:
         return
-    question = msgspec.json.encode(LookAsked(experiments=experiment_ids))
+    question = msgspec.json.encode(ReconcileRequest(experiments=experiment_ids))
     try:
-        await bus.request(subjects.LOOK, question, timeout_s=LONGEST_S)
+        await bus.request(subjects.RECONCILE, question, timeout_s=LONGEST_S)
     except Unavailable as error:
         log.info("scheduler.did_not_look", experiments=len(experiment_ids), error=str(error))

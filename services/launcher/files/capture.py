@@ -158,7 +158,7 @@ class StreamFile:
                 time.sleep(FULL_POLL_S)
 
 
-class Space:
+class CaptureQuota:
     """How much lies in the directory, a shipper's own files included, and whether that is too much."""
 
     def __init__(self, directory: str, cap_bytes: int, make_room: Callable[[int], None]) -> None:
@@ -324,7 +324,7 @@ def run(
         elif stored is not None:
             delete_stored(streams, stored)
 
-    space = Space(directory, cap_bytes, make_room)
+    space = CaptureQuota(directory, cap_bytes, make_room)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
 
@@ -353,7 +353,7 @@ def run(
     return exit_code
 
 
-def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: Space, wakeup: Wakeup, woken: int) -> int:
+def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: CaptureQuota, wakeup: Wakeup, woken: int) -> int:
     """Copy until the task is over and its pipes are closed, or a second has gone by since; returns the exit code."""
     unread = set(stream_by_pipe)
     deadline: float | None = None

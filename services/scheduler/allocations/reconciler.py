@@ -2,7 +2,7 @@
 
 Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial or
 another task reacts is decided in ``experiments/`` and ``tasks/``; that an allocation waits for the reaction shows in
-its column ``settled``.
+its column ``exit_processed``.
 """
 
 from __future__ import annotations

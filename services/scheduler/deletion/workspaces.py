@@ -46,7 +46,7 @@ class WorkspaceDeletion:
         if found is None or found.state != "DELETING":
             return None
         for experiment in (row.id for row in left if row.state not in _ON_THEIR_WAY):
-            await in_transaction(self._db, lambda connection, ident=experiment: _doom(connection, ident))  # type: ignore[misc]
+            await in_transaction(self._db, lambda connection, ident=experiment: _request_deletion(connection, ident))  # type: ignore[misc]
         if left:
             return REQUEUE_AFTER_S
         await self._delete("project", project_id, found.workspace_id)
@@ -85,7 +85,7 @@ class WorkspaceDeletion:
             await in_transaction(self._db, lambda connection: _mark_failed(connection, noun, ident, reason))
 
 
-async def _doom(connection: Connection, experiment_id: int) -> None:
+async def _request_deletion(connection: Connection, experiment_id: int) -> None:
     """Have an experiment end, and delete it when it has."""
     locked: Locked[ExperimentRow] = Locked()
     row = await lock_one(connection, ExperimentRow, experiment_id, locked)

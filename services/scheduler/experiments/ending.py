@@ -8,7 +8,7 @@ from libs.db.tables.experiments import searcher_snapshots
 from libs.events.changes import JobChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletion_of, superfluous_checkpoints
-from services.scheduler.experiments.searcher_events import forget
+from services.scheduler.experiments.searcher_events import discard
 from services.scheduler.transactions.locked_experiment import LockedExperiment
 
 
@@ -24,6 +24,6 @@ async def end_experiment(locked: LockedExperiment) -> None:
     await locked.connection.execute(
         delete(searcher_snapshots).where(searcher_snapshots.c.experiment_id == experiment.id),
     )
-    await forget(locked)
+    await discard(locked)
     locked.out.announce(JobChanged(job_id=experiment.job_id, what="ended"))
     await create_gc_tasks(locked, deletion_of(await superfluous_checkpoints(locked), delete_tensorboards=False))

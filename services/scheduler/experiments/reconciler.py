@@ -25,7 +25,7 @@ from services.scheduler.experiments import searcher_events
 from services.scheduler.experiments.ending import end_experiment
 from services.scheduler.experiments.search import Search, SearchFailedError
 from services.scheduler.experiments.trial_creation import create_trials
-from services.scheduler.experiments.trial_exits import settle_exits
+from services.scheduler.experiments.trial_exits import process_exits
 from services.scheduler.experiments.trial_moves import (
     end_stopped,
     follow_experiment,
@@ -49,7 +49,7 @@ class ExperimentReconciler:
         capacity: Capacity = lambda _pool: None,
         log_wait: timedelta = timedelta(),
     ) -> None:
-        """``log_wait`` as in ``settle_exits``."""
+        """``log_wait`` as in ``process_exits``."""
         self._log_wait = log_wait
         self._db = db
         self._clock = clock
@@ -95,7 +95,7 @@ class ExperimentReconciler:
         locked.experiment.state = state
         locked.experiment.error = f"the search failed: {reason}"
         await say_in_log(connection, experiment_id, locked.experiment.error, now=locked.now, out=locked.out)
-        await searcher_events.forget(locked)
+        await searcher_events.discard(locked)
         await locked.write()
 
 
@@ -107,7 +107,7 @@ async def _carry_on(locked: LockedExperiment, log_wait: timedelta) -> None:
     search = await _open_search(locked)
     while True:
         follow_experiment(locked)
-        await settle_exits(locked, log_wait=log_wait)
+        await process_exits(locked, log_wait=log_wait)
         end_stopped(locked)
         if search is not None and locked.state not in STOPPING:
             _tell_ended(locked, search)
@@ -118,7 +118,7 @@ async def _carry_on(locked: LockedExperiment, log_wait: timedelta) -> None:
         if not move_allocations(locked):
             break
     if locked.state in STOPPING:
-        await searcher_events.forget(locked)
+        await searcher_events.discard(locked)
     elif search is not None:
         await searcher_events.store(locked, search)
 
@@ -130,7 +130,7 @@ async def _open_search(locked: LockedExperiment) -> Search | None:
     if not locked.experiment.ssh_private_key:
         locked.experiment.ssh_private_key, locked.experiment.ssh_public_key = new_key_pair(locked.cluster.security.ssh)
     search = await searcher_events.open_search(locked)
-    await searcher_events.hear(locked, search)
+    await searcher_events.deliver(locked, search)
     return search
 
 

@@ -20,7 +20,7 @@ async def open_search(locked: LockedExperiment) -> Search:
     return Search.open(locked.experiment.config, (await locked.connection.execute(query)).scalar())
 
 
-async def hear(locked: LockedExperiment, search: Search) -> None:
+async def deliver(locked: LockedExperiment, search: Search) -> None:
     """Tell the search what has happened, and forget it."""
     query = (
         select(searcher_events, trials.c.request_id)
@@ -59,7 +59,7 @@ def _note(locked: LockedExperiment, trial_id: int, text: str, *, level: str) -> 
         note(row, text, now=locked.now, out=locked.out, level=level)
 
 
-async def forget(locked: LockedExperiment) -> None:
+async def discard(locked: LockedExperiment) -> None:
     """Nobody will hear what is left: the search is over."""
     mine = searcher_events.c.experiment_id == locked.experiment.id
     await locked.connection.execute(delete(searcher_events).where(mine))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from libs.db.any_of import any_of
-from libs.db.new_trials import Origin, TrialTask, insert_trial_tasks, insert_trials
+from libs.db.new_trials import NewTrialTask, Origin, insert_trial_tasks, insert_trials
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.trials import trial_tasks, trials
 from libs.events.changes import TaskChanged
@@ -107,7 +107,7 @@ async def _run_again(locked: LockedExperiment, trial_id: int) -> None:
     position = max((await locked.connection.execute(query)).scalars(), default=-1) + 1
     assert row.request_id is not None
     task = trial_task_id(locked.experiment.id, row.request_id, position)
-    link = TrialTask(trial_id, position, task)
+    link = NewTrialTask(trial_id, position, task)
     workspace_id = await locked.workspace_id()
     await insert_trial_tasks(locked.connection, _origin(locked), [link], workspace_id=workspace_id, now=locked.now)
     _announce_task(locked, task)

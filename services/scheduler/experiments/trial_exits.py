@@ -25,7 +25,7 @@ LOG_WAIT: Final = timedelta(seconds=30)
 _REQUEUE_AFTER_S: Final = (0.05, 0.5)
 
 
-async def settle_exits(locked: LockedExperiment, *, log_wait: timedelta) -> None:
+async def process_exits(locked: LockedExperiment, *, log_wait: timedelta) -> None:
     """React to every allocation of a live trial that has ended, unless its log is still to come.
 
     log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and

@@ -55,7 +55,7 @@ def apply_reaction(locked: LockedExperiment, trial: TrialRow, reaction: Reaction
     if pause is not None and reaction.next == Next.RUN_AGAIN:
         text = f"the next attempt begins in {pause.total_seconds():g}s at the earliest: this one was cut off"
         note(row, text, now=locked.now, out=locked.out)
-    locked.settled(trial)
+    locked.mark_exit_processed(trial)
     if reaction.counts_as_restart:
         trial.restarts += 1
     if reaction.next == Next.END:

@@ -1,7 +1,7 @@
 """Where a pod fits: the room left on each node, kept sorted so that ten thousand nodes are searched in no time.
 
 Best fit fills the fullest node that still has room, which keeps whole nodes free for large pods; worst fit spreads.
-Source: docs/reference/scheduling.md 4.2 and 4.3. Node names break ties.
+Source: docs/reference/scheduling.md 4.2 and 4.3. NodeSlots names break ties.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
 
-from services.scheduler.plan.snapshot import FittingPolicy, Node, PoolSnapshot
+from services.scheduler.plan.snapshot import FittingPolicy, NodeSlots, PoolSnapshot
 
 
 class Room:
@@ -88,7 +88,7 @@ def aux_room(pool: PoolSnapshot, occupancy: Occupancy = Occupancy.AS_IT_IS) -> R
     return Room(left, pool.fitting)
 
 
-def _nodes(pool: PoolSnapshot, occupancy: Occupancy) -> Iterator[Node]:
+def _nodes(pool: PoolSnapshot, occupancy: Occupancy) -> Iterator[NodeSlots]:
     return (node for node in pool.nodes or () if node.available or occupancy is Occupancy.ALL_IN_SERVICE)
 
 

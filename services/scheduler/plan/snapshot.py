@@ -15,7 +15,7 @@ from msgspec import Struct
 FittingPolicy = Literal["best", "worst"]
 
 
-class Node(Struct, frozen=True, kw_only=True, gc=False):
+class NodeSlots(Struct, frozen=True, kw_only=True, gc=False):
     """A node as far as tasks are concerned; what anything else holds is already subtracted."""
 
     name: str
@@ -64,7 +64,7 @@ class PendingAllocation(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PoolSnapshot(Struct, frozen=True, kw_only=True):
-    nodes: tuple[Node, ...] | None
+    nodes: tuple[NodeSlots, ...] | None
     """None when the launcher of the pool has not said yet what it has: then nothing starts."""
     held: tuple[HeldAllocation, ...] = ()
     pending: tuple[PendingAllocation, ...] = ()

@@ -14,7 +14,7 @@ from libs.db.engine import Connection
 from libs.db.tables.cluster import node_overrides
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
-from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
 
 _PENDING: Final = text("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
@@ -104,14 +104,14 @@ async def _quotas(
     }
 
 
-def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[Node, ...]:
+def nodes_of(capacity: PoolCapacity, excluded: Iterable[str] = ()) -> tuple[NodeSlots, ...]:
     """The nodes with what others leave of them; ``excluded`` are those an administrator has disabled.
 
     Who holds what of the rest the rows of this pool's tasks say, better than what was last seen of their pods.
     """
     disabled = frozenset(excluded)
     return tuple(
-        Node(
+        NodeSlots(
             name=node.name,
             slots=node.slots - _held_by_strangers(node),
             lent=_held_by_other_pools(node),

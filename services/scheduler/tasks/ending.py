@@ -24,7 +24,7 @@ class TaskEnding:
         self._db = db
         self._clock = clock
 
-    async def settle_task(self, allocation: str) -> int | None:
+    async def process_task_exit(self, allocation: str) -> int | None:
         """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to."""
         return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
 
@@ -32,13 +32,13 @@ class TaskEnding:
         locked_tasks: Locked[TaskRow] = Locked()
         locked: Locked[AllocationRow] = Locked()
         row = await lock_one(connection, AllocationRow, allocation, locked)
-        if row is None or row.settled or not is_over(row):
+        if row is None or row.exit_processed or not is_over(row):
             return None
         task = await lock_one(connection, TaskRow, row.task_id, locked_tasks)
         if task is None or task.task_type == "TRIAL":
             return None
         now = self._clock.now()
-        row.settled = True
+        row.exit_processed = True
         out = OutboxBuffer()
         out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
         if task.task_type == GC_TASK and task.experiment_id is not None:

@@ -84,8 +84,8 @@ class LockedExperiment:
         for found in await self.connection.execute(newest):
             self._task_ids[found.trial_id] = found.task_id
         by_task = {self._task_ids[trial]: trial for trial in ids if trial in self._task_ids}
-        unsettled = any_of(allocations.c.task_id, by_task) & ~allocations.c.settled
-        for row in await lock_many(self.connection, AllocationRow, unsettled, self._allocations):
+        unprocessed = any_of(allocations.c.task_id, by_task) & ~allocations.c.exit_processed
+        for row in await lock_many(self.connection, AllocationRow, unprocessed, self._allocations):
             self._open[by_task[row.task_id]] = row
 
     async def lock_trial(self, trial_id: int) -> TrialRow:
@@ -129,9 +129,9 @@ class LockedExperiment:
         self._open[trial.id] = row
         self.requested.append(row)
 
-    def settled(self, trial: TrialRow) -> None:
+    def mark_exit_processed(self, trial: TrialRow) -> None:
         row = self._open.pop(trial.id)
-        row.settled = True
+        row.exit_processed = True
         self.out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
 
     def requeue(self, *, after_s: float) -> None:

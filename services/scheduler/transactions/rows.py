@@ -107,7 +107,7 @@ class AllocationRow(Struct, kw_only=True):
     exit_kind: str = ""
     stopped_early: bool = False
     status_code: int | None = None
-    settled: bool = False
+    exit_processed: bool = False
 
     @property
     def pods_seen(self) -> tuple[PodSeen, ...]:

@@ -25,7 +25,7 @@ _EXPERIMENTS: Final = text("""
     JOIN experiments e ON e.id = t.experiment_id AND e.end_time IS NULL AND NOT e.unmanaged
     JOIN jobs j ON j.job_id = e.job_id
     LEFT JOIN LATERAL (
-        SELECT a.* FROM trial_tasks k JOIN allocations a ON a.task_id = k.task_id AND NOT a.settled
+        SELECT a.* FROM trial_tasks k JOIN allocations a ON a.task_id = k.task_id AND NOT a.exit_processed
         WHERE k.trial_id = t.id LIMIT 1
     ) a ON true
     WHERE t.end_time IS NULL AND (
@@ -49,7 +49,7 @@ _GC_REQUESTS: Final = text("""
     JOIN experiments e ON e.id = r.experiment_id AND e.state <> 'DELETING'
 """)
 _DELETIONS: Final = text("SELECT id FROM experiments WHERE state = 'DELETING'")
-_ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT settled AND state = 'TERMINATED'")
+_ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT exit_processed AND state = 'TERMINATED'")
 _PROJECTS: Final = text("SELECT id FROM projects WHERE state = 'DELETING'")
 _WORKSPACES: Final = text("SELECT id FROM workspaces WHERE state = 'DELETING'")
 # Workspaces that are gone, while namespaces that were made for them may not be.

@@ -70,7 +70,7 @@ async def check_nothing_was_done_twice(world: World, experiment: int) -> None:
     assert sorted(a["allocation_id"] for a in allocations) == sorted(
         f"{experiment}.{t['request_id']}.1" for t in trials
     )
-    assert all(a["settled"] for a in allocations)
+    assert all(a["exit_processed"] for a in allocations)
     assert await world.api.sql("SELECT count(*) FROM searcher_events") == [0]
     assert await world.api.sql("SELECT count(*) FROM allocation_sessions WHERE revoked_at IS NULL") == [0]
 

@@ -424,7 +424,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("exit_kind", sa.Text(), server_default="", nullable=False),
         sa.Column("stopped_early", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("status_code", sa.Integer(), nullable=True),
-        sa.Column("settled", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("exit_processed", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.ForeignKeyConstraint(
             ["task_id"], ["tasks.task_id"], name=op.f("fk_allocations_task_id"), ondelete="CASCADE"
         ),
@@ -436,7 +436,11 @@ def _create_tables() -> None:  # noqa: PLR0915
     )
     op.create_index(op.f("ix_allocations_task_id"), "allocations", ["task_id"], unique=False)
     op.create_index(
-        "ix_allocations_unsettled", "allocations", ["task_id"], unique=False, postgresql_where=sa.text("NOT settled")
+        "ix_allocations_exit_unprocessed",
+        "allocations",
+        ["task_id"],
+        unique=False,
+        postgresql_where=sa.text("NOT exit_processed"),
     )
     op.create_table(
         "projects",

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.new_trials import Origin, TrialTask, insert_trials
+from libs.db.new_trials import NewTrialTask, Origin, insert_trials
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments, searcher_snapshots
 from libs.events.changes import TaskChanged, TrialChanged
@@ -47,7 +47,7 @@ async def insert_first_trials(
 
 
 def _events(
-    experiment: Origin, creates: Sequence[Create], inserted: Sequence[TrialTask], state: TrialState
+    experiment: Origin, creates: Sequence[Create], inserted: Sequence[NewTrialTask], state: TrialState
 ) -> Iterator[TaskChanged | TrialChanged]:
     for create, trial in zip(creates, inserted, strict=True):
         yield TaskChanged(task_id=trial.task_id, task_type="TRIAL", what="created")

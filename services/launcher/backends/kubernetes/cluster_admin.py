@@ -17,7 +17,7 @@ from libs.errors import FailedPrecondition, InvalidRequest, NotFound, Permission
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.connection import find_namespace, not_found
-from services.launcher.backends.kubernetes.client.objects import ListOf, Named, Namespace, Quota
+from services.launcher.backends.kubernetes.client.objects import ListOf, Named, Namespace, ResourceQuota
 from services.launcher.backends.kubernetes.client.paths import (
     NAMESPACES,
     NODES,
@@ -159,7 +159,7 @@ class KubernetesClusterAdmin:
     async def _limits(self, namespace: str) -> dict[str, Decimal]:
         """Slots that the quotas of a namespace allow, by name of the quota."""
         _check_name(namespace)
-        found = await _asked(self._api.get(paths_in(namespace).quotas, ListOf[Quota]))
+        found = await _asked(self._api.get(paths_in(namespace).quotas, ListOf[ResourceQuota]))
         limits = {quota.metadata.name: requested_slots(quota.spec.hard, self._kind) for quota in found.items or ()}
         return {name: most for name, most in limits.items() if most is not None}
 

@@ -59,7 +59,7 @@ async def open_kubernetes_backend(
 
     It does not begin while another launcher acts for the pool, and when it begins, everything that exists is known,
     except in namespaces of which nothing is known yet. It is cancelled when the lease of the pool is lost, and ends
-    with LeaseLost then.
+    with LeadershipLost then.
     Raises InvalidRequest for settings that cannot work, PermissionDenied when rights are missing, FailedPrecondition
     when the namespace is, and Unavailable when the API server does not answer.
     """

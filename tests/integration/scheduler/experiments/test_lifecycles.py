@@ -443,7 +443,7 @@ async def _is_preempted(w: World, allocation: str) -> bool:
 
 
 async def _is_settled(w: World, allocation: str) -> bool:
-    return bool((await w.api.allocation(allocation))["settled"])
+    return bool((await w.api.allocation(allocation))["exit_processed"])
 
 
 async def _is_over(w: World, allocation: str) -> bool:

@@ -207,7 +207,7 @@ def test_oldest_output_goes_where_nobody_reads_it(tmp_path: Path) -> None:
 def test_what_a_shipper_keeps_counts_as_well(tmp_path: Path) -> None:
     (tmp_path / ".flb").mkdir()
     (tmp_path / ".flb" / "chunk").write_bytes(bytes(1000))
-    space = capture.Space(str(tmp_path), 1000, lambda _excess: None)
+    space = capture.CaptureQuota(str(tmp_path), 1000, lambda _excess: None)
     assert not space.is_full(100)
     (tmp_path / "stdout.0.log").write_bytes(b"x")
     assert space.is_full(100)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import pytest
 
-from libs.serving.heads import HeadMeter, Refusal
+from libs.serving.heads import HeadMeter, RequestRefused
 from libs.serving.limits import HttpLimits
 
 LIMITS = HttpLimits(line_bytes=1024, head_bytes=4096, headers=16)
@@ -66,7 +66,7 @@ def silence(meter: HeadMeter) -> None:
     ],
 )
 def test_each_bound_refuses(use: Callable[[HeadMeter], None], status: HTTPStatus) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RequestRefused) as refused:
         use(HeadMeter(LIMITS))
     assert refused.value.status is status
 

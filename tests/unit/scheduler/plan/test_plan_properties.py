@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from services.scheduler.plan.decisions import Start
 from services.scheduler.plan.planner import plan
-from services.scheduler.plan.snapshot import HeldAllocation, Node, PendingAllocation, PoolSnapshot
+from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ NODES = ("a", "b", "c", "d")
 @st.composite
 def pools(draw: st.DrawFn) -> PoolSnapshot:
     nodes = tuple(
-        Node(
+        NodeSlots(
             name=name,
             slots=draw(st.integers(0, 8)),
             lent=draw(st.sampled_from((0, 0, 1, 4))),
@@ -156,7 +156,7 @@ def test_carrying_out_a_plan_leaves_nothing_that_it_could_have_started(pool: Poo
 
 def test_large_pools_plan_in_seconds() -> None:
     """A coarse guard against quadratic work; the figures of docs/architecture.md 8 are measured in tests/bench."""
-    nodes = tuple(Node(name=f"n{i:05}", slots=8, max_aux=100) for i in range(10_000))
+    nodes = tuple(NodeSlots(name=f"n{i:05}", slots=8, max_aux=100) for i in range(10_000))
     pending = tuple(
         PendingAllocation(
             allocation=f"a{i}",

@@ -10,7 +10,7 @@ import structlog
 
 from libs.errors import Unavailable
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
-from services.launcher.backends.kubernetes.allocations.state.status import Reaction
+from services.launcher.backends.kubernetes.allocations.state.status import NextAction
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
@@ -26,11 +26,11 @@ class Reactions:
         self._tracker = tracker
         self._background = background
         self._busy: set[str] = set()
-        self._acts: Mapping[Reaction, Callable[[TrackedAllocation], Awaitable[None]]] = {
-            Reaction.END: teardown.end_rest,
-            Reaction.CULL: teardown.cull,
-            Reaction.SETTLE: teardown.settle,
-            Reaction.STOP: teardown.send_stop,
+        self._acts: Mapping[NextAction, Callable[[TrackedAllocation], Awaitable[None]]] = {
+            NextAction.END: teardown.end_rest,
+            NextAction.CULL: teardown.cull,
+            NextAction.SETTLE: teardown.settle,
+            NextAction.STOP: teardown.send_stop,
         }
 
     async def run(self) -> None:
@@ -42,7 +42,7 @@ class Reactions:
                 self._busy.add(tracked.allocation)
                 self._background.create_task(self._do(tracked, what), name=f"{what.value} {tracked.allocation}")
 
-    async def _do(self, tracked: TrackedAllocation, what: Reaction) -> None:
+    async def _do(self, tracked: TrackedAllocation, what: NextAction) -> None:
         try:
             await self._until_done(tracked, what)
         finally:
@@ -50,7 +50,7 @@ class Reactions:
         if self._tracker.allocations.get(tracked.allocation) is tracked:
             self._tracker.look(tracked)
 
-    async def _until_done(self, tracked: TrackedAllocation, what: Reaction) -> None:
+    async def _until_done(self, tracked: TrackedAllocation, what: NextAction) -> None:
         while tracked.refresh(self._tracker.view()).reaction is what:
             try:
                 await self._acts[what](tracked)

@@ -31,7 +31,7 @@ LOOKS: Final = histogram(
 )
 
 CAPACITY: Final = ""
-"""A hint about no allocation: who holds what on the nodes may have changed."""
+"""A notification about no allocation: who holds what on the nodes may have changed."""
 GATHER_S: Final = 0.025
 """Changes that come within this time of one another are told together: each telling costs a look at all orders."""
 DEADLOCK_AFTER_S: Final = 600.0
@@ -107,7 +107,7 @@ class Tracker:
         self._due.pop(tracked.allocation, None)
         if timer := self._timers.pop(tracked.allocation, None):
             timer.cancel()
-        self.hint(tracked.allocation)
+        self.notify(tracked.allocation)
 
     def owner_of(self, kind: str, namespace: str, name: str) -> TrackedAllocation | None:
         """The allocation that a Job or a pod belongs to, or belonged to; None for anything else."""
@@ -165,12 +165,12 @@ class Tracker:
             self._set_timer(tracked, view)
             if event := self._changed.get(tracked.allocation):
                 event.set()
-            self.hint(tracked.allocation)
+            self.notify(tracked.allocation)
         if status.reaction is not None:
             self._due[tracked.allocation] = tracked
             self._is_due.set()
 
-    def hint(self, allocation: str) -> None:
+    def notify(self, allocation: str) -> None:
         self._hints[allocation] = None
         self._wake.set()
 
@@ -258,7 +258,7 @@ class Tracker:
 
     def node_changed(self, name: str) -> None:
         """A node came, went, or is in another state: pods on it may be lost, or found again."""
-        self.hint(CAPACITY)
+        self.notify(CAPACITY)
         is_lost = bool(LostNodes(self.nodes).words(name))
         was_lost = name in self._lost_nodes
         (self._lost_nodes.add if is_lost else self._lost_nodes.discard)(name)

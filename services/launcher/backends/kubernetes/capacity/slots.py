@@ -18,7 +18,7 @@ from libs.cluster.config import SlotType
 from libs.events.capacity import Device, NodeCapacity
 from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements, matches
 from services.launcher.backends.kubernetes.capacity.quantities import amount_in, quantity
-from services.launcher.backends.kubernetes.client.objects import Node, Quota, SlimPod
+from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import node_label
 from services.launcher.backends.kubernetes.manifests.traits import SLOT_RESOURCE
 
@@ -141,7 +141,7 @@ def assumed_nodes(
     return tuple(nodes)
 
 
-def quota_slots(quotas: Iterable[Quota], *, ours: Sequence[OurPod], kind: SlotKind) -> int | None:
+def quota_slots(quotas: Iterable[ResourceQuota], *, ours: Sequence[OurPod], kind: SlotKind) -> int | None:
     """Slots that the namespace allows this pool: what is allowed, without what others in it have. None: no limit."""
     held = sum(pod.slots for pod in ours)
     allowed = []

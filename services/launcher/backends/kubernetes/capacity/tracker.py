@@ -20,7 +20,7 @@ from services.launcher.backends.kubernetes.capacity.slots import (
     node_capacities,
     quota_slots,
 )
-from services.launcher.backends.kubernetes.client.objects import Node, Quota, SlimPod
+from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, SlimPod
 
 PAUSE_S: Final = 0.5
 """Shortest time between two looks at everything: a change of any pod may be one of the capacity."""
@@ -53,7 +53,7 @@ class CapacityTracker:
         self._assumed_slots = assumed_slots
         self._tracker = tracker
         self._clock = clock
-        self._quotas: dict[str, dict[str, Quota]] = {}
+        self._quotas: dict[str, dict[str, ResourceQuota]] = {}
         """By namespace, and by name; those of namespaces that are watched."""
         self._others: dict[str, ForeignPod] = {}
         self._looked_at = 0.0
@@ -95,7 +95,7 @@ class CapacityTracker:
     def forget_namespace(self, namespace: str) -> None:
         """It is not watched any more."""
         if self._quotas.pop(namespace, None):
-            self._tracker.hint(CAPACITY)
+            self._tracker.notify(CAPACITY)
 
     def _quotas_now(self, ours: Mapping[str, list[OurPod]]) -> dict[str, int]:
         """Slots that each namespace with a quota on them leaves us; notes what is free of them."""
@@ -144,13 +144,13 @@ class CapacityTracker:
         largest = max((node.slots for node in nodes), default=0)
         return largest if self._max_slots_per_pod is None else self._max_slots_per_pod
 
-    def _on_quota(self, quota: Quota) -> None:
+    def _on_quota(self, quota: ResourceQuota) -> None:
         self._quotas.setdefault(quota.metadata.namespace, {})[quota.metadata.name] = quota
-        self._tracker.hint(CAPACITY)
+        self._tracker.notify(CAPACITY)
 
-    def _on_quota_deleted(self, quota: Quota) -> None:
+    def _on_quota_deleted(self, quota: ResourceQuota) -> None:
         self._quotas.get(quota.metadata.namespace, {}).pop(quota.metadata.name, None)
-        self._tracker.hint(CAPACITY)
+        self._tracker.notify(CAPACITY)
 
     def _on_other(self, pod: SlimPod) -> None:
         holder = foreign_pod(pod, self._kind)
@@ -161,11 +161,11 @@ class CapacityTracker:
             self._others.pop(pod.metadata.uid, None)
         else:
             self._others[pod.metadata.uid] = holder
-        self._tracker.hint(CAPACITY)
+        self._tracker.notify(CAPACITY)
 
     def _on_other_deleted(self, pod: SlimPod) -> None:
         if self._others.pop(pod.metadata.uid, None) is not None:
-            self._tracker.hint(CAPACITY)
+            self._tracker.notify(CAPACITY)
 
 
 class _Nodes:

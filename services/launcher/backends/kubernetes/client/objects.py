@@ -219,7 +219,7 @@ class Taint(_Object, frozen=True, kw_only=True):
     effect: str = ""
 
 
-class Address(_Object, frozen=True, kw_only=True):
+class NodeAddress(_Object, frozen=True, kw_only=True):
     address: str = ""
 
 
@@ -230,7 +230,7 @@ class NodeSpec(_Object, frozen=True, kw_only=True):
 
 class NodeStatus(_Object, frozen=True, kw_only=True):
     allocatable: dict[str, str | int | float] = {}
-    addresses: tuple[Address, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 
@@ -258,7 +258,7 @@ class QuotaStatus(_Object, frozen=True, kw_only=True):
     used: dict[str, str | int | float] = {}
 
 
-class Quota(_Object, frozen=True, kw_only=True):
+class ResourceQuota(_Object, frozen=True, kw_only=True):
     metadata: Meta
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()

@@ -49,7 +49,7 @@ _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 
 
-class LeaseLost(ResoluteError):
+class LeadershipLost(ResoluteError):
     """Another launcher may act for the pool from now on."""
 
 
@@ -66,8 +66,8 @@ async def standing_in(
 
     api  with which the block acts: it changes nothing any more from when another launcher may act
 
-    Without the right to Leases the block begins at once. Raises LeaseLost at the end of the block, which is cancelled
-    for it, when the lease could not be kept.
+    Without the right to Leases the block begins at once. Raises LeadershipLost at the end of the block, which is
+    cancelled for it, when the lease could not be kept.
     """
     standby = settings.standby
     # Of its own, so that nothing that the pool's work waits for makes the lease wait.
@@ -171,12 +171,12 @@ class PoolLease:
             await self._pause()
 
     async def keep(self) -> None:
-        """Renew the lease until cancelled. Raises LeaseLost when it is another's, or might soon be."""
+        """Renew the lease until cancelled. Raises LeadershipLost when it is another's, or might soon be."""
         while True:
             await self._pause(at_most_s=self._held_until - self._now())
             left_s = self._held_until - self._now()
             if left_s <= 0:
-                raise LeaseLost(f"the lease could not be renewed for {self._settings.renew_deadline_s} s")
+                raise LeadershipLost(f"the lease could not be renewed for {self._settings.renew_deadline_s} s")
             try:
                 async with asyncio.timeout(left_s):
                     await self._renew()
@@ -212,7 +212,7 @@ class PoolLease:
         # Somebody changed it, or we did and the answer was lost.
         if not await self._take_if_free():
             self._held_until = float("-inf")
-            raise LeaseLost(f"the lease was taken by {self._holder()}")
+            raise LeadershipLost(f"the lease was taken by {self._holder()}")
 
     async def _take_if_free(self) -> bool:
         lease = await self._read()

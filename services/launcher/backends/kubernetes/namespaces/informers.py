@@ -20,7 +20,16 @@ from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
 from services.launcher.backends.kubernetes.client.informer import EventHandler, Informer
-from services.launcher.backends.kubernetes.client.objects import Event, Job, ListOf, Named, Node, Pod, Quota, SlimPod
+from services.launcher.backends.kubernetes.client.objects import (
+    Event,
+    Job,
+    ListOf,
+    Named,
+    Node,
+    Pod,
+    ResourceQuota,
+    SlimPod,
+)
 from services.launcher.backends.kubernetes.client.paths import ALL_PODS, NODES, paths_in
 from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, LAUNCHER_LABEL
 
@@ -114,7 +123,9 @@ class NamespaceInformers:
             order=causes_first,
         )
         self._optional: tuple[Informer[Any], ...] = (
-            Informer(api, what="resource quotas", path=paths.quotas, kind=Quota, handler=capacity_tracker.quotas),
+            Informer(
+                api, what="resource quotas", path=paths.quotas, kind=ResourceQuota, handler=capacity_tracker.quotas
+            ),
             Informer(api, what="events", path=paths.events, kind=Event, handler=events, caches=False),
         )
 

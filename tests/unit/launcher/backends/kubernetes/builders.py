@@ -18,9 +18,9 @@ from services.launcher.backends.kubernetes.allocations.state.lost_nodes import L
 from services.launcher.backends.kubernetes.allocations.state.observation import observation as observed
 from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
 from services.launcher.backends.kubernetes.allocations.state.seen import Seen
-from services.launcher.backends.kubernetes.allocations.state.status import Reaction
+from services.launcher.backends.kubernetes.allocations.state.status import NextAction
 from services.launcher.backends.kubernetes.allocations.state.view import View
-from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, Quota, SlimPod
+from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, ResourceQuota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
@@ -181,8 +181,8 @@ def slim_pod(name: str, on: str, requests: Mapping[str, str], **labels: str) -> 
     return msgspec.convert(body, SlimPod)
 
 
-def quota(hard: Mapping[str, str], used: Mapping[str, str] | None = None, name: str = "q") -> Quota:
-    return msgspec.convert({"metadata": {"name": name}, "status": {"hard": hard, "used": used or {}}}, Quota)
+def quota(hard: Mapping[str, str], used: Mapping[str, str] | None = None, name: str = "q") -> ResourceQuota:
+    return msgspec.convert({"metadata": {"name": name}, "status": {"hard": hard, "used": used or {}}}, ResourceQuota)
 
 
 def event(message: str, *, kind: str = "Pod", name: str = "job-abcde", reason: str = "", **fields: Any) -> Event:
@@ -221,7 +221,7 @@ def existence(found: TrackedAllocation, at: View) -> Existence:
     return found.refresh(at).existence
 
 
-def reaction(found: TrackedAllocation, at: View) -> Reaction | None:
+def reaction(found: TrackedAllocation, at: View) -> NextAction | None:
     return found.refresh(at).reaction
 
 

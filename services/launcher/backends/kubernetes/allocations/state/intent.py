@@ -40,7 +40,7 @@ class StopRequest(Struct, frozen=True, kw_only=True):
     """Unix time after which what is left may be killed."""
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class CreationRefusal(Struct, frozen=True, kw_only=True):
     """Why nothing was created, or nothing of it is left."""
 
     message: str
@@ -51,7 +51,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
 class Intent:
     def __init__(self, *, stage: Stage = "created", stop: StopRequest | None = None) -> None:
         self.stage = stage
-        self.refusal: Refusal | None = None
+        self.refusal: CreationRefusal | None = None
         self.stop = stop
         self.is_stop_sent = False
         """The cluster was asked to delete everything, with the present deadline."""
@@ -97,7 +97,7 @@ class Intent:
         self.stage = "created"
 
     def refuse(self, message: str, *, withdrawn: bool = False) -> None:
-        self.refusal = Refusal(message=message, withdrawn=withdrawn)
+        self.refusal = CreationRefusal(message=message, withdrawn=withdrawn)
 
     def request_stop(self, stop: StopRequest, *, pods: Iterable[str]) -> None:
         """``pods`` are those of which nothing else explains that they will end."""

@@ -22,7 +22,7 @@ from services.launcher.backends.kubernetes.client.times import unix_s
 from services.launcher.reconcile import Existence
 
 
-class Reaction(Enum):
+class NextAction(Enum):
     """What to do about an allocation now, which nobody has ordered."""
 
     END = "end"
@@ -101,7 +101,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 class Row(Struct, frozen=True):
     phase: AllocationPhase
     applies: Callable[[Facts], bool]
-    reaction: Reaction | None = None
+    reaction: NextAction | None = None
     existence: Existence | None = None
     """None: whether it is over decides."""
 
@@ -111,22 +111,22 @@ TABLE: Final = (
     Row(AllocationPhase.OUT_OF_SIGHT, lambda it: it.is_out_of_sight, existence=Existence.LIVE),
     Row(AllocationPhase.FRAGMENT, lambda it: it.is_fragment, existence=Existence.LEFT),
     Row(AllocationPhase.CREATING, lambda it: not it.is_created, existence=Existence.LIVE),
-    Row(AllocationPhase.STOP_REQUESTED, lambda it: it.is_stopping and not it.is_stop_sent, Reaction.STOP),
+    Row(AllocationPhase.STOP_REQUESTED, lambda it: it.is_stopping and not it.is_stop_sent, NextAction.STOP),
     Row(AllocationPhase.STOPPING, lambda it: it.is_stopping),
     Row(AllocationPhase.JOB_GONE, lambda it: not it.has_job),
-    Row(AllocationPhase.END_DECIDED, lambda it: it.has_outcome and not it.is_outcome_saved, Reaction.END),
-    Row(AllocationPhase.CULLING, lambda it: it.has_outcome and it.has_uncalled_pods, Reaction.CULL),
+    Row(AllocationPhase.END_DECIDED, lambda it: it.has_outcome and not it.is_outcome_saved, NextAction.END),
+    Row(AllocationPhase.CULLING, lambda it: it.has_outcome and it.has_uncalled_pods, NextAction.CULL),
     Row(
         AllocationPhase.ENDING_UNLISTED,
         lambda it: it.has_outcome and it.makes_no_pods and not it.are_pods_listed,
-        Reaction.SETTLE,
+        NextAction.SETTLE,
     ),
     Row(AllocationPhase.ENDING, lambda it: it.has_outcome),
-    Row(AllocationPhase.PODS_REFUSED, lambda it: it.are_pods_refused, Reaction.END),
+    Row(AllocationPhase.PODS_REFUSED, lambda it: it.are_pods_refused, NextAction.END),
     Row(
         AllocationPhase.FINISHED_UNLISTED,
         lambda it: it.is_job_finished and not it.are_pods_listed and not it.is_complete,
-        Reaction.SETTLE,
+        NextAction.SETTLE,
     ),
     Row(AllocationPhase.FINISHED, lambda it: it.is_job_finished),
     # The failure of a pod that is gone has to be written down even when nothing is left to be ended; and old clusters
@@ -134,7 +134,7 @@ TABLE: Final = (
     Row(
         AllocationPhase.FAILED,
         lambda it: it.has_failure and (it.has_forgotten_failure or not it.is_complete),
-        Reaction.END,
+        NextAction.END,
     ),
     Row(AllocationPhase.RUNNING, lambda _: True),
 )
@@ -145,13 +145,13 @@ class Decision(Struct, frozen=True):
 
     phase: AllocationPhase
     existence: Existence
-    reaction: Reaction | None
+    reaction: NextAction | None
 
 
 class AllocationStatus(Struct, frozen=True, kw_only=True):
     phase: AllocationPhase
     existence: Existence
-    reaction: Reaction | None
+    reaction: NextAction | None
     causes: Mapping[str, Cause | None]
     """Why pods have ended that are still there, by name; None for those that live."""
     next_change: float | None

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from libs.bus import BusSettings
 from libs.events.observations import AllocationObserved
-from services.launcher.backends.kubernetes.leader_election.elector import LeaseLost
+from services.launcher.backends.kubernetes.leader_election.elector import LeadershipLost
 from services.launcher.backends.kubernetes.settings import StandbySettings
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import eventually
@@ -284,7 +284,7 @@ async def test_a_holder_cut_off_from_the_api_server_stops_before_the_other_begin
         await until_running(other, allocation)
         await asyncio.wait([running], timeout=PATIENCE_S)
         over.set()
-        assert isinstance(running.exception(), LeaseLost)
+        assert isinstance(running.exception(), LeadershipLost)
         assert max(when for when, method, _ in proxy.requests if method != "GET") < taken_at
         assert len(await idle.namespace.jobs()) == 1
 
@@ -313,7 +313,7 @@ async def test_somebody_elses_lease_ends_us_at_once_and_other_changes_do_not(idl
     assert not running.done()
     await idle.namespace.api.patch(path, {"spec": {"holderIdentity": "somebody", "renewTime": None}})
     await asyncio.wait([running], timeout=PATIENCE_S)
-    assert isinstance(running.exception(), LeaseLost)
+    assert isinstance(running.exception(), LeadershipLost)
     assert "taken by somebody" in str(running.exception())
     assert await holder(idle.namespace) == "somebody"
 

@@ -19,7 +19,7 @@ from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
-from services.launcher.backends.kubernetes.client.objects import Pod, Quota
+from services.launcher.backends.kubernetes.client.objects import Pod, ResourceQuota
 from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
 from services.launcher.reconcile import Existence
@@ -265,9 +265,9 @@ async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(trac
         clock=SystemClock(),
     )
 
-    def limit(namespace: str, hard: int, used: int) -> Quota:
+    def limit(namespace: str, hard: int, used: int) -> ResourceQuota:
         name = "requests.nvidia.com/gpu"
-        found: Quota = at(namespace, quota({name: str(hard)}, {name: str(used)}))
+        found: ResourceQuota = at(namespace, quota({name: str(hard)}, {name: str(used)}))
         return found
 
     for item in (limit("a", 6, 1), limit("b", 8, 3), limit("c", 2, 0)):

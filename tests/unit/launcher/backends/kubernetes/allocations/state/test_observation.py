@@ -13,7 +13,7 @@ from services.launcher.backends.kubernetes.allocations.state.allocation import T
 from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
 from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
 from services.launcher.backends.kubernetes.allocations.state.pods import Cause
-from services.launcher.backends.kubernetes.allocations.state.status import Reaction
+from services.launcher.backends.kubernetes.allocations.state.status import NextAction
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Pod
 from services.launcher.reconcile import Existence
@@ -53,7 +53,7 @@ class Case(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
     num_pods: int = 1
     existence: Existence
-    reaction: Reaction | None = None
+    reaction: NextAction | None = None
 
 
 CASES = [
@@ -68,19 +68,19 @@ CASES = [
         pods=(exited(1, "a"), running("b")),
         num_pods=2,
         existence=LIVE,
-        reaction=Reaction.END,
+        reaction=NextAction.END,
     ),
     Case(
         name="one of a gang has failed before the other was made",
         pods=(exited(1, "a"),),
         num_pods=2,
         existence=LIVE,
-        reaction=Reaction.END,
+        reaction=NextAction.END,
     ),
-    Case(name="image", pods=(waiting("ImagePullBackOff"),), existence=LIVE, reaction=Reaction.END),
+    Case(name="image", pods=(waiting("ImagePullBackOff"),), existence=LIVE, reaction=NextAction.END),
     Case(name="image, perhaps only now", pods=(waiting("ErrImagePull"),), existence=LIVE),
     Case(name="stuck, perhaps only now", pods=(waiting("CreateContainerConfigError"),), existence=LIVE),
-    Case(name="deleted by somebody", pods=(running(deleted_at=NOW),), existence=LIVE, reaction=Reaction.END),
+    Case(name="deleted by somebody", pods=(running(deleted_at=NOW),), existence=LIVE, reaction=NextAction.END),
 ]
 
 
@@ -123,7 +123,7 @@ def test_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
     after = run(num_pods=2, with_job=False)
     after.restore(outcome)
     after.seen.on_job(job(pods=2))
-    assert reaction(after, view()) is Reaction.SETTLE
+    assert reaction(after, view()) is NextAction.SETTLE
     after.intent.confirm_pods_listed()
     assert told(after) == [("TERMINATED", 3, "FAILED", "")]
     assert existence(after, view()) is ENDED
@@ -168,10 +168,10 @@ def test_a_pod_that_vanished_is_remembered_as_such_by_the_next_launcher() -> Non
 def test_the_failure_of_a_pod_that_is_gone_is_written_down_and_nothing_takes_its_place() -> None:
     found = run(running())
     found.seen.on_pod_deleted(running(), intent=found.intent, view=blind(T0))
-    assert reaction(found, view()) is Reaction.END
+    assert reaction(found, view()) is NextAction.END
     found.seen.on_pod(pod("job-again"), intent=found.intent, view=blind(T0))  # as clusters before 1.23 do
     assert existence(found, view()) is LIVE
-    assert reaction(found, view()) is Reaction.END
+    assert reaction(found, view()) is NextAction.END
 
 
 def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
@@ -181,10 +181,10 @@ def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
     found.seen.on_job(job(active=1))
     assert existence(found, view()) is LIVE
     found.seen.on_pod(running("another"), intent=found.intent, view=blind(T0))
-    assert reaction(found, view()) is Reaction.CULL
+    assert reaction(found, view()) is NextAction.CULL
     found.seen.on_pod_deleted(running("another", deleted_at=NOW), intent=found.intent, view=blind(T0))
     found.seen.on_job(job(active=0))
-    assert reaction(found, view()) is Reaction.SETTLE
+    assert reaction(found, view()) is NextAction.SETTLE
     found.intent.confirm_pods_listed()
     assert existence(found, view()) is ENDED
 
@@ -243,7 +243,7 @@ def test_a_job_that_the_cluster_cleans_up_after_its_end_has_not_failed() -> None
 def test_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
     found = run(num_pods=2)
     found.seen.on_job(job(pods=2, condition="Complete"))
-    assert reaction(found, view()) is Reaction.SETTLE
+    assert reaction(found, view()) is NextAction.SETTLE
     found.intent.confirm_pods_listed()
     assert told(found) == [("TERMINATED", 0, "", "")] * 2
     assert existence(found, view()) is ENDED
@@ -252,7 +252,7 @@ def test_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
 def test_a_job_that_failed_without_any_detail() -> None:
     found = run()
     found.seen.on_job(job(condition="Failed", message="Job has reached the specified backoff limit"))
-    assert reaction(found, view()) is Reaction.SETTLE
+    assert reaction(found, view()) is NextAction.SETTLE
     found.intent.confirm_pods_listed()
     seen = observation(found, view())
     assert (seen.failure, seen.message) == (
@@ -265,7 +265,7 @@ def test_a_finished_job_waits_for_the_pods_it_is_ahead_of() -> None:
     found = run(running())
     found.seen.on_job(job(condition="Failed"))
     assert existence(found, view()) is LIVE
-    assert reaction(found, view()) is Reaction.SETTLE
+    assert reaction(found, view()) is NextAction.SETTLE
     found.seen.on_pod(exited(9), intent=found.intent, view=blind(T0))
     found.intent.confirm_pods_listed()
     assert told(found) == [("TERMINATED", 9, "FAILED", "")]
@@ -274,7 +274,7 @@ def test_a_finished_job_waits_for_the_pods_it_is_ahead_of() -> None:
 def test_stopped_by_order_before_anything_had_ended() -> None:
     found = run(running())
     stop(found)
-    assert reaction(found, view()) is Reaction.STOP
+    assert reaction(found, view()) is NextAction.STOP
     assert found.intent.stop is not None
     found.intent.confirm_stop(found.intent.stop)
     assert reaction(found, view()) is None
@@ -291,7 +291,7 @@ def test_pods_whose_job_was_taken_away_from_them_are_stopped_too() -> None:
     found = run(running(), with_job=False)
     assert existence(found, view()) is LIVE
     stop(found, ordered=False)
-    assert reaction(found, view()) is Reaction.STOP
+    assert reaction(found, view()) is NextAction.STOP
 
 
 def test_a_task_that_ends_well_when_it_is_asked_to_has_ended_well() -> None:
@@ -336,7 +336,7 @@ def test_what_was_withdrawn_before_its_turn_has_not_failed() -> None:
 def test_stuck_pods_get_some_time() -> None:
     found = run(waiting("CreateContainerConfigError", 'secret "s" not found'))
     assert found.refresh(view()).next_change == T0 + 60
-    assert reaction(found, view(T0 + 61)) is Reaction.END
+    assert reaction(found, view(T0 + 61)) is NextAction.END
     outcome = outcome_at(found, view(T0 + 61))
     assert outcome.pods[0].failure == "LAUNCH_ERROR"
     assert 'secret "s" not found' in outcome.pods[0].message
@@ -378,7 +378,7 @@ def test_pods_that_the_cluster_refuses_to_make() -> None:
     assert existence(found, view()) is LIVE
     assert found.refresh(view()).next_change == T0 + 60
     later = view(T0 + 60)
-    assert reaction(found, later) is Reaction.END
+    assert reaction(found, later) is NextAction.END
     found.intent.decide(outcome_of(found), pods=())
     assert existence(found, later) is LIVE
     found.intent.confirm_outcome()
@@ -421,7 +421,7 @@ def test_whatever_happens_each_pod_is_told_once_and_an_end_is_whole(
         stop(found)
     for what, name in steps:
         found.seen.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
-        if reaction(found, view()) is Reaction.END:
+        if reaction(found, view()) is NextAction.END:
             found.decide(outcome_of(found))
             found.intent.confirm_outcome()
         seen = observation(found, view())

@@ -14,7 +14,7 @@ from msgspec import Struct
 from services.launcher.backends.kubernetes.allocations.state.status import (
     TABLE,
     Facts,
-    Reaction,
+    NextAction,
     decide,
 )
 from services.launcher.backends.kubernetes.allocations.state.status import AllocationPhase as Phase
@@ -53,7 +53,7 @@ class Case(Struct, frozen=True):
     phase: Phase
     facts: Facts
     existence: Existence
-    reaction: Reaction | None = None
+    reaction: NextAction | None = None
 
     @property
     def name(self) -> str:
@@ -67,24 +67,24 @@ CASES = [
     Case(Phase.OUT_OF_SIGHT, but(is_out_of_sight=True, is_fragment=True, has_live_pods=False), LIVE),
     Case(Phase.FRAGMENT, but(is_fragment=True, is_created=False), LEFT),
     Case(Phase.CREATING, but(is_created=False, has_job=False, has_live_pods=False), LIVE),
-    Case(Phase.STOP_REQUESTED, but(is_stopping=True, is_job_finished=True), LIVE, Reaction.STOP),
-    Case(Phase.STOP_REQUESTED, but(is_stopping=True, has_job=False, has_live_pods=False), ENDED, Reaction.STOP),
+    Case(Phase.STOP_REQUESTED, but(is_stopping=True, is_job_finished=True), LIVE, NextAction.STOP),
+    Case(Phase.STOP_REQUESTED, but(is_stopping=True, has_job=False, has_live_pods=False), ENDED, NextAction.STOP),
     Case(Phase.STOPPING, but(is_stopping=True, is_stop_sent=True, has_live_pods=False), LIVE),
     Case(Phase.STOPPING, but(is_stopping=True, is_stop_sent=True, has_job=False, has_live_pods=False), ENDED),
     Case(Phase.JOB_GONE, but(has_job=False), LIVE),
     Case(Phase.JOB_GONE, but(has_job=False, has_live_pods=False), ENDED),
-    Case(Phase.END_DECIDED, but(**FAILED), LIVE, Reaction.END),
-    Case(Phase.CULLING, but(**FAILED, is_outcome_saved=True, has_uncalled_pods=True), LIVE, Reaction.CULL),
-    Case(Phase.ENDING_UNLISTED, but(**FAILED, is_outcome_saved=True, makes_no_pods=True), LIVE, Reaction.SETTLE),
+    Case(Phase.END_DECIDED, but(**FAILED), LIVE, NextAction.END),
+    Case(Phase.CULLING, but(**FAILED, is_outcome_saved=True, has_uncalled_pods=True), LIVE, NextAction.CULL),
+    Case(Phase.ENDING_UNLISTED, but(**FAILED, is_outcome_saved=True, makes_no_pods=True), LIVE, NextAction.SETTLE),
     Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True), LIVE),
     Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True, makes_no_pods=True, are_pods_listed=True), ENDED),
     Case(
         Phase.PODS_REFUSED,
         but(are_pods_refused=True, has_live_pods=False, has_enough_pods=False),
         LIVE,
-        Reaction.END,
+        NextAction.END,
     ),
-    Case(Phase.FINISHED_UNLISTED, but(is_job_finished=True, makes_no_pods=True), LIVE, Reaction.SETTLE),
+    Case(Phase.FINISHED_UNLISTED, but(is_job_finished=True, makes_no_pods=True), LIVE, NextAction.SETTLE),
     Case(Phase.FINISHED, but(is_job_finished=True, makes_no_pods=True, has_live_pods=False), ENDED),
     Case(
         Phase.FINISHED,
@@ -97,12 +97,12 @@ CASES = [
         ),
         ENDED,
     ),
-    Case(Phase.FAILED, but(has_failure=True), LIVE, Reaction.END),
+    Case(Phase.FAILED, but(has_failure=True), LIVE, NextAction.END),
     Case(
         Phase.FAILED,
         but(has_failure=True, has_forgotten_failure=True, has_live_pods=False),
         ENDED,
-        Reaction.END,
+        NextAction.END,
     ),
     Case(Phase.RUNNING, RUNNING, LIVE),
     Case(Phase.RUNNING, but(has_live_pods=False, has_enough_pods=False), LIVE),

@@ -1,7 +1,7 @@
 """What is asked of the scheduler: to look at experiments now, and to say when it has.
 
 It looks anyway, because of the events of whoever changed something; the answer only tells the api when clients may
-look. Request and reply on ``subjects.LOOK``; the reply is empty.
+look. Request and reply on ``subjects.RECONCILE``; the reply is empty.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class LookAsked(Struct, frozen=True, kw_only=True, tag="look.asked"):
+class ReconcileRequest(Struct, frozen=True, kw_only=True, tag="reconcile.requested"):
     experiments: tuple[int, ...]
