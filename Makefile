@@ -44,8 +44,9 @@ down:
 	@$(BIN)/resolute down
 
 # ---- checking -------------------------------------------------------------------------------------------------------
+# In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not chaos and not cluster" -q tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster" -q tests
 
 # For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
 # which takes longer than its share of the tests.

@@ -20,11 +20,14 @@ from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.ids import new_uuid
 from libs.tokens import digest, new_token
+from services.api.contexts.pack import pack_context
 
 OWNER = 1
 """``admin``, whom every new database has; 2 is ``determined``."""
 PROJECT = 1
 """The one that every new database has."""
+NO_FILES = pack_context(())
+"""The model definition of an experiment without any."""
 
 
 async def insert_workspace(connection: Connection, *, name: str, **columns: Any) -> int:
@@ -52,7 +55,7 @@ async def insert_job(connection: Connection, *, job_type: str = "EXPERIMENT", **
     return str(row["job_id"])
 
 
-async def insert_experiment(connection: Connection, *, tgz: bytes = b"", **columns: Any) -> int:
+async def insert_experiment(connection: Connection, *, tgz: bytes = NO_FILES, **columns: Any) -> int:
     """An active experiment with its model definition, without its job; returns its id."""
     row = {
         "state": "ACTIVE",
