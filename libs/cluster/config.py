@@ -161,11 +161,6 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.is_kubernetes
 
     @property
-    def may_grow(self) -> bool:
-        """Nodes may come that nobody has reported yet."""
-        return self.is_kubernetes
-
-    @property
     def marks_disabled_nodes(self) -> bool:
         """Nodes bear a label while they are disabled, so that no order has to name them."""
         return self.is_kubernetes

@@ -44,14 +44,6 @@ def is_end_of_writer(batch: LogBatch) -> bool:
     return batch.end_of_stream and batch.end_seq is None and not batch.lines
 
 
-def client_stream(replica: str, task: str) -> str:
-    """Key of the stream of what clients post about a task through one replica of the api, ``replica`` unique to a run.
-
-    Its numbers grow as long as the replica runs; they need not be contiguous, so the stream is not.
-    """
-    return f"api/{replica}/{task}"
-
-
 def split_batches(
     task: str,
     stream: str,
