@@ -119,7 +119,7 @@ def is_circle(path: Path) -> bool:
     return False
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @example({"a": "a/../.."})
 @given(
     st.dictionaries(

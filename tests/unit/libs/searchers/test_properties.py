@@ -101,7 +101,7 @@ def most_trials(section: dict[str, Any]) -> int:
     return full[section["name"]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=sections, seed=seeds, story=events)
 def test_a_snapshot_at_any_point_continues_with_the_same_actions(
     section: dict[str, Any], seed: int, story: list[Event]
@@ -116,7 +116,7 @@ def test_a_snapshot_at_any_point_continues_with_the_same_actions(
     assert restored.searcher.progress() == steady.searcher.progress()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=sections, seed=seeds, story=events)
 def test_every_search_ends_with_one_shutdown_when_all_its_trials_are_over(
     section: dict[str, Any], seed: int, story: list[Event]
@@ -129,7 +129,7 @@ def test_every_search_ends_with_one_shutdown_when_all_its_trials_are_over(
     assert 0 <= run.searcher.progress() <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=sections, seed=seeds, story=events)
 def test_no_search_creates_more_valid_trials_than_asked_for(
     section: dict[str, Any], seed: int, story: list[Event]
@@ -153,7 +153,7 @@ def test_the_seed_decides_everything_but_the_events(section: dict[str, Any], see
     assert list(runs[0].trials) == list(runs[1].trials)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=full_searches, seed=seeds, story=events)
 def test_progress_of_random_and_grid_never_goes_back(section: dict[str, Any], seed: int, story: list[Event]) -> None:
     run = Run(Searcher.create(section, HPARAMS, seed))
@@ -169,7 +169,7 @@ def test_progress_of_random_and_grid_never_goes_back(section: dict[str, Any], se
     assert run.searcher.progress() == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=halving_searches, seed=seeds, story=events)
 def test_events_that_come_twice_change_nothing(section: dict[str, Any], seed: int, story: list[Event]) -> None:
     run = Run(Searcher.create(section, HPARAMS, seed))
@@ -183,7 +183,7 @@ def test_events_that_come_twice_change_nothing(section: dict[str, Any], seed: in
         assert run.searcher.snapshot() == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(section=sections, seed=seeds, story=events)
 def test_never_more_trials_at_work_than_at_the_start(section: dict[str, Any], seed: int, story: list[Event]) -> None:
     run = Run(Searcher.create(section, HPARAMS, seed))

@@ -162,7 +162,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.dictionaries(FIELDS, TREES, max_size=8))
 def test_any_json_gives_a_value_or_a_refusal_and_both_ways_agree(tree: dict[str, Any]) -> None:
     body = json.dumps(tree).encode()
@@ -176,14 +176,14 @@ def test_any_json_gives_a_value_or_a_refusal_and_both_ways_agree(tree: dict[str,
     assert outcome(b"") == outcome(LARGE)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_bytes_give_a_value_or_a_refusal(body: bytes) -> None:
     with contextlib.suppress(InvalidRequest):
         assert isinstance(decode(body), Everything)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.builds(
         Everything,

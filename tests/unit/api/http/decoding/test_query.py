@@ -71,7 +71,7 @@ def test_wrong_queries_name_the_parameter(query: bytes, words: str) -> None:
     assert words in str(refusal.value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.tuples(
