@@ -3,10 +3,11 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 CLIENT := .venv-client
+DOCS := .venv-docs
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest lock clean
+.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -25,9 +26,16 @@ $(CLIENT)/.installed: client-requirements.lock $(VENV)/.installed
 	@$(BIN)/uv pip install -q --python $(CLIENT)/bin/python --require-hashes -r client-requirements.lock
 	@touch $@
 
+# The documentation's tools concern nobody who only runs the system.
+$(DOCS)/.installed: docs-requirements.lock $(VENV)/.installed
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@$(BIN)/uv pip install -q --python $(DOCS)/bin/python --require-hashes -r docs-requirements.lock
+	@touch $@
+
 lock:
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes --all-extras pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes client-requirements.in -o client-requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes docs-requirements.in -o docs-requirements.lock
 
 # ---- using ----------------------------------------------------------------------------------------------------------
 # A cluster has to be asked for by name: whoever happens to have KUBECONFIG set wants the demo on this machine.
@@ -76,6 +84,11 @@ test-kubelet: setup
 test-kubelet-oldest: setup
 	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "oldest and kubelet" -q tests
 
+# Writes the pages that come from the code, and the site into site/; a link that leads nowhere is an error.
+docs: setup $(DOCS)/.installed
+	@$(BIN)/python -m deploy.documentation
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+
 bench: setup
 	@$(BIN)/python -m tests.bench.run --output bench.json
 
@@ -85,4 +98,4 @@ bench-cluster: setup
 	@$(BIN)/python -m tests.bench.run --kubeconfig $(KUBECONFIG) --output bench-cluster.json
 
 clean:
-	rm -rf $(VENV) $(CLIENT) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(CLIENT) $(DOCS) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

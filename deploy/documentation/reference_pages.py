@@ -1,0 +1,92 @@
+"""Writes the reference pages of the configuration file and of the services' settings from their structs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from deploy.documentation.struct_fields import fields_of
+from libs.cluster.config import ClusterConfig
+from libs.settings import variable
+from services.api.settings import ApiSettings
+from services.launcher.settings import LauncherSettings
+from services.logs.settings import LogsSettings
+from services.scheduler.settings import SchedulerSettings
+
+SERVICES: Final[dict[str, type[Struct]]] = {
+    "api": ApiSettings,
+    "scheduler": SchedulerSettings,
+    "launcher": LauncherSettings,
+    "logs": LogsSettings,
+}
+_GENERATED: Final = "<!-- Generated from the code: make docs -->"
+
+
+def configuration_page() -> str:
+    """Every key of the cluster configuration file."""
+    rows = [
+        _row(f"`{'.'.join(one.path)}`", one.kind, _code(one.default), one.description)
+        for one in fields_of(ClusterConfig)
+    ]
+    return "\n".join(
+        [
+            "# Configuration file: every key",
+            "",
+            _GENERATED,
+            "",
+            "The file that all services share (`cluster_config` of their settings). What to know before choosing is in",
+            "[For administrators](administrators.md#the-cluster-configuration). A key without a default is required",
+            "where the part above it is written. What a pool's `task_container_defaults` leaves out is that of the",
+            "cluster.",
+            "",
+            *_table(("Key", "Value", "Default", "Meaning"), rows),
+            "",
+        ]
+    )
+
+
+def settings_page() -> str:
+    """Every setting of every service, and the environment variable that sets it."""
+    lines = [
+        "# Settings of the services: every key",
+        "",
+        _GENERATED,
+        "",
+        "Each service reads its settings from the file given with `--settings`, and from the environment, which wins.",
+    ]
+    for service, settings in SERVICES.items():
+        rows = [
+            _row(f"`{'.'.join(one.path)}`", f"`{variable(one.path)}`", one.kind, _code(one.default), one.description)
+            for one in fields_of(settings)
+        ]
+        lines += [
+            "",
+            f"## {service}",
+            "",
+            *_table(("Setting", "Environment variable", "Value", "Default", "Meaning"), rows),
+        ]
+    return "\n".join([*lines, ""])
+
+
+PAGES: Final = {"configuration.md": configuration_page, "settings.md": settings_page}
+"""File below ``docs/`` -> what makes its text."""
+
+
+def write_pages(folder: Path) -> None:
+    for name, page in PAGES.items():
+        (folder / name).write_text(page())
+
+
+def _table(head: tuple[str, ...], rows: Iterable[str]) -> list[str]:
+    return [_row(*head), "|" + "---|" * len(head), *rows]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("``", "`") for cell in cells) + " |"
+
+
+def _code(value: str) -> str:
+    return f"`{value}`" if value else "required"
