@@ -15,7 +15,6 @@ from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
 from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
-from services.launcher.backends.kubernetes.allocations.creation import Creation
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
@@ -24,6 +23,7 @@ from services.launcher.backends.kubernetes.allocations.state.seen import Seen
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
+from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
 from services.launcher.backends.kubernetes.manifests.names import job_name
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces

@@ -12,10 +12,8 @@ from libs.clock import Clock
 from libs.cluster.checks import check_slot_requests
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
-from services.launcher.backends.kubernetes.allocations.creation import Creation
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.lines import Lines, Publish
-from services.launcher.backends.kubernetes.allocations.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.allocations.reactions import Reactions
 from services.launcher.backends.kubernetes.allocations.reporting import EventReporter, Reporter
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
@@ -28,8 +26,10 @@ from services.launcher.backends.kubernetes.capacity.tracker import CapacityTrack
 from services.launcher.backends.kubernetes.client.api import Refused
 from services.launcher.backends.kubernetes.client.connection import Version, check, connect
 from services.launcher.backends.kubernetes.cluster_admin import KubernetesClusterAdmin
+from services.launcher.backends.kubernetes.creation.creation import Creation
+from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
-from services.launcher.backends.kubernetes.leader_election.elector import standing_in
+from services.launcher.backends.kubernetes.leader_election.elector import connected_lease, leading
 from services.launcher.backends.kubernetes.manifests.names import launcher_id
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.namespaces.informers import ClusterInformers, NamespaceInformers
@@ -73,11 +73,12 @@ async def open_kubernetes_backend(
     kind = SlotKind(type=cluster.slot_type, cpu=cluster.resource_manager.slot_resource_requests.cpu)
     launcher = launcher_id(settings.cluster_id, pool)
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(connect(settings))
-        version = await check(api, namespace, settings)
-        await stack.enter_async_context(
-            standing_in(api, namespace=namespace, pool=pool, settings=settings, clock=clock)
+        lease = await stack.enter_async_context(
+            connected_lease(namespace=namespace, pool=pool, settings=settings, clock=clock)
         )
+        api = await stack.enter_async_context(connect(settings, may_act=lease.may_act))
+        version = await check(api, namespace, settings)
+        await stack.enter_async_context(leading(lease))
         wheels = Wheels(api, directory=settings.wheels_dir, pool=pool, cluster_id=settings.cluster_id)
         traits = pool_traits(
             pool=own,

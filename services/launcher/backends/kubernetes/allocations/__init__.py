@@ -1,1 +1,1 @@
-"""Allocations on a cluster: made, followed through what informers see, decided upon, reported and removed."""
+"""Allocations on a cluster: followed through what informers see, decided upon, reported and removed."""

@@ -55,6 +55,7 @@ class KubeApi:
     """One connection pool to one API server.
 
     credentials  reads them anew; called when the server does not accept those there are any more
+    may_act      whether this client may change anything; without it, it only reads
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class KubeApi:
         credentials: Callable[[], Awaitable[Configuration]],
         max_requests: int,
         timeout_s: float,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> None:
         self._credentials = credentials
         self._timeout_s = timeout_s
@@ -73,8 +75,7 @@ class KubeApi:
         self._retired: dict[ApiClient, float] = {}
         """Clients with older credentials, and since when they are not used any more."""
         self._renewing = asyncio.Lock()
-        self.may_act: Callable[[], bool] = lambda: True
-        """Whether this client may change anything; without it, it only reads."""
+        self._may_act = may_act
         self._generation = 0
 
     @property
@@ -122,7 +123,7 @@ class KubeApi:
         for attempt in range(_MAX_PATIENCE):
             async with self._under_way:
                 await self._wait_for_turn()
-                if method != "GET" and not self.may_act():
+                if method != "GET" and not self._may_act():
                     raise Unavailable("this launcher does not act for its pool any more")
                 generation = self._generation
                 try:

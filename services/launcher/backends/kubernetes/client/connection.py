@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -35,8 +35,13 @@ class _VersionInfo(Struct, frozen=True, rename="camel"):
 
 
 @asynccontextmanager
-async def connect(settings: KubernetesSettings) -> AsyncIterator[KubeApi]:
-    """A client for the duration of the block. Raises InvalidRequest for credentials that cannot be read."""
+async def connect(
+    settings: KubernetesSettings, *, may_act: Callable[[], bool] = lambda: True
+) -> AsyncIterator[KubeApi]:
+    """A client for the duration of the block, which changes nothing unless it ``may_act``.
+
+    Raises InvalidRequest for credentials that cannot be read.
+    """
 
     async def credentials() -> Configuration:
         return await read_configuration(settings.kubeconfig, settings.context)
@@ -46,6 +51,7 @@ async def connect(settings: KubernetesSettings) -> AsyncIterator[KubeApi]:
         credentials=credentials,
         max_requests=settings.max_requests,
         timeout_s=settings.request_timeout_s,
+        may_act=may_act,
     )
     try:
         yield api

@@ -59,25 +59,21 @@ def awake_s() -> float:
 
 
 @asynccontextmanager
-async def standing_in(
-    api: KubeApi, *, namespace: str, pool: str, settings: KubernetesSettings, clock: Clock
-) -> AsyncIterator[None]:
-    """Waits until this launcher is the one that acts for its pool; the block runs as long as it is.
+async def connected_lease(
+    *, namespace: str, pool: str, settings: KubernetesSettings, clock: Clock
+) -> AsyncIterator[PoolLease]:
+    """The Lease of a pool, which nobody has asked for yet, over a connection of its own.
 
-    api  with which the block acts: it changes nothing any more from when another launcher may act
-
-    Without the right to Leases the block begins at once. Raises LeadershipLost at the end of the block, which is
-    cancelled for it, when the lease could not be kept.
+    Whatever the pool's work waits for, the lease does not wait for it.
     """
     standby = settings.standby
-    # Of its own, so that nothing that the pool's work waits for makes the lease wait.
     patient = msgspec.structs.replace(settings, max_requests=2, request_timeout_s=standby.renew_deadline_s / 2)
     # Without the address of the server: the same one may be reached in several ways.
     scope = f"{namespace}/{launcher_id(settings.cluster_id, pool)}"
     with instance_name(scope) as identity:
-        async with connect(patient) as own:
-            lease = PoolLease(
-                own,
+        async with connect(patient) as api:
+            yield PoolLease(
+                api,
                 namespace=namespace,
                 pool=pool,
                 cluster_id=settings.cluster_id,
@@ -85,30 +81,24 @@ async def standing_in(
                 settings=standby,
                 clock=clock,
             )
-            is_won = await _won(lease)
-            ACTIVE.set(1)
-            try:
-                async with Background() as background:
-                    if is_won:
-                        api.may_act = lease.is_held
-                        background.create_task(lease.keep(), name="lease")
-                    yield
-            finally:
-                ACTIVE.set(0)
-                await lease.release()
 
 
-async def _won(lease: PoolLease) -> bool:
-    """Wait for the lease; False when there is no right to it."""
+@asynccontextmanager
+async def leading(lease: PoolLease) -> AsyncIterator[None]:
+    """Waits until this launcher is the one that acts for its pool; the block runs as long as it is.
+
+    Without the right to Leases the block begins at once. Raises LeadershipLost at the end of the block, which is
+    cancelled for it, when the lease could not be kept.
+    """
+    await lease.acquire()
+    ACTIVE.set(1)
     try:
-        await lease.acquire()
-    except Refused as error:
-        if error.code != _FORBIDDEN:
-            raise
-        # Without it a second launcher of this pool would act as well.
-        log.warning("kubernetes.no_lease", reason=str(error), remedy="deploy/kubernetes/role.yaml")
-        return False
-    return True
+        async with Background() as background:
+            background.create_task(lease.keep(), name="lease")
+            yield
+    finally:
+        ACTIVE.set(0)
+        await lease.release()
 
 
 class PoolLease:
@@ -150,13 +140,25 @@ class PoolLease:
         }
         self._sight: Sight | None = None
         self._held_until = float("-inf")
+        self._is_forbidden = False
+        """There is no right to Leases."""
 
-    def is_held(self) -> bool:
-        """Whether this launcher may act. Others wait longer before they do."""
-        return self._now() < self._held_until
+    def may_act(self) -> bool:
+        """Whether this launcher may change anything. Others wait longer before they do."""
+        return self._is_forbidden or self._is_held()
 
     async def acquire(self) -> None:
-        """Wait until the lease is ours. Raises Refused when the API server does not let us at it."""
+        """Wait until the lease is ours, or is known to be nobody's, because there is no right to it."""
+        try:
+            await self._acquire()
+        except Refused as error:
+            if error.code != _FORBIDDEN:
+                raise
+            # Without it a second launcher of this pool would act as well.
+            log.warning("kubernetes.no_lease", reason=str(error), remedy="deploy/kubernetes/role.yaml")
+            self._is_forbidden = True
+
+    async def _acquire(self) -> None:
         rival = None
         while True:
             try:
@@ -171,8 +173,11 @@ class PoolLease:
             await self._pause()
 
     async def keep(self) -> None:
-        """Renew the lease until cancelled. Raises LeadershipLost when it is another's, or might soon be."""
-        while True:
+        """Renew the lease, where there is one, until cancelled.
+
+        Raises LeadershipLost when it is another's, or might soon be.
+        """
+        while not self._is_forbidden:
             await self._pause(at_most_s=self._held_until - self._now())
             left_s = self._held_until - self._now()
             if left_s <= 0:
@@ -185,7 +190,7 @@ class PoolLease:
 
     async def release(self) -> None:
         """Let another take over at once. Does nothing when the lease may be another's by now."""
-        if not self.is_held():
+        if not self._is_held():
             return
         self._held_until = float("-inf")
         try:
@@ -194,6 +199,9 @@ class PoolLease:
             log.info("lease.released")
         except (Refused, Unavailable, TimeoutError) as error:
             log.info("lease.not_released", error=str(error) or repr(error))
+
+    def _is_held(self) -> bool:
+        return self._now() < self._held_until
 
     async def _give_up(self) -> None:
         while self._holder() == self._identity:

@@ -12,11 +12,11 @@ import pytest
 from libs.bus import Bus
 from libs.errors import FailedPrecondition, InvalidRequest, PermissionDenied, Unavailable
 from libs.events.capacity import NodeCapacity, PoolCapacity
-from services.launcher.backends.kubernetes.allocations.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.client.api import Refused
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.objects import Named
 from services.launcher.backends.kubernetes.client.paths import PRIORITY_CLASSES
+from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.place import (

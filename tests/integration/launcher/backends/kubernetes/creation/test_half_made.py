@@ -1,4 +1,4 @@
-"""Launchers that were killed while they made the objects of an allocation: acceptance item A13."""
+"""Launchers that were killed while they made the objects of an allocation."""
 
 from __future__ import annotations
 
