@@ -7,6 +7,9 @@ DOCS := .venv-docs
 BIN := $(VENV)/bin
 JOBS ?= 3
 
+# Images of Python often set this; each of the many processes that are started here would compile everything anew.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
