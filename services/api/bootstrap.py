@@ -1,4 +1,4 @@
-"""Sets up an installation once in its life: the built-in users get their initial password."""
+"""Sets up an installation once in its life: it gets its id, and the built-in users their initial password."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from services.api.access import passwords
 BUILT_IN_USERS = ("admin", "determined")
 
 
-async def bootstrap(db: Database, clock: Clock, config: ClusterConfig, *, password: str | None = None) -> str:
-    """Apply the initial password if that never happened. Returns the cluster id.
+async def bootstrap(
+    db: Database, clock: Clock, config: ClusterConfig, *, password: str | None = None, cluster_id: str | None = None
+) -> str:
+    """Apply what a new installation is given, if that never happened. Returns the cluster id.
 
-    password  the initial password; None takes that of the cluster configuration
-    Raises InvalidRequest when a blank password would be applied and the feature switch forbids it.
+    password    the initial password; None takes that of the cluster configuration
+    cluster_id  the id that launchers know the installation by; None leaves it to the database
+    Raises InvalidRequest when a blank password would be applied and the feature switch forbids it, and when the
+    database is that of an installation with another id.
     """
     if password is None:
         password = config.security.initial_user_password
@@ -31,5 +35,12 @@ async def bootstrap(db: Database, clock: Clock, config: ClusterConfig, *, passwo
             secret = await passwords.hashed(passwords.salted(password))
             built_in = users.c.username.in_(BUILT_IN_USERS)
             await connection.execute(update(users).where(built_in).values(password_hash=secret))
-            await connection.execute(update(cluster).values(initialised_at=clock.now()))
+            chosen = cluster_id or row["cluster_id"]
+            await connection.execute(update(cluster).values(initialised_at=clock.now(), cluster_id=chosen))
+            return str(chosen)
+        if cluster_id and cluster_id != row["cluster_id"]:
+            raise InvalidRequest(
+                f"cluster_id is {cluster_id}, but the database is that of installation {row['cluster_id']}: its tasks "
+                "would not be found again; set cluster_id to that, or take an empty database"
+            )
         return str(row["cluster_id"])

@@ -72,7 +72,9 @@ async def main(
             lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
         )
         cluster_id = await retry_until_available(
-            lambda: bootstrap(db, clock, cluster, password=settings.initial_user_password),
+            lambda: bootstrap(
+                db, clock, cluster, password=settings.initial_user_password, cluster_id=settings.cluster_id
+            ),
             timeout_s=settings.database.connect_timeout_s,
         )
         bus = await stack.enter_async_context(connect_bus(settings.bus))

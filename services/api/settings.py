@@ -45,6 +45,9 @@ class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Path of the cluster configuration file; without it there is one pool, named default."""
     initial_user_password: str | None = None
     """In place of ``security.initial_user_password`` of the cluster configuration, which other services read too."""
+    cluster_id: str | None = None
+    """The id that a new installation gets, for whoever has to tell its launchers before it exists. The api does not
+    start on the database of an installation with another one. None takes the id that the database has."""
     release_namespace: str = ""
     """The namespace of the cluster that the installation is in; part of the names of namespaces made for workspaces."""
     checkpoint_roots: dict[str, str] = {}

@@ -156,6 +156,15 @@ async def test_the_initial_password_is_applied_once(fresh_url: str) -> None:
         assert await passwords.matches(passwords.salted("Initial1"), secret)
 
 
+async def test_a_new_installation_gets_the_id_that_its_launchers_know(fresh_url: str) -> None:
+    config = ClusterConfig()
+    async with connect_database(DatabaseSettings(url=fresh_url, pool_size=1)) as db:
+        assert await bootstrap(db, SystemClock(), config, cluster_id="11111111-aaaa") == "11111111-aaaa"
+        assert await bootstrap(db, SystemClock(), config) == "11111111-aaaa"
+        with pytest.raises(InvalidRequest, match="installation 11111111-aaaa"):
+            await bootstrap(db, SystemClock(), config, cluster_id="22222222-bbbb")
+
+
 def test_a_head_without_end_is_refused_to_anybody(api: ApiProcess) -> None:
     with httpx.Client(base_url=api.url, timeout=30) as stranger:
         assert stranger.get("/info", headers={"x-long": "a" * 100_000}).status_code == 431
