@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, TextIO
 
 import structlog
 from msgspec import Meta, Struct
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor
 
 REGISTRY: Final = CollectorRegistry()
@@ -23,8 +23,10 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log_format: Literal["json", "console"] = "json"
     log_level: LogLevel = "info"
-    metrics_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
-    """Port of ``/metrics`` for services without HTTP of their own; 0 picks a free one, None offers none."""
+    status_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    """Port of ``/healthz``, ``/readyz`` and ``/metrics``; 0 picks a free one, None offers none of them."""
+    status_host: str = "0.0.0.0"  # noqa: S104  # probes and scrapers come from outside
+    """Address of that port; ``::`` is every address where there is IPv6."""
 
 
 def configure_logging(settings: TelemetrySettings, *, service: str, stream: TextIO | None = None) -> None:
@@ -94,8 +96,3 @@ def histogram(name: str, documentation: str, *labels: str, buckets: tuple[float,
 def value(name: str, **labels: str) -> float:
     """Present value of a sample as it appears in ``/metrics``; 0.0 for one that nothing has counted yet."""
     return REGISTRY.get_sample_value(name, labels) or 0.0
-
-
-def exposition() -> bytes:
-    """All metrics of the process in the Prometheus text format."""
-    return generate_latest(REGISTRY)

@@ -67,6 +67,11 @@ class Layout:
         return self.root / "initial-password"
 
     @property
+    def status_ports(self) -> Path:
+        """Service -> port of its health and metrics, as JSON."""
+        return self.root / "status-ports.json"
+
+    @property
     def launcher(self) -> Path:
         return self.root / "launcher"
 

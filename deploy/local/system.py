@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.configuration import certificates, initial_password, plan
+from deploy.local.configuration.status_ports import status_url
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.options import choose
@@ -101,7 +102,7 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
         trusted = certificates.trust(options.certificate)
         _wait(lambda: _is_up(options, without, trusted), "api", layout, give_up_at)
     if "logs" not in without:
-        _wait(lambda: _answers(f"http://127.0.0.1:{options.logs_port}/health"), "logs", layout, give_up_at)
+        _wait(lambda: _answers(status_url(layout, "logs", "readyz")), "logs", layout, give_up_at)
     _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
 
 

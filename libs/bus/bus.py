@@ -35,6 +35,16 @@ class Bus:
         """``storage.StorageHealth.refused``: streams that do not take messages, seen by a write to each."""
         return await self._storage.refused()
 
+    async def problem(self) -> str | None:
+        """Why the bus cannot be relied on now; None when it is connected and stores what it is given.
+
+        Whether it stores is found out by services that may create its streams; others have no right to the subjects.
+        """
+        if not self.is_connected:
+            return "not connected"
+        refused = await self.refused_streams() if self._connection.settings.manage_streams else ()
+        return f"does not store {', '.join(refused)}" if refused else None
+
     async def ensure_streams(self) -> None:
         """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""
         await streams.ensure_streams(self._connection)

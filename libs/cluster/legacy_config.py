@@ -26,7 +26,7 @@ _ELSEWHERE: Final = {
     "telemetry": "nothing is sent to anybody",
     "logging": "task logs are kept by the logs service",
     "retention_policy": "it is in the settings of the logs service: retention",
-    "observability": "the api always serves /metrics",
+    "observability": "every service serves /metrics on its telemetry.status_port",
     "cache": "nothing is cached on disk",
     "notebook_timeout": "the configuration of a task says when it is idle",
     "tensorboard_timeout": "the configuration of a task says when it is idle",

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from libs.db.availability import retry_until_available
-from libs.db.failures import may_be_starting
+from libs.db.failures import DRIVER_ERRORS, may_be_starting
 
 SEARCHES_OF: Final = 5
 """One of so many connections of a pool may be in a search that runs long."""
@@ -69,6 +70,14 @@ class Database:
         async with self._engine.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             yield connection
+
+    async def problem(self) -> str | None:
+        """Why the database cannot be relied on now; None when it answers."""
+        try:
+            await _answers(self._engine)
+        except (OSError, DBAPIError, *DRIVER_ERRORS) as error:
+            return f"does not answer: {error}"
+        return None
 
 
 async def driver_connection(connection: AsyncConnection) -> Any:

@@ -15,7 +15,6 @@ import structlog
 import uvicorn
 import uvloop
 from fastapi import FastAPI
-from sqlalchemy import text
 
 from libs.bus import connect_bus
 from libs.capacity import CapacityView
@@ -27,9 +26,10 @@ from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.serving.readiness import Readiness, always_there
 from libs.serving.server import serve_http
+from libs.serving.status import serve_status
 from libs.serving.tls import tls_context
-from libs.telemetry import REGISTRY
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
@@ -45,7 +45,6 @@ from services.api.waits.hub import Hub
 
 log = structlog.get_logger()
 
-HEALTH_TIMEOUT_S: Final = 3.0
 HTTP_PORT: Final = 8080
 HTTPS_PORT: Final = 8443
 
@@ -67,6 +66,9 @@ async def main(
     context = tls_context(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
     master_log.attach()
     async with AsyncExitStack() as stack:
+        # Not the bus: without it most of the api still works.
+        needs = ("database", "http")
+        readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=needs))
         db = await stack.enter_async_context(connect_database(settings.database))
         await retry_until_available(
             lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
@@ -77,7 +79,9 @@ async def main(
             ),
             timeout_s=settings.database.connect_timeout_s,
         )
+        readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
+        readiness.register("bus", bus.problem)
         app = App(
             db=db,
             bus=bus,
@@ -97,15 +101,19 @@ async def main(
             app,
             app.sessions.authenticate,
             subscribed(app),
-            health=lambda: health(app),
-            registry=REGISTRY,
+            health=lambda: health(app, readiness),
             enable_cors=settings.http.enable_cors,
             uploads=UploadMemory(settings.http.upload_memory_bytes),
         )
         # Entered here and not by the server, which would only log what keeps the service from starting.
         await stack.enter_async_context(application.router.lifespan_context(application))
+
+        def serving(port: int) -> None:
+            readiness.register("http", always_there)
+            listening(port)
+
         await run_until_first_exits(  # one loop failing ends the service; its restart is the recovery
-            http=_serve(application, settings.http, context, stop, listening),
+            http=_serve(application, settings.http, context, stop, serving),
             capacity=app.capacity.follow(bus),
             metrics=app.metrics_writer.run(),
             outbox=relay_outbox(db, bus),
@@ -123,28 +131,18 @@ def subscribed(app: App) -> Lifespan:
     return lifespan
 
 
-async def health(app: App) -> HealthReport:
+async def health(app: App, readiness: Readiness) -> HealthReport:
     """Down only when the database is: without a launcher or the bus most of the api still works."""
-    database, refused = await asyncio.gather(_database_answers(app), app.bus.refused_streams())
+    problems = await readiness.problems()
     reports = [report for pool in app.cluster.resource_pools if (report := app.capacity.of(pool.pool_name))]
     manager = ResourceManagerHealth(
         cluster_name=app.cluster.resource_manager.cluster_name,
         status="up" if is_reporting(reports, app.clock.now()) else "down",
     )
-    up_or_down: UpDown = "up" if database else "down"
+    database: UpDown = "down" if problems["database"] else "up"
     return HealthReport(
-        status=up_or_down, database=up_or_down, bus="down" if refused else "up", resource_managers=[manager]
+        status=database, database=database, bus="down" if problems["bus"] else "up", resource_managers=[manager]
     )
-
-
-async def _database_answers(app: App) -> bool:
-    try:
-        async with asyncio.timeout(HEALTH_TIMEOUT_S), app.db.read() as connection:
-            await connection.execute(text("SELECT 1"))
-    except Exception as error:  # noqa: BLE001  whatever it is that keeps the database from answering, it is down
-        log.warning("health.database_down", error=str(error))
-        return False
-    return True
 
 
 async def _serve(

@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import structlog
 import uvloop
-from prometheus_client import start_http_server
 
 from libs.bus import Bus, connect_bus
 from libs.clock import Clock, SystemClock
@@ -22,7 +21,8 @@ from libs.events.logs import LogBatch
 from libs.loglines.batches import message_id
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
-from libs.telemetry import REGISTRY
+from libs.serving.readiness import Readiness
+from libs.serving.status import serve_status
 from services.launcher.backends.process.wiring import open_process_backend, read_cert
 from services.launcher.backends.protocol import Backend
 from services.launcher.cluster_admin import verbs_of
@@ -38,15 +38,17 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
     """Carry out the orders of one pool until cancelled; running tasks are left as they are."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        if settings.telemetry.metrics_port is not None:
-            # Before the backend, which may stand by for a long time.
-            start_http_server(settings.telemetry.metrics_port, registry=REGISTRY)
+        needs = ("bus", "kubernetes") if settings.backend == "kubernetes" else ("bus",)
+        # Before the backend, which may stand by for a long time.
+        readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=needs))
         if settings.backend == "kubernetes":
             bus = await stack.enter_async_context(connect_bus(settings.bus))
-            backend = await stack.enter_async_context(kubernetes_backend(settings, bus, clock))
+            readiness.register("bus", bus.problem)
+            backend = await stack.enter_async_context(kubernetes_backend(settings, bus, clock, readiness))
         else:
             backend = await stack.enter_async_context(process_backend(settings, environ, clock))
             bus = await stack.enter_async_context(connect_bus(settings.bus))
+            readiness.register("bus", bus.problem)
         reports = Reports(pool=settings.pool, bus=bus, capacity=backend.capacity, clock=clock, settings=settings.loop)
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
@@ -67,7 +69,9 @@ def process_backend(
     )
 
 
-def kubernetes_backend(settings: LauncherSettings, bus: Bus, clock: Clock) -> AbstractAsyncContextManager[Backend]:
+def kubernetes_backend(
+    settings: LauncherSettings, bus: Bus, clock: Clock, readiness: Readiness
+) -> AbstractAsyncContextManager[Backend]:
     # Imported here: a launcher of processes does without the memory of the client library.
     from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend  # noqa: PLC0415
 
@@ -83,6 +87,7 @@ def kubernetes_backend(settings: LauncherSettings, bus: Bus, clock: Clock) -> Ab
         master_cert=read_cert(settings.tasks.master_cert_file),
         publish=publish,
         clock=clock,
+        readiness=readiness,
     )
 
 

@@ -20,7 +20,9 @@ from libs.db.migrate import upgrade
 from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.serving.readiness import always_there
 from libs.serving.server import serve_http
+from libs.serving.status import serve_status
 from services.logs.intake.http import intake_app
 from services.logs.intake.tokens import TokenCache
 from services.logs.log_retention import LogRetention
@@ -41,11 +43,14 @@ async def main(
     """
     clock = SystemClock()
     async with AsyncExitStack() as stack:
+        readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus", "http")))
         db = await stack.enter_async_context(connect_database(settings.database))
         await retry_until_available(
             lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
         )
+        readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
+        readiness.register("bus", bus.problem)
         retention = LogRetention(db=db, clock=clock, settings=settings.retention)
         await retry_until_available(retention.make_partitions, timeout_s=settings.database.connect_timeout_s)
         writer = LogWriter(db=db, bus=bus, settings=settings.writer, name=settings.writer.name or socket.gethostname())
@@ -55,8 +60,13 @@ async def main(
         app = intake_app(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings.intake)
         for verb, answer in (("cleanup", retention.serve_cleanup), ("retention", retention.serve_default)):
             await stack.enter_async_context(bus.serve(subjects.rpc("logs", verb), answer, queue="logs"))
+
+        def serving(port: int) -> None:
+            readiness.register("http", always_there)
+            listening(port)
+
         await run_until_first_exits(
-            http=_serve(app, settings.intake, stop, listening), writer=writer.run(), retention=retention.run()
+            http=_serve(app, settings.intake, stop, serving), writer=writer.run(), retention=retention.run()
         )
 
 

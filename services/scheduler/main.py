@@ -17,10 +17,10 @@ from libs.db.migrate import upgrade
 from libs.db.relay import relay_outbox
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.serving.status import serve_status
 from services.scheduler.controller import SchedulerController
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
-from services.scheduler.status import serve_status
 from services.scheduler.unapplied_policies import APPLIES, shortfalls
 
 log = structlog.get_logger()
@@ -32,12 +32,13 @@ async def main(settings: SchedulerSettings) -> None:
     for each in shortfalls(cluster):
         log.warning("pool.policy_not_applied", pool=each.pool, asks_for=each.asks_for, applies=APPLIES)
     async with AsyncExitStack() as stack:
+        readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus")))
         db = await stack.enter_async_context(connect_database(settings.database))
         await retry_until_available(lambda: upgrade(db.url), timeout_s=settings.database.connect_timeout_s)
+        readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
-        await stack.enter_async_context(
-            serve_status(settings.telemetry.metrics_port or 0, refused_streams=bus.refused_streams)
-        )
+        # Whoever stands by is as ready as whoever acts: an upgrade waits for it before it ends the other one.
+        readiness.register("bus", bus.problem)
 
         async def act() -> None:
             # Made anew each time: what one term of office has in memory is of no use to the next.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from deploy.local.configuration import plan
+from deploy.local.configuration.status_ports import status_url
 from deploy.local.supervision import processes
 from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
@@ -31,6 +33,8 @@ def test_standby_decides_what_the_dead_scheduler_would_have(system: WholeSystem)
     active = wait_until(lambda: next((name for name in names if schedules(system, name)), None), what="one is active")
     (standby,) = {*names} - {active}
     assert processes.find(system.layout, standby) is not None
+    url = status_url(system.layout, standby, "readyz")
+    wait_until(lambda: httpx.get(url, timeout=30).is_success, what="the standby is as ready as the one that acts")
     experiment = submit(
         system.det(),
         "steps.py",

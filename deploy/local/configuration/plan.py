@@ -13,6 +13,7 @@ import yaml
 
 from deploy.local.configuration import bus_users, certificates
 from deploy.local.configuration.initial_password import initial_password
+from deploy.local.configuration.status_ports import HOST, status_port
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
@@ -84,7 +85,7 @@ def write_settings(layout: Layout, options: Options) -> None:
     bus_users.passwords(layout, launchers(layout, options).values())
     bus_users.write_credentials(layout, options)
     for name, settings in _settings(layout, options, cluster).items():
-        _write(layout, name, settings)
+        _write(layout, options, name, settings)
     write_launcher_settings(layout, options, cluster_id="")
 
 
@@ -116,10 +117,12 @@ def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str
                 "hidden_paths": [str(layout.root), options.postgres_data],
                 "mountable_paths": [str(layout.checkpoints)],
             }
-        _write(layout, name, settings)
+        _write(layout, options, name, settings)
 
 
-def _write(layout: Layout, name: str, settings: dict[str, Any]) -> None:
+def _write(layout: Layout, options: Options, name: str, settings: dict[str, Any]) -> None:
+    port = status_port(layout, options, name)
+    settings = {**settings, "telemetry": {"status_host": HOST, "status_port": port}}
     write_private(layout.config / f"{name}.yaml", yaml.safe_dump(settings, sort_keys=False))
 
 

@@ -21,7 +21,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,7 +29,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from libs.errors import ResoluteError
 from services.api.http.bound_route import Authenticate, BoundRoute
 from services.api.http.builtin.health import Health, health_route
-from services.api.http.builtin.metrics import HttpMetrics
 from services.api.http.builtin.openapi import description_routes, openapi_document
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.http.dispatcher import Dispatcher
@@ -48,25 +46,22 @@ def build_application(
     lifespan: Lifespan | None = None,
     *,
     health: Health | None = None,
-    registry: CollectorRegistry | None = None,
     enable_cors: bool = False,
     uploads: UploadMemory | None = None,
     authenticated_for_s: float = AUTHENTICATED_FOR_S,
 ) -> FastAPI:
-    """The ASGI application that serves ``routes``, ``/metrics``, the API description and, if given, ``/health``.
+    """The ASGI application that serves ``routes``, the API description and, if given, ``/health``.
 
     app_state     what handlers find as ``call.app``
     authenticate  raises Unauthenticated or PermissionDenied; called before anything of the body is read
-    registry      where the HTTP metrics are registered, and what ``/metrics`` shows; None makes a new one
     enable_cors   allow browsers of any origin, with credentials
     uploads       bounds what large bodies occupy together; None does not
     authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
     """
-    metrics = HttpMetrics(CollectorRegistry() if registry is None else registry)
     application = _Application(routes, lifespan=lifespan)
-    builtin = [metrics.route(), *description_routes(routes, application.openapi())]
+    builtin = [*description_routes(routes, application.openapi())]
     if health is not None:
         builtin.append(health_route(health))
     table: RouteTable[BoundRoute] = RouteTable()
@@ -74,7 +69,7 @@ def build_application(
     for route in [*routes, *builtin]:
         bound = BoundRoute(route, app_state, authenticate, authenticated_for_s, memory)
         table.add(route.method, route.path, bound)
-    application.put_in_front(table, metrics, enable_cors=enable_cors)
+    application.put_in_front(table, enable_cors=enable_cors)
     return application
 
 
@@ -101,9 +96,9 @@ class _Application(FastAPI):
             self.openapi_schema = openapi_document(self._interface, title=self.title, version=self.version)
         return self.openapi_schema
 
-    def put_in_front(self, table: RouteTable[BoundRoute], metrics: HttpMetrics, *, enable_cors: bool) -> None:
+    def put_in_front(self, table: RouteTable[BoundRoute], *, enable_cors: bool) -> None:
         """Let ``table`` answer what it can; what nobody serves is refused in its words."""
-        dispatcher = Dispatcher(table, metrics, beside=super().__call__)
+        dispatcher = Dispatcher(table, beside=super().__call__)
         self.router.default = dispatcher.refuse
         self._http = dispatcher
         if enable_cors:

@@ -14,10 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from services.api.http.bound_route import BoundRoute
-from services.api.http.builtin.metrics import HttpMetrics
 from services.api.http.connection import ClientGone
 from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
 from services.api.http.exchange import Exchange, send_error
+from services.api.http.request_metrics import request_failed_unexpectedly, request_finished, request_started
 from services.api.http.routing import RouteTable
 
 API_PREFIX: Final = "/api/v1/"
@@ -29,9 +29,8 @@ log = structlog.get_logger(__name__)
 class Dispatcher:
     """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
 
-    def __init__(self, table: RouteTable[BoundRoute], metrics: HttpMetrics, *, beside: ASGIApp) -> None:
+    def __init__(self, table: RouteTable[BoundRoute], *, beside: ASGIApp) -> None:
         self._table = table
-        self._metrics = metrics
         self._beside = beside
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +63,7 @@ class Dispatcher:
 
     async def _answer(self, exchange: Exchange, answering: Awaitable[None], labels: tuple[str, str]) -> None:
         started_s = time.perf_counter()
-        self._metrics.started()
+        request_started()
         status = 500
         tokens = bind_contextvars(request_id=exchange.request_id)
         try:
@@ -74,7 +73,7 @@ class Dispatcher:
             status = _CLIENT_GONE_STATUS
         finally:
             reset_contextvars(**tokens)
-            self._metrics.finished(*labels, status, time.perf_counter() - started_s)
+            request_finished(*labels, status, time.perf_counter() - started_s)
 
     async def _serve(self, exchange: Exchange, path: dict[str, str], endpoint: BoundRoute) -> None:
         route = endpoint.route
@@ -83,7 +82,7 @@ class Dispatcher:
             failure = classify(error, request_id=exchange.request_id)
             if failure.unexpected:
                 log.error("http.unexpected", method=route.method, route=route.path, exc_info=error)
-                self._metrics.unexpected(route.method, route.path)
+                request_failed_unexpectedly(route.method, route.path)
             return failure
 
         try:

@@ -27,7 +27,7 @@ from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.loglines.batches import message_id
-from libs.telemetry import counter, exposition
+from libs.telemetry import counter
 from services.logs.intake.authentication import NoTokenError, UnknownTokenError, origin_of
 from services.logs.intake.completeness import LONGEST_WAIT_S, Completeness, wait_until_complete
 from services.logs.intake.reception import MemoryBudget, OverloadedError, Reception, TooLargeError, UndecodableError
@@ -124,7 +124,7 @@ def _seconds(value: str) -> float:
 
 
 def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> FastAPI:
-    """The HTTP side of the service: the intake, ``/health``, ``/ready`` and ``/metrics``."""
+    """The HTTP side of the service."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     intake = Intake(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings)
 
@@ -153,18 +153,6 @@ def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, sett
             log.warning("logs.completeness_unknown", status=status, reason=repr(error))
             return Response(status_code=status)
         return Response(msgspec.json.encode(found), media_type="application/json")
-
-    @app.get("/health")
-    async def health() -> Response:
-        return Response("ok")
-
-    @app.get("/ready")
-    async def ready() -> Response:
-        return Response(status_code=503 if subjects.LOGS_STREAM in await bus.refused_streams() else 200)
-
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        return Response(exposition(), media_type="text/plain; version=0.0.4")
 
     return app
 

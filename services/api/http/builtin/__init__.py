@@ -1,1 +1,1 @@
-"""Routes that the HTTP side serves about itself: health, metrics, and the description of the interface."""
+"""Routes that the HTTP side serves about itself: health and the description of the interface."""

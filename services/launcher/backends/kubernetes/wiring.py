@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -12,6 +13,7 @@ from libs.clock import Clock
 from libs.cluster.checks import check_slot_requests
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
+from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.lines import Lines, Publish
 from services.launcher.backends.kubernetes.allocations.reactions import Reactions
@@ -24,7 +26,7 @@ from services.launcher.backends.kubernetes.capacity.node_matching import pool_re
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
 from services.launcher.backends.kubernetes.client.api import Refused
-from services.launcher.backends.kubernetes.client.connection import Version, check, connect
+from services.launcher.backends.kubernetes.client.connection import Version, check, connect, problem_of
 from services.launcher.backends.kubernetes.cluster_admin import KubernetesClusterAdmin
 from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
@@ -54,6 +56,7 @@ async def open_kubernetes_backend(
     master_cert: bytes | None,
     publish: Publish,
     clock: Clock,
+    readiness: Readiness,
 ) -> AsyncIterator[KubernetesBackend]:
     """The backend of one pool for the duration of the block; tasks outlive it.
 
@@ -78,6 +81,8 @@ async def open_kubernetes_backend(
         )
         api = await stack.enter_async_context(connect(settings, may_act=lease.may_act))
         version = await check(api, namespace, settings)
+        # Whoever stands by is as ready as whoever acts: an upgrade waits for it before it ends the other one.
+        readiness.register("kubernetes", partial(problem_of, api))
         await stack.enter_async_context(leading(lease))
         wheels = Wheels(api, directory=settings.wheels_dir, pool=pool, cluster_id=settings.cluster_id)
         traits = pool_traits(

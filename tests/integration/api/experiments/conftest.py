@@ -15,7 +15,6 @@ import httpx
 import pytest
 import pytest_asyncio
 import uvicorn
-from prometheus_client import CollectorRegistry
 from sqlalchemy import select
 
 from libs.bus import BusSettings, connect_bus
@@ -130,7 +129,7 @@ async def api(
 @asynccontextmanager
 async def serving(app: App) -> AsyncIterator[str]:
     """The address of the api, in the loop of the test."""
-    application = build_application(all_routes(), app, app.sessions.authenticate, registry=CollectorRegistry())
+    application = build_application(all_routes(), app, app.sessions.authenticate)
     server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

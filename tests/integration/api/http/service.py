@@ -9,7 +9,6 @@ from typing import Any
 
 import asyncpg
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
 from starlette.responses import PlainTextResponse, Response
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthenticated, Unavailable
@@ -208,4 +207,4 @@ def application(world: World, **options: Any) -> FastAPI:
         return await authenticate(credentials)
 
     routes = [*ROUTES, *unimplemented(ROUTES)]
-    return build_application(routes, world, who, health=health, registry=CollectorRegistry(), **options)
+    return build_application(routes, world, who, health=health, **options)

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import uvicorn
 from msgspec import Struct
-from prometheus_client import CollectorRegistry
 from sqlalchemy import select, update
 
 from libs.bus import Bus
@@ -92,7 +91,7 @@ async def replica(
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
             uvicorn.Config(
-                build_application(all_routes(), app, app.sessions.authenticate, registry=CollectorRegistry()),
+                build_application(all_routes(), app, app.sessions.authenticate),
                 log_config=None,
                 lifespan="off",
                 timeout_graceful_shutdown=1,

@@ -88,6 +88,15 @@ async def _version_if_permitted(api: KubeApi, namespace: str) -> Version:
     return _major_minor(version.git_version)
 
 
+async def problem_of(api: KubeApi) -> str | None:
+    """Why the API server cannot be relied on now; None when it answers."""
+    try:
+        await api.get(VERSION, _VersionInfo)
+    except (Refused, Unavailable) as error:
+        return str(error)
+    return None
+
+
 async def find_namespace(api: KubeApi, name: str) -> Namespace:
     """A namespace in which the launcher may list Jobs; without details where it may not look at the namespace itself.
 

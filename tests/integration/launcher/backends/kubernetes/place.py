@@ -23,6 +23,7 @@ from libs.events.observations import AllocationObserved
 from libs.events.orders import Environment, Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
 from libs.run_until_first_exits import end, run_until_first_exits
+from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.connection import connect
@@ -294,6 +295,7 @@ class Place:
                     master_cert=None,
                     publish=publish,
                     clock=clock,
+                    readiness=Readiness(()),
                 )
             )
             reports = Reports(

@@ -9,6 +9,7 @@ from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SlotRequests
 from libs.errors import InvalidRequest
 from libs.events.logs import LogBatch
+from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend, pool_traits
@@ -53,5 +54,6 @@ async def test_slots_that_are_cores_have_a_size() -> None:
             master_cert=None,
             publish=publish,
             clock=SystemClock(),
+            readiness=Readiness(()),
         ):
             pass
