@@ -4,6 +4,10 @@ One rule for the environment: ``RESOLUTE_`` and the path to the field in capital
 that ``bus.request_timeout_s`` is ``RESOLUTE_BUS__REQUEST_TIMEOUT_S``. Text is taken as it stands; any other type is
 written as in YAML (``true``, ``2.5``, ``[a, b]``), and a mapping is given as a whole.
 
+With ``_FILE`` behind its name a variable says in which file its value is, as secrets are mounted:
+``RESOLUTE_BUS__TOKEN_FILE``. It is read once, and wins over the variable without. Fields that end in ``_file`` are
+settings of their own.
+
 All services can share one environment, so sections that a service does not have are passed over; inside a section, and
 in the file, everything unknown is refused.
 """
@@ -22,8 +26,10 @@ from msgspec import Struct, ValidationError
 from msgspec.inspect import StrType, StructType, Type, UnionType, type_info
 
 from libs.errors import ResoluteError
+from libs.secret_files import read_secret
 
 PREFIX: Final = "RESOLUTE_"
+IN_FILE: Final = "_file"
 
 _T = TypeVar("_T", bound=Struct)
 
@@ -32,16 +38,22 @@ class InvalidSettings(ResoluteError):
     """A setting that is unknown, missing or of the wrong kind. The message names it, and what to do."""
 
 
-def load(settings_type: type[_T], path: Path | None, environ: Mapping[str, str]) -> _T:
+def load(
+    settings_type: type[_T], path: Path | None, environ: Mapping[str, str], *, others_sections: bool = False
+) -> _T:
     """Settings of ``settings_type``, a struct of plain fields and nested structs.
 
-    path     YAML file with the same nesting; None for none
-    environ  usually ``os.environ``
+    path             YAML file with the same nesting; None for none
+    environ          usually ``os.environ``
+    others_sections  whether the file may have sections that only others know
     Raises InvalidSettings.
     """
     values = _read_file(path)
     root = type_info(settings_type)
     assert isinstance(root, StructType)
+    if others_sections:
+        own = {field.encode_name for field in root.fields}
+        values = {name: value for name, value in values.items() if name in own}
     for name in sorted(environ):
         if name.startswith(PREFIX):
             _put(values, root, name, environ[name])
@@ -87,6 +99,9 @@ def _put(values: dict[str, Any], root: StructType, name: str, text: str) -> None
                 f"{name} names nothing: {above} has no parts; set {variable(parts[:depth])} as a whole"
             )
         known = {field.encode_name: field.type for field in section.fields}
+        if depth == len(parts) - 1 and part not in known and part.removesuffix(IN_FILE) in known:
+            _put(values, root, name.removesuffix(IN_FILE.upper()), _read_value(name, Path(text)))
+            return
         if part not in known:
             if depth == 0:
                 return
@@ -98,6 +113,14 @@ def _put(values: dict[str, Any], root: StructType, name: str, text: str) -> None
                 raise InvalidSettings(f"setting {'.'.join(parts[: depth + 1])} must be a section with fields below it")
             into = below
     into[parts[-1]] = text if _takes_text(at) else _parse(name, text)
+
+
+def _read_value(name: str, path: Path) -> str:
+    """What is in the file that a variable names. Raises InvalidSettings."""
+    try:
+        return read_secret(path)
+    except OSError as error:
+        raise InvalidSettings(f"{name}: {path} cannot be read: {error.strerror}") from error
 
 
 def _parse(name: str, text: str) -> Any:

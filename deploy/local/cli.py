@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
+from deploy.command_line import Commands, behind_the_command
 from deploy.local import system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
-from deploy.local.layout import DEFAULT_API_PORT, DEFAULT_STATE, STATE_VARIABLE, Layout, Options
+from deploy.local.layout import DEFAULT_API_PORT, Layout, Options
 from deploy.local.leftover_tasks import tasks
 from deploy.local.supervision import bus_check, processes
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
@@ -26,32 +26,9 @@ from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 NOT_RUNNING = 3
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    arguments = _parser().parse_args(argv)
-    layout = Layout.at(arguments.state)
-    try:
-        sys.exit(arguments.run(layout, arguments))
-    except CannotStart as error:
-        print(f"resolute: {error}", file=sys.stderr)
-        sys.exit(1)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not try to write the rest at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="resolute", description=__doc__)
-    parser.add_argument(
-        "--state", help=f"folder with everything the system stores (default: ${STATE_VARIABLE}, else {DEFAULT_STATE})"
-    )
-    # The same option behind the command, without undoing the one before it.
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--state", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    up = commands.add_parser("up", parents=[shared], help="start what does not run; returns when all of it is ready")
+def add_parser(commands: Commands) -> None:
+    shared = [behind_the_command()]
+    up = commands.add_parser("up", parents=shared)
     up.add_argument("--host", default="127.0.0.1", help="address the api listens on (default: 127.0.0.1)")
     up.add_argument(
         "--port",
@@ -74,24 +51,27 @@ def _parser() -> argparse.ArgumentParser:
         help="a second scheduler, which takes over when the first dies (default: where there is memory for one)",
     )
     add_arguments(up)
-    up.set_defaults(run=_up)
+    up.set_defaults(run=_on_state_folder(_up))
 
-    status = commands.add_parser("status", parents=[shared], help="what runs, and where")
+    status = commands.add_parser("status", parents=shared)
     status.add_argument("--json", action="store_true", help="for programs")
-    status.set_defaults(run=_status)
+    status.set_defaults(run=_on_state_folder(_status))
 
-    down = commands.add_parser("down", parents=[shared], help="stop the services; running tasks go on by themselves")
+    down = commands.add_parser("down", parents=shared)
     down.add_argument("--tasks", action="store_true", help="end running tasks too")
-    down.set_defaults(run=_down)
+    down.set_defaults(run=_on_state_folder(_down))
 
-    reset = commands.add_parser("reset", parents=[shared], help="stop everything and delete what was stored")
+    reset = commands.add_parser("reset", parents=shared)
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
-    reset.set_defaults(run=_reset)
+    reset.set_defaults(run=_on_state_folder(_reset))
 
-    events = commands.add_parser("events", parents=[shared], help="print public events as they happen")
+    events = commands.add_parser("events", parents=shared)
     events.add_argument("subject", nargs="?", default=ALL_EVENTS, help=f"only these (default: {ALL_EVENTS})")
-    events.set_defaults(run=_events)
-    return parser
+    events.set_defaults(run=_on_state_folder(_events))
+
+
+def _on_state_folder(run: Callable[[Layout, argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    return lambda arguments: run(Layout.at(arguments.state), arguments)
 
 
 def _up(layout: Layout, arguments: argparse.Namespace) -> int:
@@ -245,7 +225,3 @@ async def _print_events(bus_settings: dict[str, Any], subject: str) -> None:
 
     async with connect_bus(BusSettings(**bus_settings)) as bus, bus.subscribe(subject, show):
         await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

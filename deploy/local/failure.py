@@ -1,5 +1,7 @@
 """Failure to start, explained to the person at the terminal."""
 
+from libs.errors import ResoluteError
 
-class CannotStart(Exception):
+
+class CannotStart(ResoluteError):
     """The message says what is missing and how to get it."""

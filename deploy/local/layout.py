@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy.command_line import state_folder
 from deploy.local.kubernetes import KubernetesOptions
 
-DEFAULT_STATE: Final = ".resolute"
-STATE_VARIABLE: Final = "RESOLUTE_STATE"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
 
@@ -24,7 +23,7 @@ class Layout:
 
     @classmethod
     def at(cls, state: str | None) -> Layout:
-        return cls(Path(state or os.environ.get(STATE_VARIABLE) or DEFAULT_STATE).resolve())
+        return cls(state_folder(state))
 
     @property
     def options_file(self) -> Path:

@@ -20,6 +20,7 @@ from nats.js import JetStreamContext
 
 from libs.bus.settings import BusSettings
 from libs.errors import Unavailable
+from libs.secret_files import read_secret
 from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
@@ -189,7 +190,8 @@ def _credentials(settings: BusSettings) -> dict[str, Any]:
         options["token"] = settings.token
     elif settings.user is not None:
         options["user"] = settings.user
-        options["password"] = settings.password or ""
+        file = settings.password_file
+        options["password"] = (lambda: read_secret(file)) if file is not None else settings.password or ""
     if settings.ca_file is not None:
         options["tls"] = ssl.create_default_context(cafile=settings.ca_file)
     return options

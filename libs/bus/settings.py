@@ -14,9 +14,11 @@ class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Shown in the connection list of the server."""
     user: str | None = None
     password: str | None = None
+    password_file: str | None = None
+    """File with the password, read for each new connection, so that a new password needs no restart; wins."""
     token: str | None = None
     credentials_file: str | None = None
-    """A NATS ``.creds`` file with JWT and seed; wins over user and token."""
+    """A NATS ``.creds`` file with JWT and seed, read for each new connection; wins over user and token."""
     ca_file: str | None = None
     """Certificates that sign the server's; without it those of the operating system count."""
     inbox_prefix: str = "_INBOX"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
+import asyncpg
 import msgspec
 from msgspec import Meta, Struct
 from sqlalchemy import text
@@ -15,33 +17,50 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from libs.db.availability import retry_until_available
 from libs.db.failures import DRIVER_ERRORS, may_be_starting
+from libs.secret_files import read_secret
 
 SEARCHES_OF: Final = 5
 """One of so many connections of a pool may be in a search that runs long."""
+
+DIALECT: Final = "postgresql+asyncpg://"
+"""For engines whose connections somebody else makes: SQLAlchemy does not understand all that a URL may say."""
 
 Connection = AsyncConnection
 
 
 class DatabaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str = "postgresql://postgres@127.0.0.1:5432/resolute"
-    """``postgresql://user:password@host:port/name``."""
+    """``postgresql://user:password@host:port/name``; ``?sslmode=verify-full&sslrootcert=FILE`` and the like encrypt."""
+    password: str | None = None
+    """In place of one in ``url``."""
+    password_file: str | None = None
+    """File with the password, read for each new connection, so that a new password needs no restart; wins."""
     pool_size: Annotated[int, Meta(ge=1)] = 10
     """Connections that one process keeps open at most."""
     connect_timeout_s: Annotated[float, Meta(gt=0)] = 60.0
     """How long a starting service waits for the database before it gives up."""
-
-
-def sqlalchemy_url(url: str) -> str:
-    """The same database, named the way SQLAlchemy wants it."""
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        raise ValueError(f"database url {url!r} must look like postgresql://user@host:port/name")
-    return f"postgresql+asyncpg://{rest}" if scheme in ("postgresql", "postgres") else url
+    migrate: bool = True
+    """Whether services bring the schema up to date when they start. Otherwise they wait until ``resolute db upgrade``
+    has."""
 
 
 def asyncpg_url(url: str) -> str:
     """The same database, named the way asyncpg wants it."""
-    return "postgresql://" + url.partition("://")[2]
+    _, separator, rest = url.partition("://")
+    if not separator:
+        raise ValueError(f"database url {url!r} must look like postgresql://user@host:port/name")
+    return f"postgresql://{rest}"
+
+
+def address(settings: DatabaseSettings) -> str:
+    """Where the database is and how to log in at this moment, the way asyncpg wants it. Raises OSError."""
+    url = asyncpg_url(settings.url)
+    password = settings.password if settings.password_file is None else read_secret(settings.password_file)
+    if password is None:
+        return url
+    place, slash, rest = url.removeprefix("postgresql://").partition("/")
+    login, _, hosts = place.rpartition("@")
+    return f"postgresql://{login.partition(':')[0]}:{quote(password, safe='')}@{hosts}{slash}{rest}"
 
 
 class Database:
@@ -56,7 +75,7 @@ class Database:
     @property
     def url(self) -> str:
         """For the rare user that needs a connection of its own (LISTEN, session locks)."""
-        return asyncpg_url(self._settings.url)
+        return address(self._settings)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -96,19 +115,23 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
 
     Raises Unavailable when it does not within ``connect_timeout_s``.
     """
+
+    def connect() -> Awaitable[Any]:
+        server_settings = {"application_name": "resolute", "jit": "off"}
+        connecting: Awaitable[Any] = asyncpg.connect(
+            address(settings), timeout=10, command_timeout=120, server_settings=server_settings
+        )
+        return connecting
+
     engine = create_async_engine(
-        sqlalchemy_url(settings.url),
+        DIALECT,
+        async_creator=connect,
         pool_size=settings.pool_size,
         max_overflow=0,
         pool_timeout=30,
         pool_pre_ping=True,  # a database that was restarted costs one retry instead of one failed request
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
-        connect_args={
-            "timeout": 10,
-            "command_timeout": 120,
-            "server_settings": {"application_name": "resolute", "jit": "off"},
-        },
     )
     try:
         await retry_until_available(

@@ -22,7 +22,7 @@ from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
 from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
-from libs.db.migrate import upgrade
+from libs.db.migrate import provide_schema
 from libs.db.relay import relay_outbox
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
@@ -70,9 +70,7 @@ async def main(
         needs = ("database", "http")
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=needs))
         db = await stack.enter_async_context(connect_database(settings.database))
-        await retry_until_available(
-            lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
-        )
+        await provide_schema(settings.database)
         cluster_id = await retry_until_available(
             lambda: bootstrap(
                 db, clock, cluster, password=settings.initial_user_password, cluster_id=settings.cluster_id

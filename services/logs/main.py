@@ -16,7 +16,7 @@ from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
-from libs.db.migrate import upgrade
+from libs.db.migrate import provide_schema
 from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
@@ -45,9 +45,7 @@ async def main(
     async with AsyncExitStack() as stack:
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus", "http")))
         db = await stack.enter_async_context(connect_database(settings.database))
-        await retry_until_available(
-            lambda: upgrade(settings.database.url), timeout_s=settings.database.connect_timeout_s
-        )
+        await provide_schema(settings.database)
         readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         readiness.register("bus", bus.problem)

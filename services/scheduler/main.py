@@ -11,9 +11,8 @@ import structlog
 from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
-from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
-from libs.db.migrate import upgrade
+from libs.db.migrate import provide_schema
 from libs.db.relay import relay_outbox
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
@@ -34,7 +33,7 @@ async def main(settings: SchedulerSettings) -> None:
     async with AsyncExitStack() as stack:
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus")))
         db = await stack.enter_async_context(connect_database(settings.database))
-        await retry_until_available(lambda: upgrade(db.url), timeout_s=settings.database.connect_timeout_s)
+        await provide_schema(settings.database)
         readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         # Whoever stands by is as ready as whoever acts: an upgrade waits for it before it ends the other one.

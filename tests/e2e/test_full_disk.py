@@ -53,7 +53,7 @@ def test_the_bus_goes_on_when_its_disk_has_space_again(on_small_disk: tuple[Whol
 
 def status(running: WholeSystem) -> list[str]:
     """What ``resolute status`` says that the bus does not store."""
-    argv = [sys.executable, "-m", "deploy.local.cli", "--state", str(running.layout.root), "status", "--json"]
+    argv = [sys.executable, "-m", "deploy.cli", "--state", str(running.layout.root), "status", "--json"]
     done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     found: list[str] = json.loads(done.stdout)["nats_refuses"]
     assert done.returncode == (NOT_RUNNING if found else 0), done.stderr

@@ -29,7 +29,7 @@ NOT_RUNNING = 3
 class Resolute:
     def __init__(self, state: Path) -> None:
         self.state = state
-        self._argv = [sys.executable, "-m", "deploy.local.cli", "--state", str(state)]
+        self._argv = [sys.executable, "-m", "deploy.cli", "--state", str(state)]
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run(

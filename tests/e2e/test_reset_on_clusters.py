@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import cli
+from deploy import cli
 from tests.harness.kubectl import Kubectl, new_namespace
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import running_system

@@ -29,7 +29,7 @@ from tests.harness.waiting import wait_until
 
 _CLEAN_UP = """
 import shutil, sys
-from deploy.local import cli
+from deploy import cli
 folder = sys.argv[1]
 sys.stdin.read()
 try:

@@ -26,9 +26,15 @@ class Database(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     password: str | None = None
 
 
+class Bus(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    password: str | None = None
+    password_file: str | None = None
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: Database
     queue: Queue = Queue()
+    bus: Bus = Bus()
     port: int = 8080
 
 
@@ -73,6 +79,26 @@ def test_last_source_wins(case: Case, tmp_path: Path) -> None:
     assert attrgetter(case.value)(load(Settings, write(tmp_path, case.file), case.environ)) == case.expected
 
 
+def test_value_is_read_from_the_file_that_a_variable_names(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("0123\n")
+    (tmp_path / "port").write_text("9")
+    named = {"RESOLUTE_DATABASE__PASSWORD_FILE": f"{tmp_path}/password", "RESOLUTE_PORT_FILE": f"{tmp_path}/port"}
+    settings = load(Settings, None, URL | named | {"RESOLUTE_DATABASE__PASSWORD": "older"})
+    assert (settings.database.password, settings.port) == ("0123", 9)
+
+
+def test_field_that_names_a_file_is_no_value_in_a_file() -> None:
+    settings = load(Settings, None, URL | {"RESOLUTE_BUS__PASSWORD_FILE": "/there"})
+    assert settings.bus == Bus(password_file="/there")
+
+
+def test_sections_of_others_are_passed_over_on_request(tmp_path: Path) -> None:
+    path = write(tmp_path, {"port": 9, "intake": {"port": 1}})
+    assert load(Settings, path, URL, others_sections=True).port == 9
+    with pytest.raises(InvalidSettings, match="unknown setting intake"):
+        load(Settings, path, URL)
+
+
 class Mistake(NamedTuple):
     name: str
     environ: dict[str, str]
@@ -111,6 +137,10 @@ MISTAKES = [
     ),
     Mistake("value where a section is", URL, {"database": "x"}, "setting database must be a section"),
     Mistake("no mapping", URL, [1], "must be a mapping of sections"),
+    Mistake(
+        "file that is not there", URL | {"RESOLUTE_PORT_FILE": "/nowhere/port"}, None,
+        "RESOLUTE_PORT_FILE: /nowhere/port cannot be read: No such file",
+    ),
     Mistake("no YAML", URL | {"RESOLUTE_QUEUE__POOLS": "[a"}, None, "RESOLUTE_QUEUE__POOLS is not YAML"),
 ]  # fmt: skip
 

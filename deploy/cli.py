@@ -1,0 +1,83 @@
+"""The command ``resolute``: one subcommand per thing an administrator does.
+
+Only the module of the subcommand that was asked for is imported: an image with the packages of some parts has the
+commands of these parts, and none of them waits for what another one needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, NamedTuple
+
+from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE
+from libs.errors import ResoluteError
+
+
+class Subcommand(NamedTuple):
+    name: str
+    module: str
+    """Has ``add_parser(commands)``, which adds a parser with the default ``run``: arguments in, exit code out."""
+    help: str
+
+
+SUBCOMMANDS: Final = (
+    Subcommand("up", "deploy.local.cli", "start what does not run; returns when all of it is ready"),
+    Subcommand("status", "deploy.local.cli", "what runs, and where"),
+    Subcommand("down", "deploy.local.cli", "stop the services; running tasks go on by themselves"),
+    Subcommand("reset", "deploy.local.cli", "stop everything and delete what was stored"),
+    Subcommand("events", "deploy.local.cli", "print public events as they happen"),
+    Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    argv = sys.argv[1:] if argv is None else argv
+    arguments = _parser(_named(argv)).parse_args(argv)
+    try:
+        sys.exit(arguments.run(arguments))
+    except ResoluteError as error:
+        print(f"resolute: {error}", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not try to write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _named(argv: Sequence[str]) -> str | None:
+    """The module of the subcommand that ``argv`` names, if any."""
+    first_look = _global_options(add_help=False)
+    first_look.add_argument("command", nargs="?")
+    name = first_look.parse_known_args(argv)[0].command
+    return next((each.module for each in SUBCOMMANDS if each.name == name), None)
+
+
+def _parser(module: str | None) -> argparse.ArgumentParser:
+    """Everything that can be asked for by name, and the arguments of the subcommands in ``module``."""
+    parser = _global_options(add_help=True)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    if module is not None:
+        import_module(module).add_parser(commands)
+    for each in SUBCOMMANDS:
+        if each.module != module:
+            commands.add_parser(each.name, help=each.help)
+    return parser
+
+
+def _global_options(*, add_help: bool) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="resolute", description="Run and look after an installation of Resolute.", add_help=add_help
+    )
+    parser.add_argument(
+        "--state", help=f"folder with everything the system stores (default: ${STATE_VARIABLE}, else {DEFAULT_STATE})"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Words that every subcommand of ``resolute`` understands alike, and where a system on one machine is by default."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final, TypeAlias
+
+DEFAULT_STATE: Final = ".resolute"
+STATE_VARIABLE: Final = "RESOLUTE_STATE"
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What the module of a subcommand adds its parser to."""
+
+
+def state_folder(state: str | None) -> Path:
+    """The folder that was named, by the environment if not on the command line; it need not exist."""
+    return Path(state or os.environ.get(STATE_VARIABLE) or DEFAULT_STATE).resolve()
+
+
+def behind_the_command() -> argparse.ArgumentParser:
+    """A parent for subcommands, which take ``--state`` too, without undoing the one before them."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--state", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    return shared

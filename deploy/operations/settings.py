@@ -1,0 +1,49 @@
+"""Where the installation is that a command is about: the settings that its services have.
+
+They are in the environment where services run in containers. ``resolute up`` writes them into its state folder, and
+those of the api name everything.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from deploy.command_line import state_folder
+from libs.bus.settings import BusSettings
+from libs.db.engine import DatabaseSettings
+from libs.settings import load
+from libs.telemetry import TelemetrySettings, configure_logging
+
+_WRITTEN_BY_UP: Final = Path("config/api.yaml")
+
+
+class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    database: DatabaseSettings = DatabaseSettings()
+    bus: BusSettings = BusSettings(name="resolute")
+    cluster_config: str | None = None
+    """Path of the cluster configuration file."""
+
+
+def add_settings_argument(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        help="settings file of a service; RESOLUTE_... variables override it (default: that of the api in the state "
+        "folder, if there is one)",
+    )
+
+
+def load_settings(arguments: Namespace) -> OperationsSettings:
+    """The settings that the command line, the state folder and the environment come to. Raises InvalidSettings.
+
+    From here on what libraries log goes to standard error: standard output is for the answer.
+    """
+    configure_logging(TelemetrySettings(log_format="console"), service="resolute")
+    of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
+    path = arguments.settings or (of_state if of_state.exists() else None)
+    return load(OperationsSettings, path, os.environ, others_sections=True)

@@ -1,0 +1,44 @@
+"""The command ``resolute`` lists all of its subcommands, and imports the one that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy import cli
+from deploy.cli import SUBCOMMANDS, Subcommand
+
+
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS, ids=lambda each: each.name)
+def test_subcommand_says_how_it_is_used(subcommand: Subcommand, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--state", "x", subcommand.name, "--help"])
+    assert ended.value.code == 0
+    assert f"resolute {subcommand.name}" in capsys.readouterr().out
+
+
+def test_help_needs_no_subcommand_to_be_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = tuple(each._replace(module="not.installed.here") for each in SUBCOMMANDS)
+    monkeypatch.setattr(cli, "SUBCOMMANDS", absent)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    said = capsys.readouterr().out
+    assert [each.name for each in SUBCOMMANDS if f"  {each.name} " not in said] == []
+
+
+def test_others_are_not_imported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = tuple(each if each.name == "db" else each._replace(module="not.installed.here") for each in SUBCOMMANDS)
+    monkeypatch.setattr(cli, "SUBCOMMANDS", absent)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["db", "--help"])
+    assert ended.value.code == 0
+
+
+def test_failure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--state", str(tmp_path), "events"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("resolute: nothing runs in")
