@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from libs.events.observations import FailureKind, PodSeen
+from libs.events.observations import FailureKind, ObservedPod
 
 
 class FailureType(StrEnum):
@@ -39,7 +39,7 @@ def type_of(kind: FailureKind) -> FailureType | None:
     return _TYPES.get(kind)
 
 
-def failure_of(pod: PodSeen) -> FailureType | None:
+def failure_of(pod: ObservedPod) -> FailureType | None:
     """How a pod failed; None while it has not ended, and for one that ended with exit code 0."""
     if pod.state != "TERMINATED" or not (pod.failure or pod.exit_code):
         return None

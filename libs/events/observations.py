@@ -22,7 +22,7 @@ class Address(Struct, frozen=True, kw_only=True):
     host_port: int
 
 
-class PodSeen(Struct, frozen=True, kw_only=True):
+class ObservedPod(Struct, frozen=True, kw_only=True):
     name: str
     """Identity of the pod; shown as the container id of its log lines."""
     job: str = ""
@@ -57,7 +57,7 @@ class AllocationObserved(Struct, frozen=True, kw_only=True, tag_field="type", ta
     allocation: str
     pool: str
     revision: int
-    pods: tuple[PodSeen, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
     num_pods: int = 1
     gone: bool = False
     stopped: bool = False

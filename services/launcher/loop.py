@@ -120,6 +120,7 @@ class OrderLoop:
             self._missing.setdefault(key, until)
 
     async def _watch_backend(self) -> None:
+        """Report what changed. The backend names the allocation only: until its turn comes there may be more to see."""
         async with aclosing(self._backend.changes()) as changes:
             async for allocation in changes:
                 observation = await self._backend.observe(allocation)

@@ -19,7 +19,7 @@ WITHDRAWN_GRACE_S: Final = 15.0
 
 
 class Existence(Enum):
-    LEFT = "left"
+    ABANDONED = "abandoned"
     """A launcher that was killed left it in a state that only its order explains: half made, or without a trace."""
     LIVE = "live"
     """Something of it runs, or is about to."""
@@ -81,16 +81,16 @@ def steps(
 
 def _step(allocation: str, order: Order | None, existence: Existence | None, untouchable: bool) -> Step | None:
     match (order.desired if order else None, existence):
-        case ("run", None | Existence.LEFT):
+        case ("run", None | Existence.ABANDONED):
             assert order is not None
             return StartStep(order)
-        case ("stop", Existence.LIVE | Existence.LEFT):
+        case ("stop", Existence.LIVE | Existence.ABANDONED):
             assert order is not None
             return StopStep(allocation, order.grace_s)
         case ("stop", None):
             assert order is not None
             return ReportGoneStep(order)
-        case (None, Existence.LIVE | Existence.LEFT) if not untouchable:
+        case (None, Existence.LIVE | Existence.ABANDONED) if not untouchable:
             return StopStep(allocation, WITHDRAWN_GRACE_S, ordered=False)
         case (None, Existence.ENDED) if not untouchable:
             return RemoveStep(allocation)

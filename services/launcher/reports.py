@@ -1,4 +1,4 @@
-"""Tells the bus what a launcher sees: the newest of everything, again and again until the bus has it.
+"""Reports to the scheduler, over the bus: observations and capacity, the newest of each until the bus has it.
 
 What is seen while the bus is away replaces what was seen before, so nothing piles up and nothing that still matters is
 lost. Revisions grow by at least one, and begin at the present nanosecond, so that they also grow over restarts.

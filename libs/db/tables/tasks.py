@@ -75,7 +75,7 @@ allocations = Table(
     moment("end_time"),
     moment("released_at"),
     Column("is_ready", Boolean, nullable=False, server_default=text("false")),
-    # Newest observation applied, and the pods it showed (list of PodSeen).
+    # Newest observation applied, and the pods it showed (list of ObservedPod).
     Column("revision", BigInteger, nullable=False, server_default="0"),
     document("pods", default="[]"),
     # Where the planner saw room for each pod when it gave the slots: list of {node, slots} in rank order.

@@ -58,5 +58,8 @@ class Backend(Protocol):
         ...
 
     def changes(self) -> AsyncGenerator[str, None]:
-        """Ids of allocations that may have changed, as notifications: at least one after the last change of each."""
+        """Ids of allocations that may have changed, as notifications: at least one after the last change of each.
+
+        What has changed is not said here but by ``observe``, so that many changes cost one observation, the newest.
+        """
         ...

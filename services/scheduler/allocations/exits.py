@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from libs.events.failures import FailureType, failure_of, type_of
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from services.scheduler.transactions.rows import AllocationRow
 
 
@@ -105,7 +105,7 @@ def internal_error(kind: ExitKind, message: str) -> ExitRecord:
     return ExitRecord(reason=reason, error=message, kind=kind)
 
 
-def has_failed(pod: PodSeen) -> bool:
+def has_failed(pod: ObservedPod) -> bool:
     """True for a pod that ended otherwise than with exit code 0."""
     return failure_of(pod) is not None
 
@@ -121,7 +121,7 @@ def _failed(failure: Failure) -> ExitRecord:
     )
 
 
-def _failure(seen: AllocationObserved, pods: Sequence[PodSeen]) -> Failure | None:
+def _failure(seen: AllocationObserved, pods: Sequence[ObservedPod]) -> Failure | None:
     """The failure that explains the others: a lost node before anything, then a pod's own exit before the deaths of
     its siblings, then what the launcher says of the whole."""
     failed = sorted(((kind, pod) for pod in pods if (kind := failure_of(pod))), key=lambda each: _as_cause(each[1]))
@@ -135,7 +135,7 @@ def _failure(seen: AllocationObserved, pods: Sequence[PodSeen]) -> Failure | Non
     return None if whole is None else Failure(whole, seen.message)
 
 
-def _as_cause(pod: PodSeen) -> int:
+def _as_cause(pod: ObservedPod) -> int:
     """Smaller is more likely the cause; pods that are equally likely stay in rank order."""
     if pod.is_consequence:
         return 3

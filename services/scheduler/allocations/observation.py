@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least, least_progressed, most_progressed
 from services.scheduler.allocations.exits import exit_record, has_failed
 from services.scheduler.allocations.termination import finish, is_over, kill, terminate
@@ -67,11 +67,11 @@ def _climb(row: AllocationRow, state: AllocationState, *, now: datetime, out: Ou
         out.announce(changed(row, "state"))
 
 
-def _have_started(pods: Sequence[PodSeen], num_pods: int) -> bool:
+def _have_started(pods: Sequence[ObservedPod], num_pods: int) -> bool:
     return _ran(pods) or (len(pods) >= num_pods and all(pod.state == "RUNNING" for pod in pods))
 
 
-def _were_started(pods: Sequence[PodSeen], num_pods: int) -> bool:
+def _were_started(pods: Sequence[ObservedPod], num_pods: int) -> bool:
     """Whether it was said that they have started, or is not to be said any more, because one has ended.
 
     The state of the allocation does not tell: what the task says of itself lifts it too, and may come first.
@@ -79,6 +79,6 @@ def _were_started(pods: Sequence[PodSeen], num_pods: int) -> bool:
     return _have_started(pods, num_pods) or any(pod.state == "TERMINATED" for pod in pods)
 
 
-def _ran(pods: Iterable[PodSeen]) -> bool:
+def _ran(pods: Iterable[ObservedPod]) -> bool:
     """A short task may have ended before it was first seen: that it ran shows in its exit code."""
     return any(pod.exit_code is not None for pod in pods)

@@ -18,7 +18,7 @@ from libs.db.engine import Connection
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.trials import trials
-from libs.events.observations import PodSeen
+from libs.events.observations import ObservedPod
 
 
 class ExperimentRow(Struct, kw_only=True):
@@ -110,8 +110,8 @@ class AllocationRow(Struct, kw_only=True):
     exit_processed: bool = False
 
     @property
-    def pods_seen(self) -> tuple[PodSeen, ...]:
-        return msgspec.convert(self.pods, tuple[PodSeen, ...])
+    def pods_seen(self) -> tuple[ObservedPod, ...]:
+        return msgspec.convert(self.pods, tuple[ObservedPod, ...])
 
 
 RowT = TypeVar("RowT", ExperimentRow, TrialRow, TaskRow, AllocationRow)

@@ -16,7 +16,7 @@ from libs.db.engine import Connection, DatabaseSettings, connect_database
 from libs.db.tables.tasks import allocations, jobs
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from libs.events.observations import PodSeen
+from libs.events.observations import ObservedPod
 from libs.ids import new_uuid
 from tests.builders import insert_allocation, insert_experiment, insert_job, insert_task
 from tests.harness.api import ApiProcess
@@ -165,7 +165,7 @@ class Rows:
         assigned: bool = True,
         state: str = "RUNNING",
         started: bool = True,
-        pods: tuple[PodSeen, ...] = (),
+        pods: tuple[ObservedPod, ...] = (),
         name: str = "Trial 1 (Experiment 1)",
     ) -> str:
         """Id of a live allocation; without a task it gets one of a trial. ``started``: its pods have their places."""

@@ -14,7 +14,7 @@ import yaml
 from libs.bus import BusSettings
 from libs.db.relay import relay_outbox
 from libs.events import subjects
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from libs.events.orders import Order
 from libs.run_until_first_exits import end
 from libs.searchers.actions import Create
@@ -160,7 +160,7 @@ async def test_observations_may_come_twice_late_and_out_of_order(world: World) -
         [ident] = await w.launcher.running()
 
         def seen(revision: int, state: str, **pod: Any) -> AllocationObserved:
-            pods = (PodSeen(name="p", node="node0", state=state, **pod),)  # type: ignore[arg-type]
+            pods = (ObservedPod(name="p", node="node0", state=state, **pod),)  # type: ignore[arg-type]
             return AllocationObserved(allocation=ident, pool="default", revision=revision, pods=pods)
 
         await w.launcher.publish(seen(3, "RUNNING"))
@@ -193,7 +193,7 @@ async def test_a_launcher_ends_no_allocation_of_another_pool(world: World) -> No
             (elsewhere, msgspec.structs.replace(lie, pool="another pool")),
         ):
             await w.bus.publish(subject, msgspec.json.encode(said))
-        pods = (PodSeen(name="p", node="node0", state="RUNNING"),)
+        pods = (ObservedPod(name="p", node="node0", state="RUNNING"),)
         await w.launcher.publish(AllocationObserved(allocation=ident, pool="default", revision=1, pods=pods))
         await eventually(lambda: _is_in(w, ident, "RUNNING"))
         [row] = await w.api.allocations()

@@ -30,7 +30,7 @@ from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, PoolChanged, TrialChanged
 from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from libs.events.orders import Order
 from libs.events.places import Done
 from libs.run_until_first_exits import end
@@ -300,11 +300,11 @@ class FakeLauncher:
     async def lose_node(self, allocation: str) -> None:
         await self.see(allocation, "TERMINATED", failure="NODE_LOST", message="node0 is gone")
 
-    def _pods(self, allocation: str, state: str, **pod: Any) -> tuple[PodSeen, ...]:
+    def _pods(self, allocation: str, state: str, **pod: Any) -> tuple[ObservedPod, ...]:
         spec = self.specs[allocation].spec
         assert spec is not None
         return tuple(
-            PodSeen(name=f"{allocation}-{rank}", state=state, node="node0", **pod)  # type: ignore[arg-type]
+            ObservedPod(name=f"{allocation}-{rank}", state=state, node="node0", **pod)  # type: ignore[arg-type]
             for rank in range(spec.num_pods)
         )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from libs.events.orders import Order
 from services.launcher.reconcile import Existence, RemoveStep, ReportGoneStep, StartStep, Step, StopStep, steps
 
-LEFT, LIVE, ENDED = Existence.LEFT, Existence.LIVE, Existence.ENDED
+ABANDONED, LIVE, ENDED = Existence.ABANDONED, Existence.LIVE, Existence.ENDED
 
 
 def order(desired: Literal["run", "stop"], allocation: str = "a.1", grace_s: float = 5.0) -> Order:
@@ -35,10 +35,10 @@ CASES = [
     Case("ordered and not there: start", RUN, None, [StartStep(RUN)]),
     Case("ordered and running: nothing", RUN, LIVE, []),
     Case("ordered and over: nothing, it is not run twice", RUN, ENDED, []),
-    Case("ordered and left half made: start, which makes the rest", RUN, LEFT, [StartStep(RUN)]),
-    Case("to stop and left half made: stop", STOP, LEFT, [StopStep("a.1", 5.0)]),
-    Case("no order and left half made: stop", None, LEFT, [StopStep("a.1", 15.0, ordered=False)]),
-    Case("order missing for now and left half made: nothing", None, LEFT, [], untouchable=True),
+    Case("ordered and left half made: start, which makes the rest", RUN, ABANDONED, [StartStep(RUN)]),
+    Case("to stop and left half made: stop", STOP, ABANDONED, [StopStep("a.1", 5.0)]),
+    Case("no order and left half made: stop", None, ABANDONED, [StopStep("a.1", 15.0, ordered=False)]),
+    Case("order missing for now and left half made: nothing", None, ABANDONED, [], untouchable=True),
     Case("to stop and running: stop with the order's grace", STOP, LIVE, [StopStep("a.1", 5.0)]),
     Case("to stop and over: nothing", STOP, ENDED, []),
     Case("to stop and never there: say so", STOP, None, [ReportGoneStep(STOP)]),

@@ -15,7 +15,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.errors import NotFound
 from libs.events.failures import failure_of
-from libs.events.observations import PodSeen
+from libs.events.observations import ObservedPod
 from services.api.queries.cluster.agents import DEVICE_TYPES
 from services.api.queries.tasks.allocations import wire_allocation
 from services.api.wire.base import timestamp
@@ -122,7 +122,7 @@ def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     (docs/reference/kubernetes.md 1)."""
     if row.assigned_at is None:
         return []
-    pods = msgspec.convert(row.pods, tuple[PodSeen, ...])
+    pods = msgspec.convert(row.pods, tuple[ObservedPod, ...])
     is_whole = len(pods) >= row.num_pods
     started = is_whole and all(map(_has_started, pods))
     return [
@@ -146,7 +146,7 @@ def _one_job(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     ]
 
 
-def _devices_by_node(row: Any, pods: Sequence[PodSeen], device_type: DeviceType) -> dict[str, Devices]:
+def _devices_by_node(row: Any, pods: Sequence[ObservedPod], device_type: DeviceType) -> dict[str, Devices]:
     """All slots of the allocation, on the nodes of its pods; which devices they are, only the nodes know."""
     slots: Counter[str] = Counter()
     for rank in range(row.num_pods):
@@ -154,7 +154,7 @@ def _devices_by_node(row: Any, pods: Sequence[PodSeen], device_type: DeviceType)
     return {node: Devices(devices=[Device(type=device_type)] * count) for node, count in slots.items()}
 
 
-def _first_failure(pods: Sequence[PodSeen]) -> ResourcesFailure | None:
+def _first_failure(pods: Sequence[ObservedPod]) -> ResourcesFailure | None:
     """That of a pod that failed by itself, if there is one."""
     failures = [failure for pod in sorted(pods, key=lambda pod: pod.is_consequence) if (failure := _failure(pod))]
     return next(iter(failures), None)
@@ -163,7 +163,7 @@ def _first_failure(pods: Sequence[PodSeen]) -> ResourcesFailure | None:
 def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     """The pods as they were seen; until then, where the planner saw room for them."""
     device_type = DEVICE_TYPES[cluster.slot_type]
-    pods = msgspec.convert(row.pods, tuple[PodSeen, ...])
+    pods = msgspec.convert(row.pods, tuple[ObservedPod, ...])
     if pods:
         return [_seen(pod, row.allocation_id, device_type) for pod in pods]
     return [
@@ -179,11 +179,11 @@ def _resources(row: Any, cluster: ClusterConfig) -> list[ResourcesSummary]:
     ]
 
 
-def _has_started(pod: PodSeen) -> bool:
+def _has_started(pod: ObservedPod) -> bool:
     return pod.state in ("RUNNING", "TERMINATED") and pod.failure not in ("ABORTED", "LAUNCH_ERROR")
 
 
-def _seen(pod: PodSeen, allocation_id: str, device_type: DeviceType) -> ResourcesSummary:
+def _seen(pod: ObservedPod, allocation_id: str, device_type: DeviceType) -> ResourcesSummary:
     devices = [Device(id=int(ident) if ident.isdecimal() else 0, type=device_type) for ident in pod.devices]
     return ResourcesSummary(
         resources_id=pod.name,
@@ -201,7 +201,7 @@ def _seen(pod: PodSeen, allocation_id: str, device_type: DeviceType) -> Resource
     )
 
 
-def _addresses(pod: PodSeen) -> list[Address]:
+def _addresses(pod: ObservedPod) -> list[Address]:
     """Those of its ports on the gateway, where there is one; else its own."""
     if not pod.proxied:
         return [Address(container_ip=address, host_ip=address) for address in pod.addresses]
@@ -216,7 +216,7 @@ def _addresses(pod: PodSeen) -> list[Address]:
     ]
 
 
-def _failure(pod: PodSeen) -> ResourcesFailure | None:
+def _failure(pod: ObservedPod) -> ResourcesFailure | None:
     kind = failure_of(pod)
     if kind is None:
         return None

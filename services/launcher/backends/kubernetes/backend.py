@@ -19,7 +19,7 @@ from services.launcher.backends.kubernetes.allocations.launch_record import Laun
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
 from services.launcher.backends.kubernetes.allocations.state.observation import observation
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
@@ -76,7 +76,7 @@ class KubernetesBackend:
     async def start(self, order: Order) -> None:
         known = self._tracker.allocations.get(order.allocation)
         if known is not None:
-            if known.intent.is_fragment:
+            if known.intent.is_abandoned:
                 self._go_on(known, order)
             return
         spec = order.spec
@@ -88,7 +88,7 @@ class KubernetesBackend:
             job_name=name,
             namespace=order.namespace or self._namespaces.own,
             slots_per_pod=spec.slots_per_pod if spec is not None else 0,
-            seen=Seen(num_pods=spec.num_pods if spec is not None else 1),
+            observed=ObservedState(num_pods=spec.num_pods if spec is not None else 1),
             intent=Intent(stage="queued"),
             view=self._tracker.view(),
         )
@@ -100,10 +100,10 @@ class KubernetesBackend:
             self._creation.put(tracked, order)
 
     def _go_on(self, tracked: TrackedAllocation, order: Order) -> None:
-        if tracked.seen.job is not None:
+        if tracked.observed.job is not None:
             tracked.intent.begin_creation()  # and never only queued: what there is of it has to be ended, if anything
             self._creation.put(tracked, order)
-        elif not tracked.seen.pods:
+        elif not tracked.observed.pods:
             tracked.intent.end_creation()  # and deleted by somebody
         self._tracker.look(tracked)
 
@@ -111,7 +111,7 @@ class KubernetesBackend:
         tracked = self._tracker.allocations.get(allocation)
         if tracked is None or tracked.intent.refusal is not None:
             return
-        if tracked.intent.is_fragment:
+        if tracked.intent.is_abandoned:
             tracked.intent.end_creation()  # as far as it ever will be
         tracked.request_stop(ordered=ordered, deadline=self._clock.now().timestamp() + grace_s)
         if tracked.intent.stage == "queued":
@@ -122,7 +122,7 @@ class KubernetesBackend:
         tracked = self._tracker.allocations.get(allocation)
         if tracked is None or self._tracker.existing.get(allocation) is not Existence.ENDED:
             return
-        if (tracked.seen.job is not None or tracked.seen.pods) and self._namespaces.is_open(tracked.namespace):
+        if (tracked.observed.job is not None or tracked.observed.pods) and self._namespaces.is_open(tracked.namespace):
             # What cannot be removed now is found without an order when its namespace can be seen again.
             await self._teardown.remove(tracked)
         if self._gateway is not None:
@@ -134,8 +134,8 @@ class KubernetesBackend:
         tracked = self._tracker.allocations.get(allocation)
         if (
             tracked is None
-            or (tracked.is_remembered and tracked.seen.out_of_sight)
-            or (tracked.intent.is_fragment and tracked.seen.job is None)
+            or (tracked.is_remembered and tracked.observed.out_of_sight)
+            or (tracked.intent.is_abandoned and tracked.observed.job is None)
         ):
             return None  # what was told of it before is all that is known
         return observation(tracked)
@@ -145,4 +145,4 @@ class KubernetesBackend:
 
     async def changes(self) -> AsyncGenerator[str, None]:
         while True:
-            yield await self._tracker.next_hint()
+            yield await self._tracker.next_notification()

@@ -15,9 +15,9 @@ from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.errors import InvalidRequest
 from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
-from services.launcher.backends.kubernetes.allocations.lines import Lines, Publish
 from services.launcher.backends.kubernetes.allocations.reactions import Reactions
-from services.launcher.backends.kubernetes.allocations.reporting import EventReporter, Reporter
+from services.launcher.backends.kubernetes.allocations.task_log.publisher import Lines, Publish
+from services.launcher.backends.kubernetes.allocations.task_log.reporters import EventReporter, Reporter
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.backend import KubernetesBackend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from libs.events.observations import AllocationObserved, PodSeen, PodState
+from libs.events.observations import AllocationObserved, ObservedPod, PodState
 from services.launcher.backends.process.records import Assignment, ProcessPodStatus, StatusRecord, StopRecord
 
 LOST: Final = ProcessPodStatus(
@@ -23,7 +23,7 @@ def observed(
     """The observation, with revision 0. ``begun`` is the state of pods of which nothing is known yet."""
     states = status.pods if status is not None else (ProcessPodStatus(state=begun),) * len(assignment.pods)
     pods = tuple(
-        PodSeen(
+        ObservedPod(
             name=name,
             state=state.state,
             node=node,

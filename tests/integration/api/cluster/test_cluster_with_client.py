@@ -8,7 +8,7 @@ import io
 import httpx
 import pytest
 
-from libs.events.observations import PodSeen
+from libs.events.observations import ObservedPod
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
 from tests.integration.api.world import Rows, World, two_nodes
@@ -18,7 +18,7 @@ from tests.integration.api.world import Rows, World, two_nodes
 def running(world: World, rows: Rows, det: Det) -> dict[str, str]:
     """An experiment that runs on node ``a``, one that waits, and a notebook that waits before it."""
     _, job = rows.experiment(name="first")
-    pod = PodSeen(name="pod-0", state="RUNNING", node="a", addresses=("10.0.0.1",), devices=("000", "001"))
+    pod = ObservedPod(name="pod-0", state="RUNNING", node="a", addresses=("10.0.0.1",), devices=("000", "001"))
     allocation = rows.allocation(job_id=job, pods=(pod,))
     _, waiting = rows.experiment(name="second", priority=50, minutes=1)
     rows.allocation(job_id=waiting, assigned=False, name="Trial 2 (Experiment 2)")

@@ -16,7 +16,7 @@ from libs.db.tables.namespaces import auto_created_namespaces
 from libs.errors import FailedPrecondition, PermissionDenied, Unavailable
 from libs.events import places as verbs
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from libs.events.observations import PodSeen
+from libs.events.observations import ObservedPod
 from libs.events.places import NamespaceAsked, NodeMarkAsked
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
@@ -456,7 +456,7 @@ def test_tasks_are_found_by_their_slots_and_by_their_nodes(
     det: Det, places: FakePlaces, rows: Rows, world: World
 ) -> None:
     _, job = rows.experiment(name="somewhere")
-    pod = PodSeen(name="det-x-abcde", job="det-x", state="RUNNING", node="n4")
+    pod = ObservedPod(name="det-x-abcde", job="det-x", state="RUNNING", node="n4")
     allocation = rows.allocation(job_id=job, pods=(pod,), name="Trial 9 (Experiment 9)")
     held = tuple(Device(id=f"00{n}", allocation=allocation, container=pod.name) for n in range(2))
     node = NodeCapacity(name="n4", devices=(*held, Device(id="002")))

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from libs.clock import SystemClock
 from libs.db.tables.cluster import outbox
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from tests.harness import eventually
 from tests.integration.scheduler.world import World
@@ -28,7 +28,10 @@ async def test_that_a_task_has_started_is_said_though_it_was_ready_before_it_was
     await world.api.ready(allocation)
     assert (await world.api.allocation(allocation))["state"] == "RUNNING"
     seen = AllocationObserved(
-        allocation=allocation, pool="default", revision=100, pods=(PodSeen(name="a", state="RUNNING", node="node0"),)
+        allocation=allocation,
+        pool="default",
+        revision=100,
+        pods=(ObservedPod(name="a", state="RUNNING", node="node0"),),
     )
     for revision in (100, 100, 101):
         # Each time a scheduler that knows nothing but the database.

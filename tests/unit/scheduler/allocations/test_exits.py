@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from services.scheduler.allocations.exits import ExitKind, exit_record
 from tests.harness import FakeClock
 from tests.unit.scheduler.rows import allocation
@@ -14,8 +14,8 @@ from tests.unit.scheduler.rows import allocation
 NOW = FakeClock().now()
 
 
-def pod(rank: int = 0, *, state: str = "TERMINATED", **fields: Any) -> PodSeen:
-    return PodSeen(name=f"pod{rank}", state=state, **fields)  # type: ignore[arg-type]
+def pod(rank: int = 0, *, state: str = "TERMINATED", **fields: Any) -> ObservedPod:
+    return ObservedPod(name=f"pod{rank}", state=state, **fields)  # type: ignore[arg-type]
 
 
 OK = pod(exit_code=0)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from libs.states.allocation import AllocationState
 from services.scheduler.allocations.observation import observe, state_seen
 from services.scheduler.allocations.termination import follow_up, kill, terminate
@@ -24,7 +24,7 @@ def seen(*states: str, revision: int = 1, **fields: Any) -> AllocationObserved:
         name, _, code = state.partition(":")
         failure = "FAILED" if code not in ("", "0") else ""
         exit_code = int(code) if code else None
-        pods.append(PodSeen(name=f"p{rank}", state=name, exit_code=exit_code, failure=failure))  # type: ignore[arg-type]
+        pods.append(ObservedPod(name=f"p{rank}", state=name, exit_code=exit_code, failure=failure))  # type: ignore[arg-type]
     return AllocationObserved(allocation="1.x.1", pool="default", revision=revision, pods=tuple(pods), **fields)
 
 

@@ -65,10 +65,10 @@ class LaunchRecord:
     def __init__(self, api: KubeApi, *, namespace: str, pool: str, cluster_id: str) -> None:
         self._api = api
         self._namespace = namespace
-        self._name = system_name(cluster_id, pool, "ledger")
+        self._name = system_name(cluster_id, pool, "launch-record")
         self._path = paths_in(namespace).config_map(self._name)
         self._labels = {
-            PURPOSE_LABEL: "ledger",
+            PURPOSE_LABEL: "launch-record",
             CLUSTER_LABEL: label_value(cluster_id),
             LAUNCHER_LABEL: launcher_id(cluster_id, pool),
         }

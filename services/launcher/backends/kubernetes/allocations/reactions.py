@@ -27,9 +27,9 @@ class Reactions:
         self._background = background
         self._busy: set[str] = set()
         self._acts: Mapping[NextAction, Callable[[TrackedAllocation], Awaitable[None]]] = {
-            NextAction.END: teardown.end_rest,
-            NextAction.CULL: teardown.cull,
-            NextAction.SETTLE: teardown.settle,
+            NextAction.END_REST: teardown.end_rest,
+            NextAction.DELETE_PODS: teardown.delete_pods,
+            NextAction.LIST_PODS: teardown.list_pods,
             NextAction.STOP: teardown.send_stop,
         }
 

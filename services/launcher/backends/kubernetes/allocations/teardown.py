@@ -13,6 +13,7 @@ import structlog
 from libs.errors import Unavailable
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
+from services.launcher.backends.kubernetes.allocations.state.observed_state import is_beyond_reach
 from services.launcher.backends.kubernetes.allocations.state.pods import (
     causes_first,
     end_of,
@@ -20,8 +21,7 @@ from services.launcher.backends.kubernetes.allocations.state.pods import (
     is_over,
     reads_until,
 )
-from services.launcher.backends.kubernetes.allocations.state.seen import is_beyond_reach
-from services.launcher.backends.kubernetes.allocations.state.status import uncalled_pods
+from services.launcher.backends.kubernetes.allocations.state.status import pods_to_delete
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.objects import ListOf, Pod
@@ -60,11 +60,11 @@ class Teardown:
         stop = tracked.intent.stop
         assert stop is not None
         left_s = max(0.0, stop.deadline - self._tracker.view().now)
-        goes_with_job = tracked.seen.job is not None
+        goes_with_job = tracked.observed.job is not None
         if goes_with_job:
             # First the Job: without it nobody puts new pods in the place of those that are deleted.
             await self._delete_job(tracked)
-        pods = [pod for pod in tracked.seen.pods.values() if end_of(pod) is None or not goes_with_job]
+        pods = [pod for pod in tracked.observed.pods.values() if end_of(pod) is None or not goes_with_job]
         await self._delete_pods(tracked, pods, left_s=left_s)
         tracked.intent.confirm_stop(stop)
 
@@ -86,20 +86,20 @@ class Teardown:
         tracked.intent.confirm_outcome()
         self._tracker.look(tracked)
 
-    async def cull(self, tracked: TrackedAllocation) -> None:
+    async def delete_pods(self, tracked: TrackedAllocation) -> None:
         """Delete the pods that are still there when the rest of an allocation has been ended, with their own grace."""
-        for pod in uncalled_pods(tracked.seen, tracked.intent):
+        for pod in pods_to_delete(tracked.observed, tracked.intent):
             await self._delete_pod(pod, None)
             tracked.intent.request_delete(pod.metadata.name)
 
-    async def settle(self, tracked: TrackedAllocation) -> None:
+    async def list_pods(self, tracked: TrackedAllocation) -> None:
         """Look at the pods of a Job that makes no more, for the watch may be behind."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},job-name={tracked.job_name}"}
         found = await self._api.get(paths_in(tracked.namespace).pods, ListOf[Pod], query)
         for pod in sorted(found.items or (), key=causes_first):
             # The answer may be older than what the watch has told meanwhile.
-            if pod.metadata.name not in tracked.seen.ended and not _is_newer(
-                tracked.seen.pods.get(pod.metadata.name), pod
+            if pod.metadata.name not in tracked.observed.ended and not _is_newer(
+                tracked.observed.pods.get(pod.metadata.name), pod
             ):
                 self._tracker.on_pod(pod)
         tracked.intent.confirm_pods_listed()
@@ -111,15 +111,15 @@ class Teardown:
         Raises Unavailable when it takes too long.
         """
         await self._let_sidecars_finish(tracked)
-        goes_with_job = tracked.seen.job is not None
+        goes_with_job = tracked.observed.job is not None
         if goes_with_job:
             await self._delete_job(tracked)
         # Whatever still runs beside the task may have asked for a long grace for itself.
-        left = [pod for pod in tracked.seen.pods.values() if not goes_with_job or not is_over(pod)]
+        left = [pod for pod in tracked.observed.pods.values() if not goes_with_job or not is_over(pod)]
         await self._delete_pods(tracked, left, left_s=max(self._sidecar_grace_s, REMOVAL_GRACE_S))
         await self._force_unreachable(tracked)
         if not await self._tracker.wait_until(
-            tracked, lambda: tracked.seen.job is None and not tracked.seen.pods, VANISH_S
+            tracked, lambda: tracked.observed.job is None and not tracked.observed.pods, VANISH_S
         ):
             await self._force_unreachable(tracked)
             raise Unavailable(f"the objects of allocation {tracked.allocation} are still being deleted")
@@ -149,7 +149,7 @@ class Teardown:
 
     async def _force_unreachable(self, tracked: TrackedAllocation) -> None:
         view = self._tracker.view()
-        for pod in list(tracked.seen.pods.values()):
+        for pod in list(tracked.observed.pods.values()):
             if is_beyond_reach(pod, view):
                 log.warning("kubernetes.pod_force_deleted", pod=pod.metadata.name, node=pod.spec.node_name)
                 await self._delete_pod(pod, 0)
@@ -159,12 +159,12 @@ class Teardown:
         one that nobody has asked to end may still read what a task has left that was killed."""
 
         def are_done() -> bool:
-            return not any(is_draining(pod) for pod in tracked.seen.pods.values())
+            return not any(is_draining(pod) for pod in tracked.observed.pods.values())
 
         def has_read() -> bool:
-            return not any(reads_until(pod) for pod in tracked.seen.pods.values())
+            return not any(reads_until(pod) for pod in tracked.observed.pods.values())
 
-        until = max((reads_until(pod) for pod in tracked.seen.pods.values()), default=0.0)
+        until = max((reads_until(pod) for pod in tracked.observed.pods.values()), default=0.0)
         await self._tracker.wait_until(tracked, has_read, min(until - self._tracker.view().now, self._log_delivery_s))
         if not await self._tracker.wait_until(tracked, are_done, self._log_delivery_s):
             log.warning("kubernetes.sidecars_slow", allocation=tracked.allocation)

@@ -1,4 +1,4 @@
-"""Tracker of all allocations of a launcher: informers write to it, and it tells who has to know and what is due.
+"""Tracker of all allocations of a launcher: informers tell it, and it tells who has to know and what is due.
 
 Existence is worked out when something changes rather than when somebody asks, because somebody asks all the time.
 """
@@ -18,8 +18,8 @@ from libs.telemetry import histogram
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent, Outcome
 from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.state.pods import end_of, is_over, was_silenced
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Job, Node, Pod
 from services.launcher.reconcile import Existence
@@ -77,7 +77,7 @@ class Tracker:
         asked for by a launcher before us just before its end: nobody but us is to finish it."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._partly_since: dict[str, float] = {}
-        self._hints: dict[str, None] = {}
+        self._notifications: dict[str, None] = {}
         self._due: dict[str, TrackedAllocation] = {}
         """What has to be reacted to, by allocation."""
         self._is_due = asyncio.Event()
@@ -129,11 +129,11 @@ class Tracker:
         """Nobody can see any more what is in a namespace, and ``words`` say why: what lived there lives on for us."""
         for tracked in self.allocations_in(namespace):
             if self._existence.get(tracked.allocation) is not Existence.ENDED and tracked.intent.stage in (
-                "left",
+                "abandoned",
                 "created",
             ):
-                is_new = not tracked.seen.out_of_sight
-                tracked.seen.on_out_of_sight(words)
+                is_new = not tracked.observed.out_of_sight
+                tracked.observed.on_out_of_sight(words)
                 self.look(tracked)
                 if is_new:
                     self._listener.out_of_sight(tracked)
@@ -141,15 +141,15 @@ class Tracker:
     def regain_sight(self, namespace: str) -> None:
         """Everything in a namespace was told. What had only been written down, and is not there, was deleted."""
         for tracked in self.allocations_in(namespace):
-            if tracked.seen.out_of_sight:
-                tracked.seen.on_in_sight()
+            if tracked.observed.out_of_sight:
+                tracked.observed.on_in_sight()
                 self.look(tracked)
 
     def lose_all(self, namespace: str, words: str) -> None:
         """A namespace is gone, and everything in it; ``words`` say so."""
         view = self.view()
         for tracked in self.allocations_in(namespace):
-            tracked.seen.on_namespace_deleted(words, intent=tracked.intent, view=view)
+            tracked.observed.on_namespace_deleted(words, intent=tracked.intent, view=view)
             self.look(tracked)
 
     def look(self, tracked: TrackedAllocation) -> None:
@@ -157,8 +157,8 @@ class Tracker:
         with LOOKS.time():
             view = self.view()
             status = tracked.refresh(view)
-            if tracked.intent.is_fragment and tracked.seen.job_vanished and not tracked.seen.pods:
-                log.info("kubernetes.fragment_gone", allocation=tracked.allocation)
+            if tracked.intent.is_abandoned and tracked.observed.job_vanished and not tracked.observed.pods:
+                log.info("kubernetes.abandoned_gone", allocation=tracked.allocation)
                 self.forget(tracked)
                 return
             self._existence[tracked.allocation] = status.existence
@@ -171,17 +171,17 @@ class Tracker:
             self._is_due.set()
 
     def notify(self, allocation: str) -> None:
-        self._hints[allocation] = None
+        self._notifications[allocation] = None
         self._wake.set()
 
-    async def next_hint(self) -> str:
+    async def next_notification(self) -> str:
         """The id of something that may have changed."""
-        while not self._hints:
+        while not self._notifications:
             self._wake.clear()
             await self._wake.wait()
             await asyncio.sleep(GATHER_S)
-        allocation = next(iter(self._hints))
-        del self._hints[allocation]
+        allocation = next(iter(self._notifications))
+        del self._notifications[allocation]
         return allocation
 
     async def next_due(self) -> TrackedAllocation:
@@ -215,30 +215,34 @@ class Tracker:
             tracked = self._adopt(job.metadata.name, job=job)
             if tracked is None:
                 return
-        elif job.metadata.uid in tracked.seen.replaced:
+        elif job.metadata.uid in tracked.intent.replaced_jobs:
             return
-        elif tracked.intent.stage != "created" and tracked.seen.job is None:
+        elif tracked.intent.stage != "created" and tracked.observed.job is None:
             if _allocation_of(job) != tracked.allocation:
                 return  # another's, in the way
             self._restore(tracked, job)
-        tracked.seen.on_job(job)
+        tracked.observed.on_job(job)
         self.look(tracked)
 
     def on_job_deleted(self, job: Job) -> None:
         tracked = self._by_job.get((job.metadata.namespace, job.metadata.name))
-        if tracked is not None and tracked.seen.job is not None and tracked.seen.job.metadata.uid == job.metadata.uid:
-            tracked.seen.on_job_deleted()
+        if (
+            tracked is not None
+            and tracked.observed.job is not None
+            and tracked.observed.job.metadata.uid == job.metadata.uid
+        ):
+            tracked.observed.on_job_deleted()
             self.look(tracked)
 
     def on_pod(self, pod: Pod) -> None:
         namespace, name = pod.metadata.namespace, pod.job or pod.metadata.name
         tracked = self._by_job.get((namespace, name)) or self._adopt(name, pod=pod)
-        if tracked is None or pod.job_uid in tracked.seen.replaced:
+        if tracked is None or pod.job_uid in tracked.intent.replaced_jobs:
             return
         view = self.view()
-        before = tracked.seen.pods.get(pod.metadata.name)
+        before = tracked.observed.pods.get(pod.metadata.name)
         self._by_pod[namespace, pod.metadata.name] = tracked
-        tracked.seen.on_pod(pod, intent=tracked.intent, view=view)
+        tracked.observed.on_pod(pod, intent=tracked.intent, view=view)
         self.look(tracked)
         self._notice_failure(tracked, before, pod)
         if is_over(pod) and not (before is not None and is_over(before)):
@@ -247,14 +251,24 @@ class Tracker:
 
     def on_pod_deleted(self, pod: Pod) -> None:
         tracked = self._by_job.get((pod.metadata.namespace, pod.job or pod.metadata.name))
-        if tracked is not None and pod.metadata.name in tracked.seen.pods:
+        if tracked is not None and pod.metadata.name in tracked.observed.pods:
             view = self.view()
-            before = tracked.seen.pods[pod.metadata.name]
+            before = tracked.observed.pods[pod.metadata.name]
             self._notice_failure(tracked, before, pod)
             if not is_over(before):
                 self._notice_silence(tracked, pod)
-            tracked.seen.on_pod_deleted(pod, intent=tracked.intent, view=view)
+            tracked.observed.on_pod_deleted(pod, intent=tracked.intent, view=view)
             self.look(tracked)
+
+    def on_quota_exceeded(self, tracked: TrackedAllocation) -> None:
+        """The Job controller could not make a pod within the quota."""
+        tracked.observed.on_quota_exceeded()
+        self.look(tracked)
+
+    def on_create_failure(self, tracked: TrackedAllocation, message: str) -> None:
+        """The Job controller could not make a pod, for another reason."""
+        tracked.observed.on_create_failure(message, now=self.view().now)
+        self.look(tracked)
 
     def node_changed(self, name: str) -> None:
         """A node came, went, or is in another state: pods on it may be lost, or found again."""
@@ -272,7 +286,9 @@ class Tracker:
         assert found is not None
         allocation = _allocation_of(found)
         known = self.allocations.get(allocation)
-        if known is not None and not (known.is_remembered and (known.seen.out_of_sight or known.intent.is_fragment)):
+        if known is not None and not (
+            known.is_remembered and (known.observed.out_of_sight or known.intent.is_abandoned)
+        ):
             metadata = found.metadata
             # Made by hand; whoever made it has to remove it.
             log.warning(
@@ -292,9 +308,9 @@ class Tracker:
             job_name=job_name,
             namespace=namespace,
             slots_per_pod=int(notes.slots_per_pod) if notes.slots_per_pod.isdigit() else 0,
-            seen=Seen(num_pods=(job.spec.completions if job is not None else None) or 1),
+            observed=ObservedState(num_pods=(job.spec.completions if job is not None else None) or 1),
             intent=Intent(
-                stage="left" if is_fresh and namespace in self.known_namespaces else "created",
+                stage="abandoned" if is_fresh and namespace in self.known_namespaces else "created",
                 stop=known.intent.stop if known is not None else None,
             ),
             view=self.view(),
@@ -311,7 +327,7 @@ class Tracker:
     def _drop_names(self, tracked: TrackedAllocation) -> None:
         if self._by_job.get(tracked.key) is tracked:
             del self._by_job[tracked.key]
-        for name in (*tracked.seen.pods, *tracked.seen.ended):
+        for name in (*tracked.observed.pods, *tracked.observed.ended):
             self._by_pod.pop((tracked.namespace, name), None)
 
     def _restore(self, tracked: TrackedAllocation, job: Job) -> None:
@@ -367,4 +383,4 @@ def _allocation_of(found: Job | Pod) -> str:
 
 
 def _is_on(tracked: TrackedAllocation, node: str) -> bool:
-    return any(pod.spec.node_name == node for pod in tracked.seen.pods.values())
+    return any(pod.spec.node_name == node for pod in tracked.observed.pods.values())

@@ -135,7 +135,7 @@ class CapacityTracker:
                     node=pod.spec.node_name,
                     slots=tracked.slots_per_pod,
                 )
-                for pod in tracked.seen.pods.values()
+                for pod in tracked.observed.pods.values()
                 if not is_over(pod)
             ]
         return found

@@ -79,7 +79,7 @@ class Creation:
     async def _make(self, tracked: TrackedAllocation, order: Order) -> None:
         """One attempt. What is put off comes back later, and holds up nobody else meanwhile."""
         tracked.intent.begin_creation()
-        if tracked.intent.stop is not None and tracked.seen.job is None:
+        if tracked.intent.stop is not None and tracked.observed.job is None:
             self._refuse(tracked, "", withdrawn=True)
             return
         try:
@@ -102,7 +102,7 @@ class Creation:
         self._pauses[tracked.allocation] = min(pause_s * 2, LAST_PAUSE_S)
         # Where many were put off, the server has trouble enough.
         pause_s = max(pause_s, min(len(self._pauses) / MAX_RETRIES_PER_S, 2 * LAST_PAUSE_S))
-        if tracked.seen.job is None:
+        if tracked.observed.job is None:
             tracked.intent.enqueue()
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
         self.put(tracked, order)
@@ -117,7 +117,7 @@ class Creation:
         paths = paths_in(tracked.namespace)
         made = manifests(order, self._traits, priority_class=await self._priority_class_of(order.spec))
         job, is_new = await self._create_job(tracked, made)
-        tracked.seen.on_job(job)
+        self._tracker.on_job(job)
         uid = job.metadata.uid
         # Listeners before what leads to them: their ports are only known then.
         routes = await self._gateway.claim(tracked, order.spec, made.services) if self._gateway is not None else ()
@@ -156,7 +156,7 @@ class Creation:
             raise Unavailable(f"Job {made.name} of allocation {metadata.annotations.allocation} is still there")
         if metadata.annotations.made_of != made.made_of:
             # Begun by a launcher of another version or with other settings: its pods would wait for other files.
-            tracked.seen.on_job_replaced(metadata.uid)
+            tracked.replace_job(metadata.uid)
             await self._api.delete(paths.job(made.name), {"propagationPolicy": "Background"})
             raise Unavailable(f"Job {made.name} was begun in another way")
         return found, False
@@ -176,14 +176,14 @@ class Creation:
     def _give_up(self, tracked: TrackedAllocation, message: str) -> None:
         """Leave nothing behind, and remember why."""
         log.warning("kubernetes.refused", allocation=tracked.allocation, reason=message)
-        if tracked.seen.job is None:
+        if tracked.observed.job is None:
             self._refuse(tracked, message, withdrawn=tracked.intent.stop is not None)
         else:
             self._background.create_task(self._clear(tracked, message), name=f"clear {tracked.allocation}")
 
     async def _clear(self, tracked: TrackedAllocation, message: str) -> None:
         pause_s = FIRST_PAUSE_S
-        while tracked.seen.job is not None:
+        while tracked.observed.job is not None:
             try:
                 await self._api.delete(
                     paths_in(tracked.namespace).job(tracked.job_name), {"propagationPolicy": "Background"}

@@ -93,7 +93,7 @@ class TaskGateway:
             return ()
         is_new = tracked.allocation not in self._claimants
         self._claimants.add(tracked.allocation)
-        if tracked.seen.num_pods > 1:
+        if tracked.observed.num_pods > 1:
             if is_new:
                 self._say(tracked, MANY_PODS)
             return ()
@@ -113,7 +113,7 @@ class TaskGateway:
         except Refused as error:
             raise Refused(error.code, error.reason, self._words(wanted, error)) from error
         claims = _of(tracked.allocation, open_claims(gateway, self._launcher))
-        tracked.seen.on_proxied(addresses(claims, config))
+        tracked.intent.confirm_proxied(addresses(claims, config))
         log.info("gateway.claimed", allocation=tracked.allocation, ports=[claim.port for claim in claims])
         return tuple(tcp_route(service, claim, config) for service, claim in zip(services, claims, strict=True))
 
@@ -155,7 +155,7 @@ class TaskGateway:
             tracked = self._allocations.get(allocation)
             if allocation in self._claimants:
                 continue
-            if tracked is not None and tracked.seen.job is not None:
+            if tracked is not None and tracked.observed.job is not None:
                 self._restore(tracked, gateway)
             elif await self._has_job(claims[0]):
                 is_told = False  # it lives, but where nothing was seen of it yet
@@ -169,7 +169,7 @@ class TaskGateway:
     def _restore(self, tracked: TrackedAllocation, gateway: Json) -> None:
         self._claimants.add(tracked.allocation)
         claims = _of(tracked.allocation, open_claims(gateway, self._launcher))
-        tracked.seen.on_proxied(addresses(claims, self._config))
+        tracked.intent.confirm_proxied(addresses(claims, self._config))
         log.info("gateway.restored", allocation=tracked.allocation, ports=[claim.port for claim in claims])
         self._restored(tracked)
 

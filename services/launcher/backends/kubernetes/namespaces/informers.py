@@ -131,8 +131,8 @@ class NamespaceInformers:
 
     async def open(self) -> None:
         """Read everything there is, and follow it. Raises Refused and Unavailable, and follows nothing then."""
-        seen = [tracked.seen for tracked in self._tracker.allocations_in(self._namespace)]
-        known = [(each.job, tuple(each.pods.values())) for each in seen]
+        observed = [tracked.observed for tracked in self._tracker.allocations_in(self._namespace)]
+        known = [(each.job, tuple(each.pods.values())) for each in observed]
         self._tracker.known_namespaces.discard(self._namespace)
         # Jobs before pods: what is known of a Job decides what the end of a pod means.
         await self._jobs.read_list()
@@ -168,18 +168,18 @@ class NamespaceInformers:
         made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
         complete = {item.metadata.name for item in made.items or ()}
         for tracked in self._tracker.allocations_in(self._namespace):
-            if tracked.job_name not in complete and _may_be_fragment(tracked):
-                log.warning("kubernetes.fragment", allocation=tracked.allocation, job=tracked.job_name)
-                tracked.intent.leave_to_order()
+            if tracked.job_name not in complete and _may_be_abandoned(tracked):
+                log.warning("kubernetes.abandoned", allocation=tracked.allocation, job=tracked.job_name)
+                tracked.intent.mark_abandoned()
                 self._tracker.look(tracked)
-            elif tracked.job_name in complete and tracked.intent.is_in_creation and tracked.seen.job is not None:
+            elif tracked.job_name in complete and tracked.intent.is_in_creation and tracked.observed.job is not None:
                 tracked.intent.end_creation()  # before its order came to us
 
 
-def _may_be_fragment(tracked: TrackedAllocation) -> bool:
+def _may_be_abandoned(tracked: TrackedAllocation) -> bool:
     """Whether nothing of it has begun, which it cannot before everything was made; and nobody makes it now."""
-    seen, job = tracked.seen, tracked.seen.job
-    begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in seen.pods.values()) or bool(seen.ended)
+    observed, job = tracked.observed, tracked.observed.job
+    begun = any(phase_of(pod) not in ("ASSIGNED", "PULLING") for pod in observed.pods.values()) or bool(observed.ended)
     if job is None or job.metadata.deletion_timestamp is not None or job.status.conditions:
         return False
     return tracked.intent.stage == "created" and not begun and tracked.intent.outcome is None

@@ -17,7 +17,7 @@ from libs.errors import InvalidRequest, NotFound, PermissionDenied, ResoluteErro
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
@@ -96,7 +96,7 @@ class Namespaces:
         for namespace in filter(self.is_open, sorted({self.own, *others})):
             await self._tidy(namespace)
         self._remember(written.allocations)
-        whole = [tracked for tracked in self._tracker.allocations.values() if not tracked.intent.is_fragment]
+        whole = [tracked for tracked in self._tracker.allocations.values() if not tracked.intent.is_abandoned]
         self._launch_record.add({tracked.allocation: tracked.namespace for tracked in whole})
 
     async def open(self, namespace: str) -> None:
@@ -216,7 +216,7 @@ class Namespaces:
         if state.informers is not None or self._now() < state.refused_until:
             return False
         there = self._tracker.allocations_in(namespace)
-        return namespace == self.own or any(tracked.seen.out_of_sight for tracked in there)
+        return namespace == self.own or any(tracked.observed.out_of_sight for tracked in there)
 
     def _is_idle(self, namespace: str, state: _NamespaceState) -> bool:
         return namespace != self.own and state.informers is not None and self._now() > state.used_at + self._idle_s
@@ -265,7 +265,7 @@ class Namespaces:
                 continue
             refusal = self._state_of(namespace).refusal
             is_gone = isinstance(refusal, NotFound)
-            seen = Seen(
+            observed = ObservedState(
                 num_pods=1,
                 gone_because=_deleted(namespace) if is_gone else "",
                 out_of_sight=_unseen(namespace, refusal) if refusal is not None and not is_gone else "",
@@ -277,8 +277,8 @@ class Namespaces:
                 job_name=f"of {allocation}",
                 namespace=namespace,
                 slots_per_pod=0,
-                seen=seen,
-                intent=Intent(stage="left"),
+                observed=observed,
+                intent=Intent(stage="abandoned"),
                 view=self._tracker.view(),
                 is_remembered=True,
             )

@@ -8,7 +8,7 @@ import msgspec
 
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig
 from libs.events.failures import FailureType as Failures
-from libs.events.observations import Address, PodSeen
+from libs.events.observations import Address, ObservedPod
 from services.api.queries.tasks.tasks import summary
 from services.api.wire.tasks.tasks import FailureType, ResourcesStarted, ResourcesSummary
 
@@ -38,7 +38,7 @@ def row(**fields: Any) -> Any:
     )
 
 
-def pods(*seen: PodSeen) -> list[dict[str, Any]]:
+def pods(*seen: ObservedPod) -> list[dict[str, Any]]:
     plain: list[dict[str, Any]] = msgspec.to_builtins(seen)
     return plain
 
@@ -61,9 +61,11 @@ def test_pods_are_known_by_what_their_slots_show() -> None:
     seen = summary(
         row(
             pods=pods(
-                PodSeen(name="p0", state="RUNNING", node="a", devices=("000", "001"), addresses=("10.0.0.1",)),
-                PodSeen(name="p1", state="TERMINATED", node="b", exit_code=3, failure="FAILED", message="exit code 3"),
-                PodSeen(name="p2", state="ASSIGNED"),
+                ObservedPod(name="p0", state="RUNNING", node="a", devices=("000", "001"), addresses=("10.0.0.1",)),
+                ObservedPod(
+                    name="p1", state="TERMINATED", node="b", exit_code=3, failure="FAILED", message="exit code 3"
+                ),
+                ObservedPod(name="p2", state="ASSIGNED"),
             )
         ),
         ClusterConfig(),
@@ -95,30 +97,31 @@ def places_of(resource: ResourcesSummary) -> dict[str, int]:
 def test_on_kubernetes_the_slots_of_a_job_are_on_the_nodes_of_its_pods() -> None:
     assert summary(row(assigned_at=None), KUBERNETES).resources == []
     assert places_of(only_job(places=[{"node": "guess", "slots": 4}] * 2)) == {"pods": 8}
-    placed = PodSeen(name="j-a", job="j", state="PULLING", node="n1")
+    placed = ObservedPod(name="j-a", job="j", state="PULLING", node="n1")
     assert places_of(only_job(pods=pods(placed))) == {"n1": 4, "pods": 4}
-    other = PodSeen(name="j-b", job="j", state="RUNNING", node="n2")
+    other = ObservedPod(name="j-b", job="j", state="RUNNING", node="n2")
     assert places_of(only_job(pods=pods(placed, other))) == {"n1": 4, "n2": 4}
     assert places_of(only_job(pods=pods(placed, placed))) == {"n1": 8}
 
 
 def test_a_task_without_slots_is_on_its_node_all_the_same() -> None:
     (resource,) = (
-        summary(row(slots=0, pods=pods(PodSeen(name="j-a", state="RUNNING", node="n1"))), KUBERNETES).resources or ()
+        summary(row(slots=0, pods=pods(ObservedPod(name="j-a", state="RUNNING", node="n1"))), KUBERNETES).resources
+        or ()
     )
     assert places_of(resource) == {"n1": 0}
 
 
 def test_a_job_has_started_and_ended_when_all_its_pods_have() -> None:
-    runs = PodSeen(name="j-a", job="j", state="RUNNING", node="n1", addresses=("10.0.0.1",))
-    waits = PodSeen(name="j-b", job="j", state="STARTING", node="n2")
+    runs = ObservedPod(name="j-a", job="j", state="RUNNING", node="n1", addresses=("10.0.0.1",))
+    waits = ObservedPod(name="j-b", job="j", state="STARTING", node="n2")
     assert (only_job(pods=pods(runs, waits)).started, only_job(pods=pods(runs)).started) == (None, None)
     both = only_job(pods=pods(runs, msgspec.structs.replace(runs, name="j-b", addresses=("10.0.0.2",))))
     assert both.started is not None
     assert both.started.native_resources_id == "j"
     assert [address.container_ip for address in both.started.addresses] == ["10.0.0.1", "10.0.0.2"]
-    ended = PodSeen(name="j-a", job="j", state="TERMINATED", exit_code=137, failure="DELETED", is_consequence=True)
-    cause = PodSeen(name="j-b", job="j", state="TERMINATED", exit_code=3, failure="FAILED", message="boom")
+    ended = ObservedPod(name="j-a", job="j", state="TERMINATED", exit_code=137, failure="DELETED", is_consequence=True)
+    cause = ObservedPod(name="j-b", job="j", state="TERMINATED", exit_code=3, failure="FAILED", message="boom")
     assert only_job(pods=pods(ended, runs)).exited is None
     exited = only_job(pods=pods(ended, cause)).exited
     assert exited is not None
@@ -133,7 +136,7 @@ def test_clients_know_every_type_of_failure() -> None:
 
 def test_behind_a_gateway_a_pod_is_reached_at_the_ports_of_the_gateway() -> None:
     at = Address(container_ip="gw", container_port=8888, host_ip="gw", host_port=32768)
-    pod = PodSeen(name="p0", state="RUNNING", node="a", addresses=("10.0.0.1",), proxied=(at,))
+    pod = ObservedPod(name="p0", state="RUNNING", node="a", addresses=("10.0.0.1",), proxied=(at,))
     resource = only_job(pods=pods(pod, pod))
     assert isinstance(resource.started, ResourcesStarted)
     (address,) = resource.started.addresses

@@ -17,7 +17,7 @@ from services.launcher.backends.kubernetes.allocations.state.intent import Inten
 from services.launcher.backends.kubernetes.allocations.state.lost_nodes import LostNodes
 from services.launcher.backends.kubernetes.allocations.state.observation import observation as observed
 from services.launcher.backends.kubernetes.allocations.state.observation import outcome_of
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.state.status import NextAction
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Event, Job, Node, Pod, ResourceQuota, SlimPod
@@ -204,16 +204,16 @@ def run(*pods: Pod, num_pods: int = 1, with_job: bool = True) -> TrackedAllocati
         job_name="job",
         namespace="",
         slots_per_pod=1,
-        seen=Seen(num_pods=num_pods),
+        observed=ObservedState(num_pods=num_pods),
         intent=Intent(),
         view=view(),
     )
     if with_job:
-        made.seen.on_job(job(pods=num_pods))
+        made.observed.on_job(job(pods=num_pods))
     for index, each in enumerate(pods):
         lost = LostNodes({}) if each.spec.node_name == "gone" else LostNodes(None)
         seen_at = View(now=T0 + index, lost=lost, stuck_grace_s=60.0)
-        made.seen.on_pod(each, intent=made.intent, view=seen_at)
+        made.observed.on_pod(each, intent=made.intent, view=seen_at)
     return made
 
 

@@ -1,1 +1,1 @@
-"""The state of an allocation (pure): what was seen of it, what is intended, and the status that follows from both."""
+"""The state of an allocation (pure): what is observed, what is intended, and the status that follows from both."""

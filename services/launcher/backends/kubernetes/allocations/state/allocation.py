@@ -1,16 +1,16 @@
-"""One allocation as a launcher keeps it: who it is, what was seen of it, what is intended, and the status of both."""
+"""One allocation as a launcher keeps it: who it is, what is observed, what is intended, and the status of both."""
 
 from __future__ import annotations
 
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent, Outcome, StopRequest
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
 from services.launcher.backends.kubernetes.allocations.state.pods import is_scheduled
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
 from services.launcher.backends.kubernetes.allocations.state.status import AllocationStatus, status
 from services.launcher.backends.kubernetes.allocations.state.view import View
 
 
 class TrackedAllocation:
-    """``seen`` is written by informers, ``intent`` by what the launcher does; ``refresh`` has to follow either."""
+    """``observed`` is written for informers, ``intent`` by what the launcher does; ``refresh`` has to follow either."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class TrackedAllocation:
         job_name: str,
         namespace: str,
         slots_per_pod: int,
-        seen: Seen,
+        observed: ObservedState,
         intent: Intent,
         view: View,
         is_remembered: bool = False,
@@ -32,11 +32,11 @@ class TrackedAllocation:
         self.job_name = job_name
         self.namespace = namespace
         self.slots_per_pod = slots_per_pod
-        self.seen = seen
+        self.observed = observed
         self.intent = intent
         self.is_remembered = is_remembered
         """A launcher before us wrote down that it had existed; nothing of it was seen since."""
-        self.status = status(seen, intent, view)
+        self.status = status(observed, intent, view)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -46,14 +46,14 @@ class TrackedAllocation:
     @property
     def is_partly_scheduled(self) -> bool:
         """Whether some pods of a gang hold their slots while others wait for theirs."""
-        num_pods = self.seen.num_pods
-        scheduled = sum(is_scheduled(pod) for pod in self.seen.pods.values())
+        num_pods = self.observed.num_pods
+        scheduled = sum(is_scheduled(pod) for pod in self.observed.pods.values())
         return num_pods > 1 and 0 < scheduled < num_pods and not self.intent.is_end_requested
 
     def refresh(self, view: View) -> AllocationStatus:
         """Work the status out anew."""
-        self.seen.on_time(intent=self.intent, view=view)
-        self.status = status(self.seen, self.intent, view)
+        self.observed.on_time(intent=self.intent, view=view)
+        self.status = status(self.observed, self.intent, view)
         return self.status
 
     def request_stop(self, *, ordered: bool, deadline: float) -> None:
@@ -63,16 +63,21 @@ class TrackedAllocation:
             return
         stop = StopRequest(
             ordered=ordered if before is None else before.ordered or ordered,
-            was_whole=self.seen.is_whole if before is None else before.was_whole,
+            was_whole=self.observed.is_whole if before is None else before.was_whole,
             deadline=deadline,
         )
-        self.intent.request_stop(stop, pods=self.seen.unexplained_pods())
+        self.intent.request_stop(stop, pods=self.observed.unexplained_pods())
 
     def decide(self, outcome: Outcome) -> None:
         """End what is left of it."""
-        self.intent.decide(outcome, pods=self.seen.unexplained_pods())
+        self.intent.decide(outcome, pods=self.observed.unexplained_pods())
+
+    def replace_job(self, uid: str) -> None:
+        """Begin anew, without a Job and its pods. To be called before it is deleted."""
+        self.intent.replace_job(uid)
+        self.observed.forget_job(uid)
 
     def restore(self, outcome: Outcome) -> None:
         """Take in what a launcher before us decided and wrote down, before any pod is seen."""
         self.intent.restore(outcome)
-        self.seen.on_outcome(outcome)
+        self.observed.on_outcome(outcome)

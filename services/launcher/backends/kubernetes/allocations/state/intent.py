@@ -1,7 +1,7 @@
 """What is to become of an allocation: how far it is made, a stop that was ordered, a refusal, the end that was decided.
 
 Only the methods here write, each for one step that the launcher takes, so that the history of an allocation can be read
-from its calls. What the cluster says about the same allocation is in ``seen``.
+from its calls. What the cluster says about the same allocation is in ``observed_state``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from libs.events.observations import FailureKind, PodSeen
+from libs.events.observations import Address, FailureKind, ObservedPod
 
-Stage = Literal["left", "queued", "creating", "created"]
-"""``left`` is what a launcher before us was killed over: its order tells what is to become of it."""
+Stage = Literal["abandoned", "queued", "creating", "created"]
+"""``abandoned``: a launcher before us was killed while it made it; its order tells what is to become of it."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     reason: str
     """What the other pods are told to have ended of."""
-    pods: tuple[PodSeen, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
     """Those that ended by themselves and badly."""
     failure: FailureKind = ""
     """Of the allocation as a whole."""
@@ -63,10 +63,14 @@ class Intent:
         """Pods that had not ended when their end was requested, and why it was."""
         self.delete_requested: set[str] = set()
         """Pods that we have asked the cluster to delete one by one."""
+        self.replaced_jobs: set[str] = set()
+        """Uids of Jobs that we delete to make them anew: how their pods end is no matter of this allocation."""
+        self.proxied: tuple[Address, ...] = ()
+        """Where its ports are reached through the gateway, as claimed there for it."""
 
     @property
-    def is_fragment(self) -> bool:
-        return self.stage == "left"
+    def is_abandoned(self) -> bool:
+        return self.stage == "abandoned"
 
     @property
     def is_in_creation(self) -> bool:
@@ -83,8 +87,8 @@ class Intent:
             return "stopped by order" if self.stop.ordered else "order withdrawn"
         return self.outcome.reason if self.outcome is not None else ""
 
-    def leave_to_order(self) -> None:
-        self.stage = "left"
+    def mark_abandoned(self) -> None:
+        self.stage = "abandoned"
 
     def enqueue(self) -> None:
         self.stage = "queued"
@@ -129,6 +133,12 @@ class Intent:
 
     def request_delete(self, pod: str) -> None:
         self.delete_requested.add(pod)
+
+    def replace_job(self, uid: str) -> None:
+        self.replaced_jobs.add(uid)
+
+    def confirm_proxied(self, addresses: tuple[Address, ...]) -> None:
+        self.proxied = addresses
 
     def _request_end(self, pods: Iterable[str]) -> None:
         for name in pods:

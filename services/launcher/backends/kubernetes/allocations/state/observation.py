@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from libs.events.observations import AllocationObserved, FailureKind, PodSeen
+from libs.events.observations import AllocationObserved, FailureKind, ObservedPod
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Outcome
-from services.launcher.backends.kubernetes.allocations.state.pods import end_of, seen
-from services.launcher.backends.kubernetes.allocations.state.seen import Seen
+from services.launcher.backends.kubernetes.allocations.state.observed_state import ObservedState
+from services.launcher.backends.kubernetes.allocations.state.pods import end_of, observed_pod
 from services.launcher.backends.kubernetes.allocations.state.status import (
     AllocationPhase,
     expected_causes,
@@ -36,49 +36,50 @@ def observation(tracked: TrackedAllocation) -> AllocationObserved:
         pool=tracked.pool,
         revision=0,
         pods=() if tracked.intent.refusal is not None else _pods(tracked, is_gone=is_gone),
-        num_pods=tracked.seen.num_pods,
+        num_pods=tracked.observed.num_pods,
         gone=is_gone,
         stopped=is_gone and stop is not None and stop.ordered and stop.was_whole,
         failure=failure,
         message=message,
-        quota_blocked=tracked.seen.quota_blocked,
+        quota_blocked=tracked.observed.quota_blocked,
     )
 
 
 def outcome_of(tracked: TrackedAllocation) -> Outcome:
     """Why the rest of the allocation has to end. To be asked when the reaction is END."""
-    known, status = tracked.seen, tracked.status
+    known, status = tracked.observed, tracked.status
     if status.phase is AllocationPhase.PODS_REFUSED and known.create_failure is not None:
         return Outcome(reason="its pods cannot be made", failure="LAUNCH_ERROR", message=known.create_failure[0])
     failed = [ended for ended in known.ended.values() if ended.failure]
     causes = expected_causes(known, status.causes)
-    failed += [seen(known.pods[name], cause) for name, cause in causes.items() if cause.failure]
+    failed += [observed_pod(known.pods[name], cause) for name, cause in causes.items() if cause.failure]
     failed.sort(key=lambda pod: (pod.exit_code is None, pod.name))
     return Outcome(reason=f"ended because pod {failed[0].name} failed", pods=tuple(failed[:MAX_SAVED_PODS]))
 
 
-def _pods(tracked: TrackedAllocation, *, is_gone: bool) -> tuple[PodSeen, ...]:
-    known, causes = tracked.seen, tracked.status.causes
-    now = [seen(pod, causes.get(name)) for name, pod in known.pods.items()]
+def _pods(tracked: TrackedAllocation, *, is_gone: bool) -> tuple[ObservedPod, ...]:
+    known, causes = tracked.observed, tracked.status.causes
+    now = [observed_pod(pod, causes.get(name)) for name, pod in known.pods.items()]
     pods = tuple(sorted((*known.ended.values(), *now), key=lambda pod: pod.name))
     pods += _presumed(tracked, len(pods)) if is_gone else ()
-    return tuple(msgspec.structs.replace(pod, proxied=known.proxied) for pod in pods) if known.proxied else pods
+    proxied = tracked.intent.proxied
+    return tuple(msgspec.structs.replace(pod, proxied=proxied) for pod in pods) if proxied else pods
 
 
-def _presumed(tracked: TrackedAllocation, known: int) -> tuple[PodSeen, ...]:
+def _presumed(tracked: TrackedAllocation, known: int) -> tuple[ObservedPod, ...]:
     """Pods that were deleted before anybody here saw them, of a Job that says that all went well."""
-    condition = finished_condition(tracked.seen)
+    condition = finished_condition(tracked.observed)
     if condition is None or condition.type != "Complete":
         return ()
     return tuple(
-        PodSeen(name=f"{tracked.job_name}-{index}", job=tracked.job_name, state="TERMINATED", exit_code=0)
-        for index in range(known, tracked.seen.num_pods)
+        ObservedPod(name=f"{tracked.job_name}-{index}", job=tracked.job_name, state="TERMINATED", exit_code=0)
+        for index in range(known, tracked.observed.num_pods)
     )
 
 
 def _failure(tracked: TrackedAllocation, *, is_gone: bool) -> tuple[FailureKind, str]:
     """Of the allocation as a whole, beyond what its pods say."""
-    known, intent = tracked.seen, tracked.intent
+    known, intent = tracked.observed, tracked.intent
     if intent.refusal is not None:
         return ("", "") if intent.refusal.withdrawn else ("LAUNCH_ERROR", intent.refusal.message)
     if intent.outcome is not None and intent.outcome.failure:
@@ -93,7 +94,7 @@ def _failure(tracked: TrackedAllocation, *, is_gone: bool) -> tuple[FailureKind,
     return "", ""
 
 
-def _knows_a_failure(known: Seen) -> bool:
+def _knows_a_failure(known: ObservedState) -> bool:
     """Whether some pod explains why all have ended; others may have been deleted before anybody here saw them."""
     explained = any(pod.failure for pod in known.ended.values()) or any(map(_failed, known.pods.values()))
     return explained or has_enough_pods(known)

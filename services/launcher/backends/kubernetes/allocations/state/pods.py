@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from libs.events.observations import FailureKind, PodSeen, PodState
+from libs.events.observations import FailureKind, ObservedPod, PodState
 from services.launcher.backends.kubernetes.client.objects import ContainerStatus, Pod, Terminated, Waiting
 from services.launcher.backends.kubernetes.client.times import unix_s
 from services.launcher.backends.kubernetes.manifests.names import FLUENT, MAIN
@@ -196,10 +196,10 @@ def disruption_of(pod: Pod) -> str:
     return ""
 
 
-def seen(pod: Pod, cause: Cause | None) -> PodSeen:
+def observed_pod(pod: Pod, cause: Cause | None) -> ObservedPod:
     """The pod as others are told of it; ``cause`` is why it has ended, None while it has not."""
     state = phase_of(pod)
-    return PodSeen(
+    return ObservedPod(
         name=pod.metadata.name,
         job=pod.job,
         state="TERMINATED" if cause is not None else state,

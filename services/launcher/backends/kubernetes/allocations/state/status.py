@@ -1,6 +1,6 @@
 """The status of an allocation: whether it exists, what has to be done now, and why each of its pods has ended.
 
-Worked out from what was seen and what is intended, once per change; the observation, the existence that the loop
+Worked out from what was observed and what is intended, once per change; the observation, the existence that the loop
 compares with orders, and the reactions all read it, so that they cannot disagree. The first row of ``TABLE`` that
 applies decides.
 """
@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
+from services.launcher.backends.kubernetes.allocations.state.observed_state import OVERDUE_S, UNSEEN_S, ObservedState
 from services.launcher.backends.kubernetes.allocations.state.pods import Cause, is_over
-from services.launcher.backends.kubernetes.allocations.state.seen import OVERDUE_S, UNSEEN_S, Seen
 from services.launcher.backends.kubernetes.allocations.state.view import View
 from services.launcher.backends.kubernetes.client.objects import Condition, Pod
 from services.launcher.backends.kubernetes.client.times import unix_s
@@ -25,12 +25,12 @@ from services.launcher.reconcile import Existence
 class NextAction(Enum):
     """What to do about an allocation now, which nobody has ordered."""
 
-    END = "end"
+    END_REST = "end rest"
     """End what is left of it, and write down why: ``Intent.outcome``."""
-    SETTLE = "settle"
+    LIST_PODS = "list pods"
     """List its pods: the Job makes no more, and the watch may be behind."""
-    CULL = "cull"
-    """Delete pods that are there although the rest of it was ended: ``uncalled_pods``."""
+    DELETE_PODS = "delete pods"
+    """Delete pods that are there although the rest of it was ended: ``pods_to_delete``."""
     STOP = "stop"
     """Carry out a stop that was asked for."""
 
@@ -40,13 +40,13 @@ class AllocationPhase(Enum):
 
     REFUSED = "refused"
     OUT_OF_SIGHT = "out of sight"
-    FRAGMENT = "fragment"
+    ABANDONED = "abandoned"
     CREATING = "creating"
     STOP_REQUESTED = "stop requested"
     STOPPING = "stopping"
     JOB_GONE = "job gone"
     END_DECIDED = "end decided"
-    CULLING = "culling"
+    DELETING_PODS = "deleting pods"
     ENDING_UNLISTED = "ending, pods not listed"
     ENDING = "ending"
     PODS_REFUSED = "pods refused"
@@ -61,7 +61,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     is_refused: bool
     is_out_of_sight: bool
-    is_fragment: bool
+    is_abandoned: bool
     is_created: bool
     is_stopping: bool
     is_stop_sent: bool
@@ -69,7 +69,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     is_job_finished: bool
     has_outcome: bool
     is_outcome_saved: bool
-    has_uncalled_pods: bool
+    has_pods_to_delete: bool
     makes_no_pods: bool
     """The Job controller is done."""
     are_pods_listed: bool
@@ -109,24 +109,24 @@ class Row(Struct, frozen=True):
 TABLE: Final = (
     Row(AllocationPhase.REFUSED, lambda it: it.is_refused, existence=Existence.ENDED),
     Row(AllocationPhase.OUT_OF_SIGHT, lambda it: it.is_out_of_sight, existence=Existence.LIVE),
-    Row(AllocationPhase.FRAGMENT, lambda it: it.is_fragment, existence=Existence.LEFT),
+    Row(AllocationPhase.ABANDONED, lambda it: it.is_abandoned, existence=Existence.ABANDONED),
     Row(AllocationPhase.CREATING, lambda it: not it.is_created, existence=Existence.LIVE),
     Row(AllocationPhase.STOP_REQUESTED, lambda it: it.is_stopping and not it.is_stop_sent, NextAction.STOP),
     Row(AllocationPhase.STOPPING, lambda it: it.is_stopping),
     Row(AllocationPhase.JOB_GONE, lambda it: not it.has_job),
-    Row(AllocationPhase.END_DECIDED, lambda it: it.has_outcome and not it.is_outcome_saved, NextAction.END),
-    Row(AllocationPhase.CULLING, lambda it: it.has_outcome and it.has_uncalled_pods, NextAction.CULL),
+    Row(AllocationPhase.END_DECIDED, lambda it: it.has_outcome and not it.is_outcome_saved, NextAction.END_REST),
+    Row(AllocationPhase.DELETING_PODS, lambda it: it.has_outcome and it.has_pods_to_delete, NextAction.DELETE_PODS),
     Row(
         AllocationPhase.ENDING_UNLISTED,
         lambda it: it.has_outcome and it.makes_no_pods and not it.are_pods_listed,
-        NextAction.SETTLE,
+        NextAction.LIST_PODS,
     ),
     Row(AllocationPhase.ENDING, lambda it: it.has_outcome),
-    Row(AllocationPhase.PODS_REFUSED, lambda it: it.are_pods_refused, NextAction.END),
+    Row(AllocationPhase.PODS_REFUSED, lambda it: it.are_pods_refused, NextAction.END_REST),
     Row(
         AllocationPhase.FINISHED_UNLISTED,
         lambda it: it.is_job_finished and not it.are_pods_listed and not it.is_complete,
-        NextAction.SETTLE,
+        NextAction.LIST_PODS,
     ),
     Row(AllocationPhase.FINISHED, lambda it: it.is_job_finished),
     # The failure of a pod that is gone has to be written down even when nothing is left to be ended; and old clusters
@@ -134,7 +134,7 @@ TABLE: Final = (
     Row(
         AllocationPhase.FAILED,
         lambda it: it.has_failure and (it.has_forgotten_failure or not it.is_complete),
-        NextAction.END,
+        NextAction.END_REST,
     ),
     Row(AllocationPhase.RUNNING, lambda _: True),
 )
@@ -158,15 +158,15 @@ class AllocationStatus(Struct, frozen=True, kw_only=True):
     """When time alone will change something (Unix time, seconds)."""
 
 
-def status(seen: Seen, intent: Intent, view: View) -> AllocationStatus:
-    causes = {name: seen.cause_of(pod, intent=intent, view=view) for name, pod in seen.pods.items()}
-    decision = decide(facts_of(seen, intent, causes, view))
+def status(observed: ObservedState, intent: Intent, view: View) -> AllocationStatus:
+    causes = {name: observed.cause_of(pod, intent=intent, view=view) for name, pod in observed.pods.items()}
+    decision = decide(facts_of(observed, intent, causes, view))
     return AllocationStatus(
         phase=decision.phase,
         existence=decision.existence,
         reaction=decision.reaction,
         causes=causes,
-        next_change=_next_change(seen, intent, view),
+        next_change=_next_change(observed, intent, view),
     )
 
 
@@ -176,75 +176,80 @@ def decide(facts: Facts) -> Decision:
     return Decision(row.phase, row.existence or over, row.reaction)
 
 
-def facts_of(seen: Seen, intent: Intent, causes: Mapping[str, Cause | None], view: View) -> Facts:
-    finished = finished_condition(seen) is not None
-    job_is_idle = seen.job is not None and seen.job.status.active == 0
-    forgotten = any(pod.failure for pod in seen.ended.values())
+def facts_of(observed: ObservedState, intent: Intent, causes: Mapping[str, Cause | None], view: View) -> Facts:
+    finished = finished_condition(observed) is not None
+    job_is_idle = observed.job is not None and observed.job.status.active == 0
+    forgotten = any(pod.failure for pod in observed.ended.values())
     return Facts(
         is_refused=intent.refusal is not None,
-        is_out_of_sight=bool(seen.out_of_sight),
-        is_fragment=intent.is_fragment,
+        is_out_of_sight=bool(observed.out_of_sight),
+        is_abandoned=intent.is_abandoned,
         is_created=intent.stage == "created",
         is_stopping=intent.stop is not None,
         is_stop_sent=intent.is_stop_sent,
-        has_job=seen.job is not None,
+        has_job=observed.job is not None,
         is_job_finished=finished,
         has_outcome=intent.outcome is not None,
         is_outcome_saved=intent.is_outcome_saved,
-        has_uncalled_pods=bool(intent.outcome is not None and uncalled_pods(seen, intent)),
+        has_pods_to_delete=bool(intent.outcome is not None and pods_to_delete(observed, intent)),
         # Before Kubernetes 1.23 the controller replaces a pod that is deleted, until it reads otherwise.
         makes_no_pods=finished or (intent.is_outcome_saved and job_is_idle),
         are_pods_listed=intent.are_pods_listed,
-        are_pods_refused=_are_pods_refused(seen, view),
+        are_pods_refused=_are_pods_refused(observed, view),
         has_live_pods=any(cause is None for cause in causes.values()),
-        has_enough_pods=has_enough_pods(seen),
-        has_failure=forgotten or any(cause.failure for cause in expected_causes(seen, causes).values()),
+        has_enough_pods=has_enough_pods(observed),
+        has_failure=forgotten or any(cause.failure for cause in expected_causes(observed, causes).values()),
         has_forgotten_failure=forgotten,
     )
 
 
-def expected_causes(seen: Seen, causes: Mapping[str, Cause | None]) -> dict[str, Cause]:
+def expected_causes(observed: ObservedState, causes: Mapping[str, Cause | None]) -> dict[str, Cause]:
     """Why pods have ended, or will, by name; without those of which that is not known."""
-    found = {name: seen.known_causes.get(name) or cause for name, cause in causes.items()}
+    found = {name: observed.known_causes.get(name) or cause for name, cause in causes.items()}
     return {name: cause for name, cause in found.items() if cause is not None}
 
 
-def finished_condition(seen: Seen) -> Condition | None:
+def finished_condition(observed: ObservedState) -> Condition | None:
     """The condition by which the Job says that it has finished."""
-    conditions = seen.job.status.conditions if seen.job is not None else ()
+    conditions = observed.job.status.conditions if observed.job is not None else ()
     return next((each for each in conditions if each.type in ("Complete", "Failed") and each.status == "True"), None)
 
 
-def has_enough_pods(seen: Seen) -> bool:
-    return len(seen.ended) + len(seen.pods) >= seen.num_pods
+def has_enough_pods(observed: ObservedState) -> bool:
+    return len(observed.ended) + len(observed.pods) >= observed.num_pods
 
 
-def uncalled_pods(seen: Seen, intent: Intent) -> list[Pod]:
+def pods_to_delete(observed: ObservedState, intent: Intent) -> list[Pod]:
     """Pods of which nobody has asked yet that they end.
 
     The Job controller does so when the Job is to have none; but not always with one that it makes in that moment.
     """
     return [
         pod
-        for name, pod in seen.pods.items()
+        for name, pod in observed.pods.items()
         if pod.metadata.deletion_timestamp is None and not is_over(pod) and name not in intent.delete_requested
     ]
 
 
-def _are_pods_refused(seen: Seen, view: View) -> bool:
-    failure = seen.create_failure
+def _are_pods_refused(observed: ObservedState, view: View) -> bool:
+    failure = observed.create_failure
     return (
-        failure is not None and not seen.quota_blocked and not seen.pods and view.now >= failure[1] + view.stuck_grace_s
+        failure is not None
+        and not observed.quota_blocked
+        and not observed.pods
+        and view.now >= failure[1] + view.stuck_grace_s
     )
 
 
-def _next_change(seen: Seen, intent: Intent, view: View) -> float | None:
-    times = [since + view.stuck_grace_s for name, since in seen.troubles.items() if name not in seen.known_causes]
-    if seen.create_failure is not None and not seen.quota_blocked:
-        times.append(seen.create_failure[1] + view.stuck_grace_s)
-    if seen.out_of_sight and intent.stop is not None:
+def _next_change(observed: ObservedState, intent: Intent, view: View) -> float | None:
+    times = [
+        since + view.stuck_grace_s for name, since in observed.troubles.items() if name not in observed.known_causes
+    ]
+    if observed.create_failure is not None and not observed.quota_blocked:
+        times.append(observed.create_failure[1] + view.stuck_grace_s)
+    if observed.out_of_sight and intent.stop is not None:
         times.append(intent.stop.deadline + UNSEEN_S)
-    for pod in seen.pods.values():
+    for pod in observed.pods.values():
         deadline = unix_s(pod.metadata.deletion_timestamp)
         if deadline is not None:
             times.append(deadline + OVERDUE_S + 1)

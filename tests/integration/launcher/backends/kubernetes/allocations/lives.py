@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 
 End = Callable[[AllocationObserved], bool]
 
@@ -50,7 +50,7 @@ def fails(failure: str, words: str, code: int | None = None) -> End:
     return is_true
 
 
-def _are_explained(seen: AllocationObserved, own: Sequence[PodSeen]) -> bool:
+def _are_explained(seen: AllocationObserved, own: Sequence[ObservedPod]) -> bool:
     """Whether all other pods were ended, or never begun, because of these. Kubernetes before 1.23 makes some that are
     not needed any more."""
     others = [pod for pod in seen.pods if pod not in own]

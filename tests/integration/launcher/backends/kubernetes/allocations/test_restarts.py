@@ -25,6 +25,8 @@ from tests.integration.launcher.backends.kubernetes.place import (
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
+LAUNCH_RECORD = "resolute/purpose=launch-record"
+
 
 async def test_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:
     running = await place.run(task())
@@ -103,7 +105,7 @@ async def test_what_was_deleted_while_nobody_looked_does_not_begin_anew(place: P
     await place.until_running(allocation)
 
     async def is_written() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger"))
+        return bool(await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD))
 
     await eventually(is_written)
     await place.kill()
@@ -120,7 +122,7 @@ async def test_what_was_deleted_while_nobody_looked_does_not_begin_anew(place: P
     await place.withdraw(allocation)
 
     async def is_forgotten() -> bool:
-        (launch_record,) = await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger")
+        (launch_record,) = await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD)
         return not launch_record.get("data")
 
     await eventually(is_forgotten)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from libs.events.observations import AllocationObserved, PodSeen
+from libs.events.observations import AllocationObserved, ObservedPod
 from libs.events.orders import Environment
 from services.scheduler.allocations.observation import state_seen
 from tests.harness.waiting import eventually
@@ -36,7 +36,7 @@ async def run_on(place: Place, node: OwnNode, *, num_pods: int = 1) -> str:
     return await place.run(task(slots=4 * num_pods, num_pods=num_pods, environment=environment))
 
 
-async def scheduled(place: Place, allocation: str, count: int = 1) -> list[PodSeen]:
+async def scheduled(place: Place, allocation: str, count: int = 1) -> list[ObservedPod]:
     seen = await place.until(
         allocation, lambda seen: sum(pod.state == "PULLING" for pod in seen.pods) == count, timeout_s=60
     )

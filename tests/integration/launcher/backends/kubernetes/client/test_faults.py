@@ -164,11 +164,11 @@ async def test_nothing_is_asked_while_nothing_happens(idle: Place, proxy: Faulty
     allocation = await idle.run(task())
     await idle.until_running(allocation)
 
-    async def is_in_the_ledger() -> bool:
-        found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=ledger")
+    async def is_in_the_launch_record() -> bool:
+        found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=launch-record")
         return any(allocation in (launch_record.get("data") or {}) for launch_record in found)
 
-    await eventually(is_in_the_ledger, every_s=0.1)
+    await eventually(is_in_the_launch_record, every_s=0.1)
     await eventually(lambda: asked_lately(proxy) == 0, every_s=0.1)
     before = len(proxy.requests)
     await asyncio.sleep(3)

@@ -79,11 +79,11 @@ async def test_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Pa
         gang = await idle.run(task(slots=2, num_pods=2, proxy_ports=(ProxyPort(service_id="a", port=8000),)))
         await idle.until_running(gang, 2)
 
-        async def is_in_the_ledger() -> bool:
-            found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=ledger")
+        async def is_in_the_launch_record() -> bool:
+            found = await idle.namespace.items(idle.namespace.paths.config_maps, "resolute/purpose=launch-record")
             return any(gang in (launch_record.get("data") or {}) for launch_record in found)
 
-        await eventually(is_in_the_ledger, every_s=0.1)  # from now on it is patched
+        await eventually(is_in_the_launch_record, every_s=0.1)  # from now on it is patched
         victim = idle.told(gang)[-1].pods[0].name
         await idle.namespace.delete_pod(victim)
         stopped = await idle.run(task())

@@ -110,7 +110,7 @@ async def test_a_stop_that_a_launcher_was_killed_over_was_a_stop(place: Place) -
     await place.until_running(allocation)
 
     async def is_written() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=ledger"))
+        return bool(await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=launch-record"))
 
     await eventually(is_written)
     await place.kill()

@@ -31,7 +31,7 @@ from tests.integration.launcher.backends.kubernetes.place import (
 
 pytestmark = pytest.mark.cluster
 
-LEDGER = "resolute/purpose=ledger"
+LAUNCH_RECORD = "resolute/purpose=launch-record"
 
 
 def alone(place: Place, **settings: Any) -> Place:
@@ -89,7 +89,7 @@ def holders(capacity: PoolCapacity) -> list[str]:
 
 
 async def launch_record_of(place: Place) -> dict[str, Any]:
-    found = await place.namespace.items(place.namespace.paths.config_maps, LEDGER)
+    found = await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD)
     return found[0] if found else {"metadata": {}}
 
 

@@ -233,5 +233,5 @@ def test_only_tasks_of_one_pod_have_services_for_the_gateway() -> None:
 def test_addresses_on_the_gateway_are_observed_with_the_pod() -> None:
     tracked = run(running())
     assert observation(tracked, view()).pods[0].proxied == ()
-    tracked.seen.on_proxied(addresses([MINE], CONFIG))
-    assert observation(tracked, view()).pods[0].proxied == tracked.seen.proxied
+    tracked.intent.confirm_proxied(addresses([MINE], CONFIG))
+    assert observation(tracked, view()).pods[0].proxied == tracked.intent.proxied

@@ -81,7 +81,7 @@ def test_long_descriptions_that_begin_alike_stay_apart() -> None:
 def test_pools_and_installations_never_share_a_label_or_a_name() -> None:
     places = [("c1", "a b"), ("c1", "a_b"), ("c2", "a b")]
     assert len({launcher_id(*place) for place in places}) == 3
-    assert len({system_name(cluster, pool, "ledger") for cluster, pool in places[:2]}) == 2
+    assert len({system_name(cluster, pool, "launch-record") for cluster, pool in places[:2]}) == 2
 
 
 def test_every_label_with_odd_names() -> None:

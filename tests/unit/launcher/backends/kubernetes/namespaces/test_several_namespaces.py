@@ -14,7 +14,7 @@ from libs.cluster.config import ClusterConfig
 from libs.events.orders import Order
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent
-from services.launcher.backends.kubernetes.allocations.state.seen import UNSEEN_S, Seen
+from services.launcher.backends.kubernetes.allocations.state.observed_state import UNSEEN_S, ObservedState
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
@@ -47,7 +47,7 @@ WORDS = "nobody can see what is in namespace a: forbidden"
 
 def unseen(*pods: Pod) -> TrackedAllocation:
     made = run(*pods)
-    made.seen.on_out_of_sight(WORDS)
+    made.observed.on_out_of_sight(WORDS)
     return made
 
 
@@ -59,8 +59,8 @@ def remembered_in(namespace: str) -> TrackedAllocation:
         job_name="of 1.x.1",
         namespace=namespace,
         slots_per_pod=0,
-        seen=Seen(num_pods=1, out_of_sight=WORDS),
-        intent=Intent(stage="left"),
+        observed=ObservedState(num_pods=1, out_of_sight=WORDS),
+        intent=Intent(stage="abandoned"),
         view=view(),
         is_remembered=True,
     )
@@ -72,7 +72,7 @@ def stop(made: TrackedAllocation, *, deadline: float) -> None:
 
 def test_what_cannot_be_seen_lives_on_and_is_left_alone() -> None:
     for made in (unseen(running()), unseen(), run(with_job=False)):
-        made.seen.on_out_of_sight(WORDS)
+        made.observed.on_out_of_sight(WORDS)
         assert existence(made, view()) is Existence.LIVE
         assert reaction(made, view()) is None
         assert existence(made, view(T0 + 1e9)) is Existence.LIVE
@@ -92,20 +92,20 @@ def test_what_cannot_be_seen_and_is_to_stop_is_gone_some_time_after_it_should_be
 
 def test_what_was_only_remembered_and_is_to_stop_is_gone_too() -> None:
     made = run(with_job=False)
-    made.seen.on_out_of_sight(WORDS)
+    made.observed.on_out_of_sight(WORDS)
     stop(made, deadline=T0)
     assert existence(made, view(T0 + UNSEEN_S)) is Existence.ENDED
 
 
 def test_a_namespace_that_is_gone_takes_everything_with_it() -> None:
     made = run(running())
-    made.seen.on_namespace_deleted("namespace a was deleted", intent=made.intent, view=view())
+    made.observed.on_namespace_deleted("namespace a was deleted", intent=made.intent, view=view())
     told = observation(made, view())
     assert [(each.state, each.failure, each.message) for each in told.pods] == [
         ("TERMINATED", "DELETED", "namespace a was deleted")
     ]
     before_its_pods = run()
-    before_its_pods.seen.on_namespace_deleted("namespace a was deleted", intent=before_its_pods.intent, view=view())
+    before_its_pods.observed.on_namespace_deleted("namespace a was deleted", intent=before_its_pods.intent, view=view())
     told = observation(before_its_pods, view())
     assert (told.gone, told.failure, told.message) == (True, "DELETED", "namespace a was deleted")
 
@@ -179,7 +179,7 @@ async def test_jobs_of_the_same_name_in_two_namespaces_are_two(tracker: Tracker)
     assert tracker.owner_of("Pod", "b", "job-fghij") is second
     assert tracker.owner_of("Job", "c", "job") is None
     tracker.on_pod_deleted(at("b", running()))
-    assert (list(first.seen.pods), list(second.seen.pods)) == (["job-abcde"], [])
+    assert (list(first.observed.pods), list(second.observed.pods)) == (["job-abcde"], [])
     tracker.close()
 
 
@@ -189,12 +189,12 @@ async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_all
     tracker.on_job(job())
     tracker.on_pod(old)
     run = tracker.allocations["1.x.1"]
-    run.seen.on_job_replaced("uid-job")
+    run.replace_job("uid-job")
     tracker.on_job(job())
     tracker.on_pod(exited(137, job_uid="uid-job", deleted_at="2026-01-01T00:00:00Z"))
     tracker.on_pod_deleted(old)
     tracker.on_job_deleted(job())
-    assert (run.seen.job, run.seen.job_vanished, run.seen.pods, run.seen.ended, run.intent.outcome) == (
+    assert (run.observed.job, run.observed.job_vanished, run.observed.pods, run.observed.ended, run.intent.outcome) == (
         None,
         False,
         {},
@@ -203,7 +203,7 @@ async def test_how_the_pods_of_a_job_end_that_is_made_anew_is_nothing_of_the_all
     )
     tracker.on_job(at("", job(), uid="another"))
     tracker.on_pod(running("job-fghij", job_uid="another"))
-    assert (tracker.existing["1.x.1"], list(run.seen.pods)) == (Existence.LIVE, ["job-fghij"])
+    assert (tracker.existing["1.x.1"], list(run.observed.pods)) == (Existence.LIVE, ["job-fghij"])
     tracker.close()
 
 
@@ -215,7 +215,7 @@ async def test_a_copy_in_another_namespace_is_not_taken_for_the_original(tracker
     tracker.on_pod_deleted(at("b", running(), uid="copy"))
     tracker.on_job_deleted(at("b", job(), uid="copy"))
     (found,) = tracker.allocations.values()
-    assert (found.namespace, list(found.seen.pods), found.seen.job_vanished) == ("a", ["job-abcde"], False)
+    assert (found.namespace, list(found.observed.pods), found.observed.job_vanished) == ("a", ["job-abcde"], False)
     tracker.close()
 
 
@@ -227,7 +227,7 @@ async def test_what_was_remembered_is_found_again_with_the_order_it_got_meanwhil
     tracker.on_job(at("a", job()))
     tracker.regain_sight("a")
     found = tracker.allocations["1.x.1"]
-    assert (found.job_name, found.intent.stop, found.seen.out_of_sight) == ("job", remembered.intent.stop, "")
+    assert (found.job_name, found.intent.stop, found.observed.out_of_sight) == ("job", remembered.intent.stop, "")
     tracker.close()
 
 
@@ -235,9 +235,9 @@ async def test_what_was_remembered_and_is_not_there_waits_for_its_order(tracker:
     remembered = remembered_in("a")
     tracker.add(remembered)
     tracker.lose_sight("b", "elsewhere")
-    assert remembered.seen.out_of_sight == WORDS
+    assert remembered.observed.out_of_sight == WORDS
     tracker.regain_sight("a")
-    assert tracker.existing["1.x.1"] is Existence.LEFT
+    assert tracker.existing["1.x.1"] is Existence.ABANDONED
     tracker.close()
 
 

@@ -38,8 +38,8 @@ def killed(code: int = 137, name: str = "a", **fields: Any) -> Any:
 
 def test_what_was_left_half_made_waits_for_its_order() -> None:
     found = run(pod())
-    found.intent.leave_to_order()
-    assert existence(found, view()) is Existence.LEFT
+    found.intent.mark_abandoned()
+    assert existence(found, view()) is Existence.ABANDONED
     assert reaction(found, view()) is None
     assert not observation(found, view()).gone
 
@@ -85,7 +85,7 @@ def test_what_was_seen_to_end_by_itself_stays_so() -> None:
 
 def test_one_pod_that_explains_a_failure_is_detail_enough() -> None:
     found = run(exited(2, "a"), num_pods=2)
-    found.seen.on_job(job(pods=2, condition="Failed", message="Job has reached the specified backoff limit"))
+    found.observed.on_job(job(pods=2, condition="Failed", message="Job has reached the specified backoff limit"))
     found.intent.confirm_pods_listed()
     seen = observation(found, view())
     assert (seen.gone, seen.failure, told(found)) == (True, "", [("TERMINATED", 2, "FAILED", "")])

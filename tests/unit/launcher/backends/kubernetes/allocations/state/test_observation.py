@@ -68,19 +68,19 @@ CASES = [
         pods=(exited(1, "a"), running("b")),
         num_pods=2,
         existence=LIVE,
-        reaction=NextAction.END,
+        reaction=NextAction.END_REST,
     ),
     Case(
         name="one of a gang has failed before the other was made",
         pods=(exited(1, "a"),),
         num_pods=2,
         existence=LIVE,
-        reaction=NextAction.END,
+        reaction=NextAction.END_REST,
     ),
-    Case(name="image", pods=(waiting("ImagePullBackOff"),), existence=LIVE, reaction=NextAction.END),
+    Case(name="image", pods=(waiting("ImagePullBackOff"),), existence=LIVE, reaction=NextAction.END_REST),
     Case(name="image, perhaps only now", pods=(waiting("ErrImagePull"),), existence=LIVE),
     Case(name="stuck, perhaps only now", pods=(waiting("CreateContainerConfigError"),), existence=LIVE),
-    Case(name="deleted by somebody", pods=(running(deleted_at=NOW),), existence=LIVE, reaction=NextAction.END),
+    Case(name="deleted by somebody", pods=(running(deleted_at=NOW),), existence=LIVE, reaction=NextAction.END_REST),
 ]
 
 
@@ -99,7 +99,7 @@ def test_the_death_of_one_pod_ends_the_gang_and_is_told_as_the_cause() -> None:
     assert found.intent.outcome.reason == "ended because pod a failed"
     found.intent.confirm_outcome()
     found.intent.confirm_pods_listed()
-    found.seen.on_pod_deleted(exited(143, "b"), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(exited(143, "b"), intent=found.intent, view=blind(T0))
     assert told(found) == [
         ("TERMINATED", 3, "FAILED", ""),
         ("TERMINATED", 143, "DELETED", "ended because pod a failed"),
@@ -112,8 +112,8 @@ def test_a_pod_that_was_asked_to_end_and_never_says_that_it_has_explains_nothing
     found = run(exited(3, "a"), running("b"), num_pods=2)
     found.refresh(view())
     found.decide(outcome_of(found))
-    found.seen.on_pod(running("b", deleted_at=NOW), intent=found.intent, view=blind(T0))
-    cause = found.seen.cause_of(found.seen.pods["b"], intent=found.intent, view=blind(T0 + 1000))
+    found.observed.on_pod(running("b", deleted_at=NOW), intent=found.intent, view=blind(T0))
+    cause = found.observed.cause_of(found.observed.pods["b"], intent=found.intent, view=blind(T0 + 1000))
     assert cause == Cause(failure="DELETED", message="ended because pod a failed", is_consequence=True)
 
 
@@ -122,27 +122,27 @@ def test_how_it_ended_survives_the_launcher_when_the_pods_do_not() -> None:
     outcome = outcome_at(before, view())
     after = run(num_pods=2, with_job=False)
     after.restore(outcome)
-    after.seen.on_job(job(pods=2))
-    assert reaction(after, view()) is NextAction.SETTLE
+    after.observed.on_job(job(pods=2))
+    assert reaction(after, view()) is NextAction.LIST_PODS
     after.intent.confirm_pods_listed()
     assert told(after) == [("TERMINATED", 3, "FAILED", "")]
     assert existence(after, view()) is ENDED
     # And while one is still there:
     again = run(num_pods=2, with_job=False)
     again.restore(outcome)
-    again.seen.on_job(job(pods=2))
-    again.seen.on_pod(exited(3, "a"), intent=again.intent, view=blind(T0))
-    again.seen.on_pod(running("b", deleted_at=NOW), intent=again.intent, view=blind(T0))
+    again.observed.on_job(job(pods=2))
+    again.observed.on_pod(exited(3, "a"), intent=again.intent, view=blind(T0))
+    again.observed.on_pod(running("b", deleted_at=NOW), intent=again.intent, view=blind(T0))
     assert existence(again, view()) is LIVE
-    again.seen.on_pod_deleted(running("b", deleted_at=NOW), intent=again.intent, view=blind(T0))
+    again.observed.on_pod_deleted(running("b", deleted_at=NOW), intent=again.intent, view=blind(T0))
     assert told(again)[1] == ("TERMINATED", None, "DELETED", "ended because pod a failed")
 
 
 def test_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
     found = run(running())
-    found.seen.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert told(found)[0][0] == "RUNNING"  # it still does
-    found.seen.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
     words = "unable to get exit code or exit message from deleted pod"
     assert told(found) == [("TERMINATED", None, "DELETED", words)]
     assert [failure_of(pod) for pod in observation(found, view()).pods] == [FailureType.RESOURCES_FAILED]
@@ -150,7 +150,7 @@ def test_a_pod_that_somebody_deletes_fails_whatever_its_exit_code() -> None:
 
 def test_a_pod_deleted_while_it_waited() -> None:
     found = run(pod())
-    found.seen.on_pod_deleted(pod(), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(pod(), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", None, "DELETED", "pod job-abcde deleted")]
     (gone,) = observation(found, view()).pods
     assert gone.vanished
@@ -159,7 +159,7 @@ def test_a_pod_deleted_while_it_waited() -> None:
 
 def test_a_pod_that_vanished_is_remembered_as_such_by_the_next_launcher() -> None:
     found = run(running())
-    found.seen.on_pod_deleted(running(), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(running(), intent=found.intent, view=blind(T0))
     after = run()
     after.restore(outcome_at(found, view()))
     assert [pod.vanished for pod in observation(after, view()).pods] == [True]
@@ -167,24 +167,24 @@ def test_a_pod_that_vanished_is_remembered_as_such_by_the_next_launcher() -> Non
 
 def test_the_failure_of_a_pod_that_is_gone_is_written_down_and_nothing_takes_its_place() -> None:
     found = run(running())
-    found.seen.on_pod_deleted(running(), intent=found.intent, view=blind(T0))
-    assert reaction(found, view()) is NextAction.END
-    found.seen.on_pod(pod("job-again"), intent=found.intent, view=blind(T0))  # as clusters before 1.23 do
+    found.observed.on_pod_deleted(running(), intent=found.intent, view=blind(T0))
+    assert reaction(found, view()) is NextAction.END_REST
+    found.observed.on_pod(pod("job-again"), intent=found.intent, view=blind(T0))  # as clusters before 1.23 do
     assert existence(found, view()) is LIVE
-    assert reaction(found, view()) is NextAction.END
+    assert reaction(found, view()) is NextAction.END_REST
 
 
 def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
     found = run(exited(1))
     found.refresh(view())
     found.intent.restore(outcome_of(found))
-    found.seen.on_job(job(active=1))
+    found.observed.on_job(job(active=1))
     assert existence(found, view()) is LIVE
-    found.seen.on_pod(running("another"), intent=found.intent, view=blind(T0))
-    assert reaction(found, view()) is NextAction.CULL
-    found.seen.on_pod_deleted(running("another", deleted_at=NOW), intent=found.intent, view=blind(T0))
-    found.seen.on_job(job(active=0))
-    assert reaction(found, view()) is NextAction.SETTLE
+    found.observed.on_pod(running("another"), intent=found.intent, view=blind(T0))
+    assert reaction(found, view()) is NextAction.DELETE_PODS
+    found.observed.on_pod_deleted(running("another", deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_job(job(active=0))
+    assert reaction(found, view()) is NextAction.LIST_PODS
     found.intent.confirm_pods_listed()
     assert existence(found, view()) is ENDED
 
@@ -192,8 +192,8 @@ def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
 def test_a_pod_that_is_drained_away_is_not_its_tasks_fault() -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"}
     found = run(running())
-    found.seen.on_pod(running(deleted_at=NOW, conditions=[condition]), intent=found.intent, view=blind(T0))
-    found.seen.on_pod_deleted(running(deleted_at=NOW, conditions=[condition]), intent=found.intent, view=blind(T0))
+    found.observed.on_pod(running(deleted_at=NOW, conditions=[condition]), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(running(deleted_at=NOW, conditions=[condition]), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", None, "NODE_LOST", "drained")]
 
 
@@ -201,7 +201,7 @@ def test_a_lost_node_is_noticed_when_the_cluster_gives_its_pods_up() -> None:
     found = run(running())
     assert told(found, lost=["n1"])[0][0] == "RUNNING"  # it may come back
     lost = LostNodes({"n1": node("n1", ready="Unknown", message="Kubelet stopped posting node status.")})
-    found.seen.on_pod(running(deleted_at=NOW), intent=found.intent, view=View(now=T0, lost=lost, stuck_grace_s=60))
+    found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=View(now=T0, lost=lost, stuck_grace_s=60))
     words = "node n1 is lost: Kubelet stopped posting node status."
     assert told(found, lost=["n1"]) == [("TERMINATED", None, "NODE_LOST", words)]
     assert existence(found, view(lost=["n1"])) is ENDED
@@ -209,8 +209,8 @@ def test_a_lost_node_is_noticed_when_the_cluster_gives_its_pods_up() -> None:
 
 def test_without_sight_of_nodes_a_pod_that_overstays_its_deletion_is_lost() -> None:
     found = run(running())
-    found.seen.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
-    found.seen.known_causes.clear()
+    found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.known_causes.clear()
     assert existence(found, view(T0 + 29)) is LIVE
     assert told(found, now=T0 + 31)[0][2] == "NODE_LOST"
     looked = found.refresh(view()).next_change
@@ -220,30 +220,30 @@ def test_without_sight_of_nodes_a_pod_that_overstays_its_deletion_is_lost() -> N
 
 def test_a_job_that_somebody_deletes() -> None:
     found = run(running())
-    found.seen.on_job_deleted()
+    found.observed.on_job_deleted()
     assert existence(found, view()) is LIVE
-    found.seen.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
-    found.seen.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", None, "DELETED", "job was deleted")]
     before_any_pod = run()
-    before_any_pod.seen.on_job_deleted()
+    before_any_pod.observed.on_job_deleted()
     seen = observation(before_any_pod, view())
     assert (seen.gone, seen.failure, seen.message) == (True, "DELETED", "job was deleted")
 
 
 def test_a_job_that_the_cluster_cleans_up_after_its_end_has_not_failed() -> None:
     found = run(exited(0))
-    found.seen.on_job(job(condition="Complete"))
-    found.seen.on_job_deleted()
-    found.seen.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_job(job(condition="Complete"))
+    found.observed.on_job_deleted()
+    found.observed.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
     seen = observation(found, view())
     assert (seen.gone, seen.failure, told(found)) == (True, "", [("TERMINATED", 0, "", "")])
 
 
 def test_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
     found = run(num_pods=2)
-    found.seen.on_job(job(pods=2, condition="Complete"))
-    assert reaction(found, view()) is NextAction.SETTLE
+    found.observed.on_job(job(pods=2, condition="Complete"))
+    assert reaction(found, view()) is NextAction.LIST_PODS
     found.intent.confirm_pods_listed()
     assert told(found) == [("TERMINATED", 0, "", "")] * 2
     assert existence(found, view()) is ENDED
@@ -251,8 +251,8 @@ def test_a_job_that_is_complete_succeeded_even_if_its_pods_are_gone() -> None:
 
 def test_a_job_that_failed_without_any_detail() -> None:
     found = run()
-    found.seen.on_job(job(condition="Failed", message="Job has reached the specified backoff limit"))
-    assert reaction(found, view()) is NextAction.SETTLE
+    found.observed.on_job(job(condition="Failed", message="Job has reached the specified backoff limit"))
+    assert reaction(found, view()) is NextAction.LIST_PODS
     found.intent.confirm_pods_listed()
     seen = observation(found, view())
     assert (seen.failure, seen.message) == (
@@ -263,10 +263,10 @@ def test_a_job_that_failed_without_any_detail() -> None:
 
 def test_a_finished_job_waits_for_the_pods_it_is_ahead_of() -> None:
     found = run(running())
-    found.seen.on_job(job(condition="Failed"))
+    found.observed.on_job(job(condition="Failed"))
     assert existence(found, view()) is LIVE
-    assert reaction(found, view()) is NextAction.SETTLE
-    found.seen.on_pod(exited(9), intent=found.intent, view=blind(T0))
+    assert reaction(found, view()) is NextAction.LIST_PODS
+    found.observed.on_pod(exited(9), intent=found.intent, view=blind(T0))
     found.intent.confirm_pods_listed()
     assert told(found) == [("TERMINATED", 9, "FAILED", "")]
 
@@ -278,10 +278,10 @@ def test_stopped_by_order_before_anything_had_ended() -> None:
     assert found.intent.stop is not None
     found.intent.confirm_stop(found.intent.stop)
     assert reaction(found, view()) is None
-    found.seen.on_job_deleted()
-    found.seen.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_job_deleted()
+    found.observed.on_pod(running(deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert existence(found, view()) is LIVE
-    found.seen.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_pod_deleted(exited(143, deleted_at=NOW), intent=found.intent, view=blind(T0))
     seen = observation(found, view())
     assert (seen.gone, seen.stopped, seen.failure) == (True, True, "")
     assert told(found) == [("TERMINATED", 143, "DELETED", "stopped by order")]
@@ -297,17 +297,17 @@ def test_pods_whose_job_was_taken_away_from_them_are_stopped_too() -> None:
 def test_a_task_that_ends_well_when_it_is_asked_to_has_ended_well() -> None:
     found = run(running())
     stop(found)
-    found.seen.on_job_deleted()
-    found.seen.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
+    found.observed.on_job_deleted()
+    found.observed.on_pod_deleted(exited(0, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert told(found) == [("TERMINATED", 0, "", "")]
 
 
 def test_a_stop_after_a_failure_is_not_the_reason() -> None:
     found = run(exited(1, "a"), running("b"), num_pods=2)
     stop(found)
-    found.seen.on_job_deleted()
+    found.observed.on_job_deleted()
     for name, code in (("a", 1), ("b", 143)):
-        found.seen.on_pod_deleted(exited(code, name, deleted_at=NOW), intent=found.intent, view=blind(T0))
+        found.observed.on_pod_deleted(exited(code, name, deleted_at=NOW), intent=found.intent, view=blind(T0))
     assert observation(found, view()).stopped is False
     assert told(found)[0] == ("TERMINATED", 1, "FAILED", "")
 
@@ -336,7 +336,7 @@ def test_what_was_withdrawn_before_its_turn_has_not_failed() -> None:
 def test_stuck_pods_get_some_time() -> None:
     found = run(waiting("CreateContainerConfigError", 'secret "s" not found'))
     assert found.refresh(view()).next_change == T0 + 60
-    assert reaction(found, view(T0 + 61)) is NextAction.END
+    assert reaction(found, view(T0 + 61)) is NextAction.END_REST
     outcome = outcome_at(found, view(T0 + 61))
     assert outcome.pods[0].failure == "LAUNCH_ERROR"
     assert 'secret "s" not found' in outcome.pods[0].message
@@ -345,16 +345,16 @@ def test_stuck_pods_get_some_time() -> None:
 def test_23_a_stuck_container_beside_it_does_not_end_a_task_that_runs() -> None:
     stuck = {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}
     found = run(pod(node="n1", main={"waiting": {"reason": "ContainerCreating"}}, sidecar=stuck))
-    found.seen.on_pod(running(sidecar=stuck), intent=found.intent, view=blind(T0 + 5))
+    found.observed.on_pod(running(sidecar=stuck), intent=found.intent, view=blind(T0 + 5))
     assert (reaction(found, view(T0 + 1000)), found.refresh(view(T0 + 5)).next_change) == (None, None)
     assert told(found) == [("RUNNING", None, "", "")]
-    found.seen.on_pod(exited(0, sidecar=stuck), intent=found.intent, view=blind(T0 + 1000))
+    found.observed.on_pod(exited(0, sidecar=stuck), intent=found.intent, view=blind(T0 + 1000))
     assert told(found) == [("TERMINATED", 0, "", "")]
 
 
 def test_an_image_that_comes_after_all() -> None:
     found = run(waiting("ErrImagePull"))
-    found.seen.on_pod(running(), intent=found.intent, view=blind(T0 + 1))
+    found.observed.on_pod(running(), intent=found.intent, view=blind(T0 + 1))
     assert reaction(found, view(T0 + 1000)) is None
 
 
@@ -364,7 +364,7 @@ def test_why_an_image_cannot_be_pulled_is_told_with_its_name(says_both: bool) ->
     error = f"rpc error: code = Unknown desc = {reason}"
     found = run(waiting("ErrImagePull", error))
     backs_off = 'Back-off pulling image "r/x:1"' + (f": ErrImagePull: {error}" if says_both else "")
-    found.seen.on_pod(waiting("ImagePullBackOff", backs_off), intent=found.intent, view=blind(T0 + 15))
+    found.observed.on_pod(waiting("ImagePullBackOff", backs_off), intent=found.intent, view=blind(T0 + 15))
     (failed,) = outcome_at(found, view(T0 + 15)).pods
     assert failed.failure == "IMAGE_PULL"
     assert failed.message.startswith("job was stuck due to unrecoverable image pull errors: container determined-c")
@@ -374,11 +374,11 @@ def test_why_an_image_cannot_be_pulled_is_told_with_its_name(says_both: bool) ->
 
 def test_pods_that_the_cluster_refuses_to_make() -> None:
     found = run()
-    found.seen.on_create_failure('pods "x" is forbidden: violates PodSecurity', now=T0)
+    found.observed.on_create_failure('pods "x" is forbidden: violates PodSecurity', now=T0)
     assert existence(found, view()) is LIVE
     assert found.refresh(view()).next_change == T0 + 60
     later = view(T0 + 60)
-    assert reaction(found, later) is NextAction.END
+    assert reaction(found, later) is NextAction.END_REST
     found.intent.decide(outcome_of(found), pods=())
     assert existence(found, later) is LIVE
     found.intent.confirm_outcome()
@@ -390,10 +390,10 @@ def test_pods_that_the_cluster_refuses_to_make() -> None:
 
 def test_a_quota_that_is_used_up_is_waited_for() -> None:
     found = run()
-    found.seen.on_quota_exceeded()
+    found.observed.on_quota_exceeded()
     assert reaction(found, view(T0 + 10_000)) is None
     assert observation(found, view()).quota_blocked is True
-    found.seen.on_pod(pod(), intent=found.intent, view=blind(T0))
+    found.observed.on_pod(pod(), intent=found.intent, view=blind(T0))
     assert observation(found, view()).quota_blocked is False
 
 
@@ -420,8 +420,8 @@ def test_whatever_happens_each_pod_is_told_once_and_an_end_is_whole(
     if stopped:
         stop(found)
     for what, name in steps:
-        found.seen.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
-        if reaction(found, view()) is NextAction.END:
+        found.observed.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
+        if reaction(found, view()) is NextAction.END_REST:
             found.decide(outcome_of(found))
             found.intent.confirm_outcome()
         seen = observation(found, view())
@@ -435,10 +435,10 @@ def test_whatever_happens_each_pod_is_told_once_and_an_end_is_whole(
 def test_when_everything_is_gone_it_is_over(steps: list[tuple[str, str]]) -> None:
     found = run(num_pods=2)
     for what, name in steps:
-        found.seen.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
-    found.seen.on_job_deleted()
-    for each in list(found.seen.pods.values()):
-        found.seen.on_pod_deleted(each, intent=found.intent, view=blind(T0))
+        found.observed.on_pod(STEPS[what](name), intent=found.intent, view=blind(T0))
+    found.observed.on_job_deleted()
+    for each in list(found.observed.pods.values()):
+        found.observed.on_pod_deleted(each, intent=found.intent, view=blind(T0))
     seen = observation(found, view())
     assert seen.gone
     assert all(each.state == "TERMINATED" for each in seen.pods)

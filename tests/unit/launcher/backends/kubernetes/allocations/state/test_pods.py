@@ -11,9 +11,9 @@ from services.launcher.backends.kubernetes.allocations.state.pods import (
     Trouble,
     end_of,
     failed_containers,
+    observed_pod,
     phase_of,
     reads_until,
-    seen,
     trouble_of,
     waits_for,
 )
@@ -180,10 +180,10 @@ def test_a_pod_that_waits_says_what_the_scheduler_says() -> None:
 
 
 def test_a_pod_as_others_are_told_of_it() -> None:
-    told = seen(running(address="10.1.2.3"), None)
+    told = observed_pod(running(address="10.1.2.3"), None)
     assert (told.name, told.state, told.node, told.addresses) == ("job-abcde", "RUNNING", "n1", ("10.1.2.3",))
     assert told.job == "job"
-    ended = seen(exited(7), end_of(exited(7)))
+    ended = observed_pod(exited(7), end_of(exited(7)))
     assert (ended.state, ended.exit_code, ended.failure) == ("TERMINATED", 7, "FAILED")
 
 

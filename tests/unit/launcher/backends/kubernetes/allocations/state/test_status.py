@@ -20,12 +20,12 @@ from services.launcher.backends.kubernetes.allocations.state.status import (
 from services.launcher.backends.kubernetes.allocations.state.status import AllocationPhase as Phase
 from services.launcher.reconcile import Existence
 
-LIVE, ENDED, LEFT = Existence.LIVE, Existence.ENDED, Existence.LEFT
+LIVE, ENDED, ABANDONED = Existence.LIVE, Existence.ENDED, Existence.ABANDONED
 
 RUNNING = Facts(
     is_refused=False,
     is_out_of_sight=False,
-    is_fragment=False,
+    is_abandoned=False,
     is_created=True,
     is_stopping=False,
     is_stop_sent=False,
@@ -33,7 +33,7 @@ RUNNING = Facts(
     is_job_finished=False,
     has_outcome=False,
     is_outcome_saved=False,
-    has_uncalled_pods=False,
+    has_pods_to_delete=False,
     makes_no_pods=False,
     are_pods_listed=False,
     are_pods_refused=False,
@@ -64,8 +64,8 @@ FAILED = {"has_failure": True, "has_outcome": True, "has_live_pods": False}
 
 CASES = [
     Case(Phase.REFUSED, but(is_refused=True, is_out_of_sight=True), ENDED),
-    Case(Phase.OUT_OF_SIGHT, but(is_out_of_sight=True, is_fragment=True, has_live_pods=False), LIVE),
-    Case(Phase.FRAGMENT, but(is_fragment=True, is_created=False), LEFT),
+    Case(Phase.OUT_OF_SIGHT, but(is_out_of_sight=True, is_abandoned=True, has_live_pods=False), LIVE),
+    Case(Phase.ABANDONED, but(is_abandoned=True, is_created=False), ABANDONED),
     Case(Phase.CREATING, but(is_created=False, has_job=False, has_live_pods=False), LIVE),
     Case(Phase.STOP_REQUESTED, but(is_stopping=True, is_job_finished=True), LIVE, NextAction.STOP),
     Case(Phase.STOP_REQUESTED, but(is_stopping=True, has_job=False, has_live_pods=False), ENDED, NextAction.STOP),
@@ -73,18 +73,20 @@ CASES = [
     Case(Phase.STOPPING, but(is_stopping=True, is_stop_sent=True, has_job=False, has_live_pods=False), ENDED),
     Case(Phase.JOB_GONE, but(has_job=False), LIVE),
     Case(Phase.JOB_GONE, but(has_job=False, has_live_pods=False), ENDED),
-    Case(Phase.END_DECIDED, but(**FAILED), LIVE, NextAction.END),
-    Case(Phase.CULLING, but(**FAILED, is_outcome_saved=True, has_uncalled_pods=True), LIVE, NextAction.CULL),
-    Case(Phase.ENDING_UNLISTED, but(**FAILED, is_outcome_saved=True, makes_no_pods=True), LIVE, NextAction.SETTLE),
+    Case(Phase.END_DECIDED, but(**FAILED), LIVE, NextAction.END_REST),
+    Case(
+        Phase.DELETING_PODS, but(**FAILED, is_outcome_saved=True, has_pods_to_delete=True), LIVE, NextAction.DELETE_PODS
+    ),
+    Case(Phase.ENDING_UNLISTED, but(**FAILED, is_outcome_saved=True, makes_no_pods=True), LIVE, NextAction.LIST_PODS),
     Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True), LIVE),
     Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True, makes_no_pods=True, are_pods_listed=True), ENDED),
     Case(
         Phase.PODS_REFUSED,
         but(are_pods_refused=True, has_live_pods=False, has_enough_pods=False),
         LIVE,
-        NextAction.END,
+        NextAction.END_REST,
     ),
-    Case(Phase.FINISHED_UNLISTED, but(is_job_finished=True, makes_no_pods=True), LIVE, NextAction.SETTLE),
+    Case(Phase.FINISHED_UNLISTED, but(is_job_finished=True, makes_no_pods=True), LIVE, NextAction.LIST_PODS),
     Case(Phase.FINISHED, but(is_job_finished=True, makes_no_pods=True, has_live_pods=False), ENDED),
     Case(
         Phase.FINISHED,
@@ -97,12 +99,12 @@ CASES = [
         ),
         ENDED,
     ),
-    Case(Phase.FAILED, but(has_failure=True), LIVE, NextAction.END),
+    Case(Phase.FAILED, but(has_failure=True), LIVE, NextAction.END_REST),
     Case(
         Phase.FAILED,
         but(has_failure=True, has_forgotten_failure=True, has_live_pods=False),
         ENDED,
-        NextAction.END,
+        NextAction.END_REST,
     ),
     Case(Phase.RUNNING, RUNNING, LIVE),
     Case(Phase.RUNNING, but(has_live_pods=False, has_enough_pods=False), LIVE),
@@ -132,7 +134,7 @@ def test_nothing_that_lives_is_over(facts: Facts) -> None:
 
 @given(FACTS)
 def test_what_is_refused_unseen_or_not_all_made_is_left_alone(facts: Facts) -> None:
-    if facts.is_refused or facts.is_out_of_sight or not facts.is_created or facts.is_fragment:
+    if facts.is_refused or facts.is_out_of_sight or not facts.is_created or facts.is_abandoned:
         assert decide(facts).reaction is None
 
 

@@ -1,4 +1,4 @@
-"""What the cluster has said about one allocation: written when informers call, and by nothing else. Time is passed in.
+"""State of one allocation as the cluster has told it. Only the tracker writes here, for what informers see.
 
 What ``determined-container`` does decides. Why a pod ended often cannot be read from the pod: one that somebody deletes
 says the same as one that we delete. So what was known when its deletion was seen first is kept with it.
@@ -6,7 +6,7 @@ says the same as one that we delete. So what was known when its deletion was see
 
 from __future__ import annotations
 
-from libs.events.observations import Address, FailureKind, PodSeen
+from libs.events.observations import FailureKind, ObservedPod
 from services.launcher.backends.kubernetes.allocations.state.intent import Intent, Outcome
 from services.launcher.backends.kubernetes.allocations.state.pods import (
     DELETED,
@@ -15,9 +15,9 @@ from services.launcher.backends.kubernetes.allocations.state.pods import (
     disruption_of,
     end_of,
     is_ended_by_deletion,
+    observed_pod,
     phase_of,
     pull_error_of,
-    seen,
     trouble_of,
 )
 from services.launcher.backends.kubernetes.allocations.state.view import View
@@ -32,7 +32,7 @@ SIBLING_FAILED = "ended because another pod of the allocation failed"
 _TRANSIENT = ("PreemptionByScheduler", "EvictionByEvictionAPI", "DeletionByTaintManager", "DeletionByPodGC")
 
 
-class Seen:
+class ObservedState:
     def __init__(self, *, num_pods: int, out_of_sight: str = "", gone_because: str = "") -> None:
         self.num_pods = num_pods
         """How many there should be."""
@@ -43,10 +43,8 @@ class Seen:
         self.job: Job | None = None
         self.job_vanished = False
         """It was there, and is not any more."""
-        self.replaced: set[str] = set()
-        """Uids of Jobs that were deleted to be made anew: how their pods end is no matter of this allocation."""
         self.pods: dict[str, Pod] = {}
-        self.ended: dict[str, PodSeen] = {}
+        self.ended: dict[str, ObservedPod] = {}
         """Pods that are gone."""
         self.known_causes: dict[str, Cause] = {}
         """Of pods of which it is known why they end, before they do."""
@@ -61,8 +59,6 @@ class Seen:
         self.quota_blocked = False
         self.create_failure: tuple[str, float] | None = None
         """What the Job controller said last when it could not make a pod, and since when it has said that."""
-        self.proxied: tuple[Address, ...] = ()
-        """Where its ports are reached through the gateway."""
 
     @property
     def is_whole(self) -> bool:
@@ -91,9 +87,8 @@ class Seen:
         self.job_vanished = self.job_vanished or self.job is not None
         self.job = None
 
-    def on_job_replaced(self, uid: str) -> None:
-        """Begin anew, without the Job of this uid and its pods. To be called before it is deleted."""
-        self.replaced.add(uid)
+    def forget_job(self, uid: str) -> None:
+        """Begin anew, without the Job of this uid and its pods."""
         self.job = None
         for name in [name for name, pod in self.pods.items() if pod.job_uid == uid]:
             del self.pods[name]
@@ -122,7 +117,7 @@ class Seen:
         cause = self.cause_of(pod, intent=intent, view=view) or self._cause_of_vanished(pod, intent, view)
         del self.pods[name]
         self.troubles.pop(name, None)
-        self.ended[name] = seen(pod, cause)
+        self.ended[name] = observed_pod(pod, cause)
 
     def on_quota_exceeded(self) -> None:
         """The Job controller could not make a pod, which may change."""
@@ -131,9 +126,6 @@ class Seen:
 
     def on_create_failure(self, message: str, *, now: float) -> None:
         self.create_failure = (message, self.create_failure[1] if self.create_failure is not None else now)
-
-    def on_proxied(self, addresses: tuple[Address, ...]) -> None:
-        self.proxied = addresses
 
     def on_out_of_sight(self, words: str) -> None:
         self.out_of_sight = words

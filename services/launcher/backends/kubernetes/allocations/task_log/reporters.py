@@ -1,4 +1,7 @@
-"""Reports to the log of a task what its owner should know: events of the cluster, and words of broken containers."""
+"""Reporters to the owner of a task, who reads its log: events of the cluster, and words of broken containers.
+
+What the scheduler has to know goes over the bus instead (``services/launcher/reports.py``).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ from libs.clock import Clock
 from libs.cluster.config import SlotType
 from libs.errors import Unavailable
 from libs.loglines.batches import container_key, end_of_writer
-from services.launcher.backends.kubernetes.allocations.events import (
+from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
+from services.launcher.backends.kubernetes.allocations.state.pods import failed_containers
+from services.launcher.backends.kubernetes.allocations.task_log.events import (
     CREATE_FAILED,
     batch_of,
     is_about_quota,
@@ -21,9 +26,7 @@ from services.launcher.backends.kubernetes.allocations.events import (
     missing_class,
     text_of,
 )
-from services.launcher.backends.kubernetes.allocations.lines import Lines
-from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
-from services.launcher.backends.kubernetes.allocations.state.pods import failed_containers
+from services.launcher.backends.kubernetes.allocations.task_log.publisher import Lines
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
@@ -65,7 +68,7 @@ class Reporter:
             self._lines.say(end_of_writer(tracked.task, tracked.allocation, key))
 
     def out_of_sight(self, tracked: TrackedAllocation) -> None:
-        self.say(tracked, tracked.seen.out_of_sight)
+        self.say(tracked, tracked.observed.out_of_sight)
 
     def partly_ready(self, tracked: TrackedAllocation) -> None:
         self.say(tracked, DEADLOCK)
@@ -133,7 +136,7 @@ class EventReporter:
             self._lines.say(batch_of(item, text, task=tracked.task, allocation=tracked.allocation))
         if (name := missing_class(item)) is not None:
             self._no_class(name)
-        if item.reason == CREATE_FAILED and not tracked.seen.has_pods and not tracked.intent.is_end_requested:
+        if item.reason == CREATE_FAILED and not tracked.observed.has_pods and not tracked.intent.is_end_requested:
             self._notice_refused_pod(tracked, item)
 
     def on_delete(self, item: Event) -> None:
@@ -141,7 +144,6 @@ class EventReporter:
 
     def _notice_refused_pod(self, tracked: TrackedAllocation, event: Event) -> None:
         if is_about_quota(event):
-            tracked.seen.on_quota_exceeded()
+            self._tracker.on_quota_exceeded(tracked)
         else:
-            tracked.seen.on_create_failure(event.message, now=self._clock.now().timestamp())
-        self._tracker.look(tracked)
+            self._tracker.on_create_failure(tracked, event.message)

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from services.launcher.backends.kubernetes.allocations.events import batch_of, is_about_quota, missing_class, text_of
+from services.launcher.backends.kubernetes.allocations.task_log.events import (
+    batch_of,
+    is_about_quota,
+    missing_class,
+    text_of,
+)
 from services.launcher.backends.kubernetes.manifests.priority import class_name, priority_of
 from services.logs.lines.arrival import StreamPosition, advance_service
 from tests.unit.launcher.backends.kubernetes.builders import event

@@ -1,4 +1,4 @@
-"""Publishes lines of the launcher about a task to the log of the task."""
+"""Publishes lines to the log of a task, in order, and keeps them while the bus is away."""
 
 from __future__ import annotations
 
