@@ -1,4 +1,4 @@
-"""What a place that runs task containers has to offer; everything above it is the same code for all of them.
+"""Protocol of a place that runs task containers; everything above it is the same code for all of them.
 
 A backend keeps what it needs to know across restarts in the place itself, so that a launcher that was killed finds
 everything again. All calls are idempotent: the launcher repeats them when it does not know whether they succeeded.

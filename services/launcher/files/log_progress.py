@@ -7,6 +7,7 @@ HTTP takes several megabytes. Standard library of Python 3.8 only. Who the pod i
 from __future__ import annotations
 
 import http.client
+import importlib
 import json
 import os
 import socket
@@ -95,16 +96,13 @@ class LogProgress:
 
     def _connect(self, timeout_s: float) -> socket.socket:
         is_tls = self.url.scheme == "https"
-        address = (self.url.hostname or "", self.url.port or (443 if is_tls else 80))
-        plain = socket.create_connection(address, timeout_s)
-        if not is_tls:
-            return plain
-        import ssl  # noqa: PLC0415  not every Python of an image has it
-
-        context = ssl.create_default_context()
-        if self.ca_file == "noverify":
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        elif self.ca_file:
-            context.load_verify_locations(self.ca_file)
-        return context.wrap_socket(plain, server_hostname=self.server_name)
+        connections = importlib.import_module("intake_connection")
+        connection: socket.socket = connections.connect(
+            self.url.hostname or "",
+            self.url.port or (443 if is_tls else 80),
+            timeout_s,
+            tls=is_tls,
+            ca_file=self.ca_file,
+            server_name=self.server_name,
+        )
+        return connection

@@ -1,4 +1,4 @@
-"""What a trial does before its first line of user code, with the client imported once instead of for every step.
+"""Prepares a trial up to its first line of user code, with the client imported once instead of for every step.
 
 The steps are the context, the startup hooks, the rendezvous (last, so that the pods of a gang leave it together) and
 the launcher. Importing the client takes longer than all of them, so they share one import: a copy of this process goes

@@ -1,4 +1,4 @@
-"""How a launcher uses a Kubernetes cluster."""
+"""Settings of the Kubernetes backend."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which of several launchers of a pool acts: the holder of a Lease."""
+"""Election of the one launcher of a pool that acts: the holder of a Lease."""

@@ -1,4 +1,4 @@
-"""Who acts for a pool: when a lease may be taken, and what is written into it. Pure.
+"""Rules of the lease of a pool (pure): when it may be taken, and what is written into it.
 
 The rules of client-go's leader election. Times in the record are for people to read: clocks of two machines differ, so
 a lease has run out when its record has not changed for as long as it says, by the clock of whoever looks at it.

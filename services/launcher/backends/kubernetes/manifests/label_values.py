@@ -1,4 +1,4 @@
-"""Any text as the value of a label (docs/reference/kubernetes.md 2.3)."""
+"""Label values made of any text (docs/reference/kubernetes.md 2.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod may run: nodes that are disabled or excluded are not among them, whatever its user says.
+"""Keeps pods off nodes that are disabled or excluded, whatever their user says.
 
 Terms of a node selector are alternatives, so a restriction has to stand in each of them.
 Source: docs/reference/kubernetes.md 3.10; docs/reference/scheduling.md 4.6;

@@ -1,5 +1,4 @@
-"""Which priority class pods belong to: one class per priority, shared by all tasks
-(docs/reference/kubernetes.md 3.10)."""
+"""Names the priority class of pods: one class per priority, shared by all tasks (docs/reference/kubernetes.md 3.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all tasks of a pool have in common when they become Kubernetes objects; found out once, at the start."""
+"""Traits that all tasks of a pool share when they become Kubernetes objects; found out once, at the start."""
 
 from __future__ import annotations
 

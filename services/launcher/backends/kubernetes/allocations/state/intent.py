@@ -1,4 +1,4 @@
-"""What is to become of an allocation: how far it is made, a stop that was ordered, a refusal, the end that was decided.
+"""Intent for an allocation, and steps taken: how far it is made, an ordered stop, a refusal, the end that was decided.
 
 Only the methods here write, each for one step that the launcher takes, so that the history of an allocation can be read
 from its calls. What the cluster says about the same allocation is in ``observed_state``.

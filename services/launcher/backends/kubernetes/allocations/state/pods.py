@@ -1,4 +1,4 @@
-"""How far a pod has come, and why it ended, in words its owner understands.
+"""Phase of a pod, and the cause of its end, in words its owner understands.
 
 The exit of a task is that of ``determined-container`` alone; other containers beside it neither prolong nor fail it.
 Source: docs/reference/kubernetes.md 10.2 and 10.4; https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/.

@@ -1,4 +1,4 @@
-"""What there is to know besides an allocation itself, at one moment."""
+"""View of everything besides an allocation itself, at one moment: the time, and which nodes are lost."""
 
 from __future__ import annotations
 

@@ -28,8 +28,14 @@ PUBLIC_ARCHIVE: Final = "0.tar.gz"
 PRIVATE_ARCHIVE: Final = "1.tar.gz"
 INIT_SCRIPT: Final = "k8_init_container_entrypoint.sh"
 CAPTURE_SCRIPTS: Final[Mapping[Ships, tuple[str, ...]]] = {
-    "fluent-bit": ("capture_until_stored.py", "log_progress.py", "capture_and_ship.py", "ship.py"),
-    "builtin": ("capture_and_ship.py", "ship.py"),
+    "fluent-bit": (
+        "capture_until_stored.py",
+        "log_progress.py",
+        "capture_and_ship.py",
+        "ship.py",
+        "intake_connection.py",
+    ),
+    "builtin": ("capture_and_ship.py", "ship.py", "intake_connection.py"),
     "nothing": (),
 }
 """What is beside ``capture.py``; the first takes its place."""

@@ -486,7 +486,9 @@ def test_builtin_shipper_runs_in_the_task_container() -> None:
     assert command[at + 1 : at + 3] == ["--intake", "http://logs:8090"]
     assert command[command.index("--when-full") + 1] == "block"
     files = unpacked(made.config_map["binaryData"]["0.tar.gz"])
-    assert {"determined/ship.py", "determined/capture.py", "determined/capture_and_ship.py"} <= files.keys()
+    assert {
+        f"determined/{name}" for name in ("capture.py", "capture_and_ship.py", "ship.py", "intake_connection.py")
+    } <= files.keys()
 
 
 def test_beside_fluent_bit_the_container_ends_when_everything_is_stored() -> None:
@@ -496,5 +498,6 @@ def test_beside_fluent_bit_the_container_ends_when_everything_is_stored() -> Non
     assert command[at + 1 : at + 3] == ["--intake", "http://logs:8090"]
     files = unpacked(made.config_map["binaryData"]["0.tar.gz"])
     assert {
-        f"determined/{name}" for name in ("capture_until_stored.py", "log_progress.py", "capture.py")
+        f"determined/{name}"
+        for name in ("capture_until_stored.py", "log_progress.py", "capture.py", "intake_connection.py")
     } <= files.keys()
