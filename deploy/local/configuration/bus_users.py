@@ -8,33 +8,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.supervision.bus_check import StorageCheck
-from libs.events.accounts import accounts
-from libs.events.permissions import (
-    SERVICES_INBOX,
-    SUPERVISOR_INBOX,
-    Permissions,
-    launcher_inbox,
-    launcher_permissions,
-    subscriber_permissions,
-    supervisor_permissions,
-)
-from libs.events.subjects import STREAMS, token
+from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
+from libs.events.permissions import SERVICES_INBOX, SUPERVISOR_INBOX, launcher_inbox
+from libs.events.subjects import STREAMS
 from libs.events.subjects import storage_check as storage_check_of
-
-SERVICES: Final = "services"
-SUBSCRIBER: Final = "events"
-SUPERVISOR: Final = "supervisor"
-
-
-def launcher_user(pool: str) -> str:
-    return f"launcher-{token(pool)}"
 
 
 def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
@@ -46,19 +30,6 @@ def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
         kept |= missing
         write_private(layout.bus_users, json.dumps(kept, indent=2) + "\n")
     return kept
-
-
-def authorization(password_of: Mapping[str, str], pools: Iterable[str]) -> str:
-    """The block of the server's configuration. Everything in it is JSON, which that format understands."""
-    block = accounts(
-        control_plane=[
-            {"user": SERVICES, "password": password_of[SERVICES]},
-            _restricted(SUPERVISOR, password_of, supervisor_permissions()),
-            *(_restricted(launcher_user(pool), password_of, launcher_permissions(pool)) for pool in pools),
-        ],
-        subscribers=[_restricted(SUBSCRIBER, password_of, subscriber_permissions())],
-    )
-    return f"accounts: {json.dumps(block, indent=2)}\n"
 
 
 def services_bus(layout: Layout, options: Options, name: str) -> dict[str, Any]:
@@ -117,15 +88,3 @@ def _kept(layout: Layout) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     return kept
-
-
-def _restricted(user: str, password_of: Mapping[str, str], permissions: Permissions) -> dict[str, Any]:
-    return {
-        "user": user,
-        "password": password_of[user],
-        "permissions": {
-            "publish": {"allow": permissions.publish},
-            "subscribe": {"allow": permissions.subscribe},
-            **({"allow_responses": True} if permissions.answers else {}),
-        },
-    }

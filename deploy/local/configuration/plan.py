@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from deploy import nats_configuration
 from deploy.local.configuration import bus_users, certificates
 from deploy.local.configuration.initial_password import initial_password
 from deploy.local.configuration.status_ports import HOST, status_port
@@ -50,7 +51,7 @@ def postgres(layout: Layout, options: Options) -> PostgresServer:
 
 def nats(layout: Layout, options: Options) -> NatsServer:
     pools = launchers(layout, options).values()
-    users = bus_users.authorization(bus_users.passwords(layout, pools), pools)
+    users = nats_configuration.authorization(bus_users.passwords(layout, pools), pools)
     return NatsServer(layout.nats, port=options.nats_port, extra_config=users)
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
+from deploy import nats_configuration
 from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port
 
 START_TRIES: Final = 10
@@ -116,19 +117,12 @@ class NatsServer:
         self.start()
 
     def _config(self) -> str:
-        return (
-            f"listen: 127.0.0.1:{self.port}\n"
-            f'server_name: "resolute-{self.port}"\n'
-            # Orders carry whole specifications and files, log batches many lines.
-            "max_payload: 8MB\n"
-            "jetstream {\n"
-            f"  store_dir: {json.dumps(str(self.store_directory))}\n"
-            "  max_memory_store: 256MB\n"
-            # A limit, not a reservation; the streams have their own.
-            "  max_file_store: 64GB\n"
-            "}\n"
-            f"{self._extra_config}\n"
+        settings = nats_configuration.server(
+            listen=f"127.0.0.1:{self.port}",
+            name=f"resolute-{self.port}",
+            store_directory=str(self.store_directory),
         )
+        return f"{settings}{self._extra_config}\n"
 
     def is_ready(self) -> bool:
         return self.greets_with_jetstream(self.port)

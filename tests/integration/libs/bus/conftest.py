@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.local.configuration import bus_users
-from deploy.local.configuration.bus_users import SUBSCRIBER
+from deploy import nats_configuration
+from deploy.nats_configuration import SUBSCRIBER
 from libs.bus import Bus, connect_bus
 from tests.harness import NatsServer
 from tests.integration.libs.bus.users import (
@@ -25,7 +25,7 @@ from tests.integration.libs.bus.users import (
 
 @pytest.fixture(scope="module")
 def guarded(server_directory: Path) -> Iterator[NatsServer]:
-    config = bus_users.authorization(PASSWORDS, (OURS, THEIRS))
+    config = nats_configuration.authorization(PASSWORDS, (OURS, THEIRS))
     server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
     try:
         server.start()

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.local.configuration import bus_users
-from deploy.local.configuration.bus_users import SUPERVISOR
+from deploy import nats_configuration
 from deploy.local.supervision import bus_check
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store
+from deploy.nats_configuration import SUPERVISOR
 from libs.bus import Bus, connect_bus, storage
 from libs.errors import Unavailable
 from libs.events.permissions import SUPERVISOR_INBOX
@@ -32,7 +32,7 @@ def disk(server_directory: Path) -> Iterator[SmallDisk]:
 
 @pytest.fixture
 async def server(disk: SmallDisk, server_directory: Path) -> AsyncIterator[NatsServer]:
-    config = bus_users.authorization(PASSWORDS, (OURS,))
+    config = nats_configuration.authorization(PASSWORDS, (OURS,))
     server = NatsServer(disk.path / "nats", extra_config=config, dies_with_parent=True)
     await asyncio.to_thread(server.start)
     try:

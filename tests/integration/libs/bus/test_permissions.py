@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from nats.errors import TimeoutError as NoAnswer
 
-from deploy.local.configuration import bus_users
-from deploy.local.configuration.bus_users import SERVICES, SUBSCRIBER, launcher_user
+from deploy import nats_configuration
+from deploy.nats_configuration import SERVICES, SUBSCRIBER, launcher_user
 from libs.bus import Bus, BusSettings, CoreMessage, KvChange, Outbound, SnapshotEnd, connect_bus
 from libs.errors import NotFound, Unavailable
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
@@ -201,7 +201,7 @@ async def test_nobody_else_gets_in(guarded: NatsServer, credentials: dict[str, s
 
 
 async def test_launchers_of_a_server_without_streams_wait_for_them(server_directory: Path) -> None:
-    config = bus_users.authorization(PASSWORDS, (OURS,))
+    config = nats_configuration.authorization(PASSWORDS, (OURS,))
     server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
     await asyncio.to_thread(server.start)
     try:

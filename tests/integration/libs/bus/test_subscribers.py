@@ -14,7 +14,7 @@ from nats.errors import TimeoutError as NoAnswer
 from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import APIError
 
-from deploy.local.configuration.bus_users import SERVICES, SUBSCRIBER
+from deploy.nats_configuration import SERVICES, SUBSCRIBER
 from libs.bus import Bus, Message
 from libs.errors import Unavailable
 from libs.events.accounts import ORIGINAL_API, ORIGINAL_DELIVERY, SUBSCRIBERS_JETSTREAM

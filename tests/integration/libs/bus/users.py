@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import nats
 
-from deploy.local.configuration.bus_users import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
+from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
 from libs.bus import BusSettings
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
 from tests.harness import NatsServer
