@@ -1,4 +1,7 @@
-"""``make demo``: start everything, run a real search through the unmodified ``det``, show what came of it."""
+"""``make demo``: start everything, run a real search through the unmodified ``det``, show what came of it.
+
+``--master URL`` shows it on a system that runs already, wherever that is, as the user of ``DET_USER`` and ``DET_PASS``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from deploy.local import system
@@ -18,7 +23,7 @@ from deploy.local.configuration import certificates
 from deploy.local.configuration.initial_password import initial_password
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
-from deploy.local.layout import Layout, Options
+from deploy.local.layout import Layout
 
 ROOT: Final = Path(__file__).parents[3]
 CLIENT: Final = ROOT / ".venv-client" / "bin"
@@ -30,11 +35,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--state", help="state folder (default: .resolute)")
     parser.add_argument("--port", type=int, help="port of the api; 0 for a free one")
+    parser.add_argument("--master", metavar="URL", help="address of a system that runs already")
+    parser.add_argument("--pods", action="store_true", help="with --master: its tasks are pods, without scikit-learn")
     add_arguments(parser)
-    parsed = parser.parse_args()
-    layout = Layout.at(parsed.state)
+    arguments = parser.parse_args()
+    if arguments.master:
+        sys.exit(Demo(arguments.master, as_pods=arguments.pods).run())
+    sys.exit(on_this_machine(arguments).run())
+
+
+def on_this_machine(arguments: argparse.Namespace) -> Demo:
+    """Start what does not run."""
+    layout = Layout.at(arguments.state)
     start = argparse.Namespace(
-        **{"host": "127.0.0.1", "slots": None, "python": None, "config": None, "passwords": None, **vars(parsed)}
+        **{"host": "127.0.0.1", "slots": None, "python": None, "config": None, "passwords": None, **vars(arguments)}
     )
     known = initial_password(layout)
     try:
@@ -46,20 +60,38 @@ def main() -> None:
     made = initial_password(layout)
     if made is not None and known is None:
         say(f"admin and determined have the password {made} (kept in {layout.initial_password}, and not shown again)")
-    sys.exit(Demo(options, password=made).run())
+    return Demo(
+        options.master_url,
+        environment={
+            **certificates.for_clients(options.certificate),
+            **({"DET_USER": "determined", "DET_PASS": made} if made else {}),
+        },
+        as_pods=options.kubernetes is not None,
+        hints=("resolute events          # in another terminal", "resolute status; resolute down"),
+    )
 
 
 class Demo:
-    def __init__(self, options: Options, *, password: str | None) -> None:
-        self._master = options.master_url
-        self._environment = {
-            **os.environ,
-            "DET_MASTER": options.master_url,
-            **certificates.for_clients(options.certificate),
-            **({"DET_USER": "determined", "DET_PASS": password} if password else {}),
-        }
-        self._has_password = password is not None
-        self._as_pods = options.kubernetes is not None
+    """One search on one system.
+
+    environment  of the client, besides the address and what it has anyway
+    as_pods      whether tasks have an image of their own
+    hints        commands that the user may try next, besides those that always work
+    """
+
+    def __init__(
+        self,
+        master: str,
+        *,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        as_pods: bool = False,
+        hints: Sequence[str] = (),
+    ) -> None:
+        self._master = master
+        self._environment = {**os.environ, "DET_MASTER": master, **environment}
+        self._login = ("det user login determined",) if "DET_PASS" in environment else ()
+        self._as_pods = as_pods
+        self._hints = hints
 
     def run(self) -> int:
         with tempfile.TemporaryDirectory() as folder:
@@ -81,15 +113,15 @@ class Demo:
         outcome = subprocess.run(report, env=self._environment, check=False)
         self.det("experiment", "logs", "--tail", str(LOG_LINES), experiment)
         say("the system goes on running; try next:")
-        print(
-            f"  export DET_MASTER={self._master} PATH={CLIENT.relative_to(ROOT)}:.venv/bin:$PATH\n"
-            f"{'  det user login determined' + chr(10) if self._has_password else ''}"
-            f"  det experiment describe {experiment}\n"
-            "  det experiment create examples/digits/one.yaml examples/digits -f\n"
-            "  det job list\n"
-            "  resolute events          # in another terminal\n"
-            "  resolute status; resolute down"
+        commands = (
+            f"export DET_MASTER={self._master} PATH={CLIENT.relative_to(ROOT)}:.venv/bin:$PATH",
+            *self._login,
+            f"det experiment describe {experiment}",
+            "det experiment create examples/digits/one.yaml examples/digits -f",
+            "det job list",
+            *self._hints,
         )
+        print("".join(f"  {command}\n" for command in commands))
         return outcome.returncode
 
     def det(self, *arguments: str) -> str:
@@ -110,7 +142,7 @@ class Demo:
             if line.strip() and not line.startswith("Preparing files"):
                 print(f"  {line}", end="", flush=True)
         if process.wait() != 0:
-            sys.exit(f"demo: det {arguments[0]} {arguments[1]} failed; logs are in the state folder")
+            sys.exit(f"demo: det {arguments[0]} {arguments[1]} failed")
         return "".join(lines)
 
 
