@@ -11,7 +11,6 @@ from libs.cluster.config import (
     MAX_PORT,
     SLOT_TYPES,
     ClusterConfig,
-    PoolTaskContainerDefaults,
     ResourceManagerConfig,
     TaskContainerDefaults,
     TaskGatewayConfig,
@@ -70,9 +69,7 @@ def _check_slots(config: ClusterConfig) -> None:
         raise InvalidRequest("slot_type must be cuda, cpu, or rocm")
     of_manager, of_defaults = manager.max_slots_per_pod, config.task_container_defaults.kubernetes.max_slots_per_pod
     of_pools = [
-        pool.task_container_defaults.kubernetes.max_slots_per_pod
-        for pool in config.resource_pools
-        if pool.task_container_defaults is not None and pool.task_container_defaults.kubernetes is not None
+        own.kubernetes.max_slots_per_pod for pool in config.resource_pools if (own := pool.own_defaults) is not None
     ]
     for slots in (of_manager, of_defaults, *of_pools):
         if slots is not None and slots < 0:
@@ -108,17 +105,17 @@ def _check_gateway(gateway: TaskGatewayConfig) -> None:
         raise InvalidRequest(f"resource_manager.internal_task_gateway: {'; '.join(found)}")
 
 
-def _all_defaults(config: ClusterConfig) -> dict[str, TaskContainerDefaults | PoolTaskContainerDefaults]:
+def _all_defaults(config: ClusterConfig) -> dict[str, TaskContainerDefaults]:
     """Those of the cluster and of its pools, by the place where they are written."""
     of_pools = {
-        f"resource_pools[{index}].task_container_defaults": pool.task_container_defaults
+        f"resource_pools[{index}].task_container_defaults": own
         for index, pool in enumerate(config.resource_pools)
-        if pool.task_container_defaults is not None
+        if (own := pool.own_defaults) is not None
     }
     return {"task_container_defaults": config.task_container_defaults, **of_pools}
 
 
-def _failed_pod_checks(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> list[FailedCheck]:
+def _failed_pod_checks(defaults: TaskContainerDefaults, key: str) -> list[FailedCheck]:
     pods = {kind: getattr(defaults, kind) for kind in POD_SPECS}
     return [
         failure
@@ -128,7 +125,7 @@ def _failed_pod_checks(defaults: TaskContainerDefaults | PoolTaskContainerDefaul
     ]
 
 
-def _check_defaults(defaults: TaskContainerDefaults | PoolTaskContainerDefaults, key: str) -> None:
+def _check_defaults(defaults: TaskContainerDefaults, key: str) -> None:
     """What makes no sense here would make every experiment fail later."""
     for kind in POD_SPECS:
         if (pod := getattr(defaults, kind)) is not None:

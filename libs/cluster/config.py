@@ -66,39 +66,27 @@ class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kubernetes: KubernetesDefaults = KubernetesDefaults()
 
 
-class PoolTaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a pool says of them; None leaves a field to the cluster, so that nothing is reset that is not mentioned."""
-
-    image: Any = None
-    force_pull_image: bool | None = None
-    registry_auth: dict[str, Any] | None = None
-    shm_size_bytes: Annotated[int, Meta(ge=0)] | None = None
-    network_mode: str | None = None
-    dtrain_network_interface: str | None = None
-    nccl_port_range: str | None = None
-    gloo_port_range: str | None = None
-    cpu_pod_spec: dict[str, Any] | None = None
-    gpu_pod_spec: dict[str, Any] | None = None
-    checkpoint_gc_pod_spec: dict[str, Any] | None = None
-    environment_variables: Any = None
-    add_capabilities: list[str] | None = None
-    drop_capabilities: list[str] | None = None
-    devices: list[Any] | None = None
-    bind_mounts: list[dict[str, Any]] | None = None
-    work_dir: str | None = None
-    startup_hook: str | None = None
-    log_policies: list[dict[str, Any]] | None = None
-    preemption_timeout: Annotated[int, Meta(gt=0)] | None = None
-    kubernetes: KubernetesDefaults | None = None
-
-
 class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pool_name: Annotated[str, Meta(min_length=1)]
     description: str = ""
     scheduler: SchedulerConfig | None = None
     max_aux_containers_per_agent: Annotated[int, Meta(ge=0)] = 100
-    task_container_defaults: PoolTaskContainerDefaults | None = None
+    task_container_defaults: dict[str, Any] | None = None
+    """The same keys as those of the cluster's; what the pool leaves out is the cluster's."""
     kubernetes_namespace: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            _ = self.own_defaults
+        except msgspec.ValidationError as error:
+            raise ValueError(f"task_container_defaults: {error}") from error
+
+    @property
+    def own_defaults(self) -> TaskContainerDefaults | None:
+        """What the pool says, for fields that are None where it says nothing; ``defaults_of`` has the others."""
+        if self.task_container_defaults is None:
+            return None
+        return msgspec.convert(self.task_container_defaults, TaskContainerDefaults, strict=False)
 
 
 class SlotRequests(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -250,9 +238,9 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def max_slots_per_pod(self, pool_name: str) -> int | None:
         """Slots that fit into one pod of the pool; None when nothing limits it."""
         pool = self.pool(pool_name)
-        own = pool.task_container_defaults.kubernetes if pool and pool.task_container_defaults else None
+        own = pool.own_defaults if pool else None
         candidates = (
-            own.max_slots_per_pod if own else None,
+            own.kubernetes.max_slots_per_pod if own else None,
             self.resource_manager.max_slots_per_pod,
             self.task_container_defaults.kubernetes.max_slots_per_pod,
         )
@@ -264,7 +252,6 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pool = self.pool(pool_name)
         if pool is None or pool.task_container_defaults is None:
             return self.task_container_defaults
-        merged = merge_task_container_defaults(
-            msgspec.to_builtins(pool.task_container_defaults), msgspec.to_builtins(self.task_container_defaults)
-        )
-        return msgspec.convert(merged, TaskContainerDefaults)
+        shared = msgspec.to_builtins(self.task_container_defaults)
+        merged = merge_task_container_defaults(pool.task_container_defaults, shared)
+        return msgspec.convert(merged, TaskContainerDefaults, strict=False)

@@ -218,7 +218,7 @@ def pool_traits(
 ) -> PoolTraits:
     """What all tasks of the pool have in common. A pool's pod spec takes the place of the cluster's, kind by kind."""
     shared = cluster.task_container_defaults
-    special = pool.task_container_defaults or shared
+    special = pool.own_defaults or shared
     return PoolTraits(
         pool=pool.pool_name,
         cluster_id=settings.cluster_id,

@@ -23,7 +23,7 @@ import pytest_asyncio
 import yaml
 from msgspec import structs
 
-from libs.cluster.config import ClusterConfig, PoolConfig, PoolTaskContainerDefaults, TaskContainerDefaults
+from libs.cluster.config import ClusterConfig, PoolConfig, TaskContainerDefaults
 from libs.podspec import MAIN_CONTAINER
 from tests.harness import NatsServer
 from tests.harness.containers import ContainerNats
@@ -95,10 +95,7 @@ def slots(number: int, pool: str = "") -> Object:
 @asynccontextmanager
 async def front(api: Api, defaults: Object, pools: dict[str, Object] | None = None) -> AsyncIterator[Front]:
     """An api whose cluster has ``defaults``, and ``pools`` with those of their own."""
-    special = tuple(
-        PoolConfig(pool_name=name, task_container_defaults=PoolTaskContainerDefaults(**each))
-        for name, each in (pools or {}).items()
-    )
+    special = tuple(PoolConfig(pool_name=name, task_container_defaults=each) for name, each in (pools or {}).items())
     cluster: ClusterConfig = structs.replace(
         CLUSTER,
         task_container_defaults=TaskContainerDefaults(**defaults),

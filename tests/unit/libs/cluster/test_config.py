@@ -63,7 +63,8 @@ def test_limit_of_a_pod_is_the_pools_or_the_clusters(tmp_path: Path) -> None:
     [
         ({}, {"image": 5}, "^task_container_defaults: .*image"),
         ({"bind_mounts": [{"nonsense": 1}]}, {}, r"^resource_pools\[0\].task_container_defaults: .*bind_mounts"),
-        ({"nonsense": 1}, {}, "nonsense"),
+        ({"nonsense": 1}, {}, r"task_container_defaults: .*unknown field `nonsense` - at `\$\.resource_pools\[0\]`$"),
+        ({"kubernetes": {"max_slots_per_pod": []}}, {}, r"max_slots_per_pod` - at `\$\.resource_pools\[0\]`$"),
         (
             {"gpu_pod_spec": {"metadata": {"name": "x"}}},
             {"cpu_pod_spec": {"spec": {"hostNetwork": True}}},

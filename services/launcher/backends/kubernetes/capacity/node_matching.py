@@ -44,7 +44,7 @@ class PoolRequirements(Struct, frozen=True, kw_only=True):
 def pool_requirements(cluster: ClusterConfig, pool: str) -> PoolRequirements:
     """What the pool's default pod specs ask of nodes with GPUs and of others."""
     own = cluster.pool(pool)
-    defaults = own.task_container_defaults if own is not None else None
+    defaults = own.own_defaults if own is not None else None
     gpu = defaults.gpu_pod_spec if defaults is not None else None
     cpu = defaults.cpu_pod_spec if defaults is not None else None
     shared = cluster.task_container_defaults

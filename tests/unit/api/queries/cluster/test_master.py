@@ -7,7 +7,6 @@ import msgspec
 from libs.cluster.config import (
     ClusterConfig,
     PoolConfig,
-    PoolTaskContainerDefaults,
     ResourceManagerConfig,
     SecurityConfig,
 )
@@ -16,10 +15,10 @@ from services.api.queries.cluster.master import shown_config
 
 
 def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:
-    defaults = PoolTaskContainerDefaults(
-        registry_auth={"username": "me", "password": "P", "identitytoken": "T"},
-        cpu_pod_spec={"spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]}]}},
-    )
+    defaults = {
+        "registry_auth": {"username": "me", "password": "P", "identitytoken": "T"},
+        "cpu_pod_spec": {"spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]}]}},
+    }
     config = ClusterConfig(
         security=SecurityConfig(initial_user_password="I"),
         resource_pools=(PoolConfig(pool_name="default", task_container_defaults=defaults),),
@@ -33,7 +32,7 @@ def test_secrets_of_the_configuration_are_masked_wherever_they_are() -> None:
         "password": MASK,
         "identitytoken": MASK,
     }
-    assert pool["task_container_defaults"]["cpu_pod_spec"] == defaults.cpu_pod_spec
+    assert pool["task_container_defaults"]["cpu_pod_spec"] == defaults["cpu_pod_spec"]
     assert shown["checkpoint_storage"] == {"type": "azure", "container": "c", "connection_string": MASK}
     assert shown["log"] == {"level": "info", "color": True}
 
