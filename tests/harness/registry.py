@@ -1,8 +1,8 @@
 """A private container registry on a port of this machine: whoever has the password may have one image.
 
-Only manifests are served. Docker on the nodes has the image under another name; it knows from the manifest that this is
-the same, and asks for no layer. What is left is what tests are about: who may pull. Basic authentication over HTTP,
-because Docker takes a registry on loopback without TLS.
+Only manifests are served. The node has the image under another name; it knows from the manifest that this is the same,
+and asks for no layer. What is left is what tests are about: who may pull. Basic authentication over HTTP, because
+Docker and containerd take a registry on loopback without TLS.
 Source: https://distribution.github.io/distribution/spec/api/ and .../spec/manifest-v2-2/.
 """
 
@@ -11,8 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +18,10 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
-import pytest
+from tests.harness.image_stores import MANIFEST_TYPE, find_image_store
 
 USERNAME: Final = "ada"
 PASSWORD: Final = "Analytical 1"
-_MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
-_CONFIG: Final = "application/vnd.docker.container.image.v1+json"
-_LAYER: Final = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 
 
 @dataclass(frozen=True)
@@ -41,10 +36,9 @@ class Registry:
 
 @contextmanager
 def private_registry(image: str) -> Iterator[Registry]:
-    """A registry for ``image`` of the Docker on this machine; Docker forgets the names. Skips without Docker."""
-    if not _has_docker():
-        pytest.skip("needs Docker on this machine, and a node that pulls with it")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(_manifest(image)))
+    """A registry for an ``image`` that the node of this machine has; it forgets the new names. Skips without a node."""
+    store = find_image_store()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(store.manifest(image)))
     registry = Registry(f"127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -54,27 +48,8 @@ def private_registry(image: str) -> Iterator[Registry]:
         server.shutdown()
         server.server_close()
         thread.join()
-        named = _docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
-        if pulled := [name for name in named if name.startswith(registry.address)]:
-            _docker("image", "rm", "--force", *pulled)
-
-
-def _manifest(image: str) -> bytes:
-    [found] = json.loads(_docker("image", "inspect", image))
-    layers = [{"mediaType": _LAYER, "size": 1, "digest": digest} for digest in found["RootFS"]["Layers"]]
-    config = {"mediaType": _CONFIG, "size": 1, "digest": found["Id"]}
-    return json.dumps({"schemaVersion": 2, "mediaType": _MANIFEST, "config": config, "layers": layers}).encode()
-
-
-def _has_docker() -> bool:
-    return (
-        bool(shutil.which("docker"))
-        and not subprocess.run(["docker", "info"], check=False, capture_output=True).returncode
-    )
-
-
-def _docker(*arguments: str) -> str:
-    return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True, timeout=60).stdout
+        if pulled := [name for name in store.names() if name.startswith(registry.address)]:
+            store.forget(pulled)
 
 
 def _handler(manifest: bytes) -> type[BaseHTTPRequestHandler]:
@@ -89,7 +64,7 @@ def _handler(manifest: bytes) -> type[BaseHTTPRequestHandler]:
                 error = {"errors": [{"code": "UNAUTHORIZED", "message": "authentication required"}]}
                 self.answer(401, json.dumps(error).encode(), **{"WWW-Authenticate": 'Basic realm="private"'})
             elif "/manifests/" in self.path:
-                self.answer(200, manifest, **{"Content-Type": _MANIFEST, "Docker-Content-Digest": digest})
+                self.answer(200, manifest, **{"Content-Type": MANIFEST_TYPE, "Docker-Content-Digest": digest})
             elif self.path == "/v2/":
                 self.answer(200, b"{}")
             else:
