@@ -14,7 +14,7 @@ from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
 from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
-from libs.bus.storage import StorageHealth
+from libs.bus.storage_probe import StorageProbe
 from libs.errors import Unavailable
 
 log = structlog.get_logger()
@@ -25,14 +25,14 @@ class Bus:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._storage = StorageHealth(connection)
+        self._storage = StorageProbe(connection)
 
     @property
     def is_connected(self) -> bool:
         return self._connection.client.is_connected
 
     async def refused_streams(self) -> tuple[str, ...]:
-        """``storage.StorageHealth.refused``: streams that do not take messages, seen by a write to each."""
+        """``storage.StorageProbe.refused``: streams that do not take messages, seen by a write to each."""
         return await self._storage.refused()
 
     async def problem(self) -> str | None:
@@ -82,7 +82,7 @@ class Bus:
         max_ack_pending: int | None = None,
         deliver: Literal["all", "new"] = "all",
         finish_s: float = 10.0,
-        on_doubt: Callable[[], None] = lambda: None,
+        on_gap: Callable[[], None] = lambda: None,
     ) -> None:
         """``consumer.consume``: give every message to ``handler`` at least once; runs until cancelled."""
         await consumer.consume(
@@ -96,7 +96,7 @@ class Bus:
             max_ack_pending=max_ack_pending,
             deliver=deliver,
             finish_s=finish_s,
-            on_doubt=on_doubt,
+            on_gap=on_gap,
         )
 
     async def consume_batches(

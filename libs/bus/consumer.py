@@ -49,7 +49,7 @@ async def consume(
     max_ack_pending: int | None = None,
     deliver: Literal["all", "new"] = "all",
     finish_s: float = 10.0,
-    on_doubt: Callable[[], None] = lambda: None,
+    on_gap: Callable[[], None] = lambda: None,
 ) -> None:
     """Give every message that matches ``filter`` to ``handler``; runs until cancelled.
 
@@ -58,7 +58,7 @@ async def consume(
     max_ack_pending  messages under way in all processes together; the server's default when None
     deliver          where a consumer begins that did not exist: at what the stream still has, or at what comes next
     finish_s         seconds that handlers have to finish after cancellation, before they are cancelled themselves
-    on_doubt         called when the consumer was not as this call had made it, so that messages may have passed by
+    on_gap           called when the consumer was not as this call had made it, so that messages may have passed by
 
     Interruptions of any length and a server without the consumer or the stream are waited out. Raises Unavailable only
     when the connection is closed for good.
@@ -80,7 +80,7 @@ async def consume(
             found = await retry_until_answered(connection, stream, lambda: provide(connection, stream, config))
             if known not in (None, found):
                 log.warning("bus.consumer_was_another", durable=durable)
-                on_doubt()
+                on_gap()
             known = found
             try:
                 async with AsyncExitStack() as stack:

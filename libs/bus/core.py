@@ -1,4 +1,4 @@
-"""Messages that nobody keeps: hints to whoever listens now, and questions with an answer.
+"""Messages that nobody keeps: notifications to whoever listens now, and requests with a reply.
 
 An error of the family in ``libs/errors.py`` travels back to the asker by name; anything else is a bug of the
 answering side, logged there, and Unavailable here.
@@ -41,14 +41,14 @@ class CoreMessage:
 async def publish_core(
     connection: Connection, subject: str, payload: bytes, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Tell whoever listens now. Without a connection the message is dropped and logged: it is a hint, not a fact."""
+    """Tell whoever listens now. Without a connection the message is dropped and logged: it is no fact."""
     if not connection.client.is_connected:
-        log.warning("bus.hint_dropped", subject=subject)
+        log.warning("bus.notification_dropped", subject=subject)
         return
     try:
         await apart(connection.client.publish(subject, payload, headers=dict(headers) if headers else None))
     except (NatsError, OSError) as error:
-        log.warning("bus.hint_dropped", subject=subject, error=repr(error))
+        log.warning("bus.notification_dropped", subject=subject, error=repr(error))
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
 """A durable consumer as it has to be, and whether it still is.
 
 Its definition is a fact on the server, which somebody may have changed while nobody looked: another filter, a pause, a
-deletion. Messages may have passed by then. So whoever works with one compares, makes it right, and says that there is
-doubt (docs/architecture.md 3, rule 2).
+deletion. Messages may have passed by then. So whoever works with one compares, makes it right, and reports a gap
+(docs/architecture.md 3, rule 2).
 """
 
 from __future__ import annotations

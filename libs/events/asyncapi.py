@@ -18,11 +18,11 @@ from msgspec import Struct
 from libs.events import subjects
 from libs.events.capacity import PoolCapacity
 from libs.events.changes import PublicEvent
-from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
+from libs.events.cluster_admin import CLUSTER_ADMIN_REQUESTS
 from libs.events.logs import LogBatch
+from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
-from libs.events.places import QUESTIONS
 from libs.events.reconcile_requests import ReconcileRequest
 
 VERSION: Final = "1"
@@ -91,17 +91,17 @@ def channels() -> dict[str, Channel]:
         description="There are new lines of a task in storage. Not kept, and without content.",
         parameters={"task": token},
     )
-    questions: dict[str, type[Struct]] = {**QUESTIONS, SAY_AGAIN: SayAgainAsked}
-    for verb, question in questions.items():
+    requests: dict[str, type[Struct]] = {**CLUSTER_ADMIN_REQUESTS, REPORT_AGAIN: ReportAgainRequest}
+    for verb, request in requests.items():
         found[_camel_case(verb)] = Channel(
             address=subjects.launcher_rpc(pool, verb).replace(pool, "{pool}"),
-            description="A question to the launcher of a pool, answered on the reply subject; for the control plane.",
-            message=question,
+            description="A request to the launcher of a pool, answered on the reply subject; for the control plane.",
+            message=request,
             parameters={"pool": token},
         )
     found["reconcile"] = Channel(
         address=subjects.RECONCILE,
-        description="A question to the scheduler, answered when it has looked; for the control plane.",
+        description="A request to the scheduler, answered when it has reconciled; for the control plane.",
         message=ReconcileRequest,
     )
     return found
@@ -141,8 +141,9 @@ def document() -> dict[str, Any]:
             "description": (
                 "What happens in Resolute, for whoever wants to know: subscribe with any NATS client. Of the stream "
                 f"{subjects.EVENTS_STREAM} subscribers read the copy {subjects.PUBLIC_EVENTS_STREAM}.\n\n"
-                "Events are hints to look again. They may come twice, late or out of order; receivers ignore fields "
-                "they do not know. Metadata is in the headers, as the CloudEvents NATS binding says (binary mode)."
+                "Events are notifications: reasons to look again. They may come twice, late or out of order; receivers "
+                "ignore fields they do not know. Metadata is in the headers, as the CloudEvents NATS binding says "
+                "(binary mode)."
             ),
         },
         "defaultContentType": JSON,

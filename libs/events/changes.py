@@ -1,6 +1,7 @@
 """Public events: something about an object changed. Values are the state after the change.
 
-They are hints to look again, for our services as for outside subscribers: each may come twice, late or never.
+They are notifications, reasons to look again, for our services as for outside subscribers: each may come twice, late
+or never.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ class TrialChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="tri
 class AllocationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="allocation.changed"):
     """Subject ``resolute.v1.allocation.<id>.<what>``. ``signal`` asks whoever waits on it to look at its row.
 
-    ``wish`` asks the scheduler to: somebody else wants the allocation to leave.
+    ``preemption_requested`` asks the scheduler to: somebody else wants the allocation to leave.
     """
 
     allocation_id: str
     task_id: str
-    what: Literal["requested", "state", "ready", "wish", "signal", "gathered", "proxy", "ended"]
+    what: Literal["requested", "state", "ready", "preemption_requested", "signal", "gathered", "proxy", "ended"]
     state: str = ""
     pool: str = ""
     exit_reason: str = ""

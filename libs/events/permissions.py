@@ -41,7 +41,7 @@ def launcher_inbox(pool: str) -> str:
 
 
 def launcher_permissions(pool: str) -> Permissions:
-    """What the launcher of a pool needs: orders, capacity, observations, log lines, questions; all of its pool only.
+    """What the launcher of a pool needs: orders, capacity, observations, log lines, requests; all of its pool only.
 
     It makes a consumer for each watch, with a random name, and could read those of others only by guessing theirs.
     """

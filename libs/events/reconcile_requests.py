@@ -1,7 +1,7 @@
-"""What is asked of the scheduler: to look at experiments now, and to say when it has.
+"""Requests to the scheduler to reconcile experiments now, and to answer when it has.
 
-It looks anyway, because of the events of whoever changed something; the answer only tells the api when clients may
-look. Request and reply on ``subjects.RECONCILE``; the reply is empty.
+It does so anyway, because of the events of whoever changed something; the answer only tells the api when clients may
+look for the effect. Request and reply on ``subjects.RECONCILE``; the reply is empty.
 """
 
 from __future__ import annotations

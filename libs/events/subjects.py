@@ -140,14 +140,14 @@ def rpc(service: str, verb: str) -> str:
 
 
 RECONCILE: Final = rpc("scheduler", "reconcile")
-"""Subject of the question to the scheduler (``libs/events/reconcile_requests.py``)."""
+"""Subject of requests to the scheduler (``libs/events/reconcile_requests.py``)."""
 
 
 def launcher_rpc(pool: str, verb: str) -> str:
-    """Subject of a question to the launcher of a pool (``libs/events/places.py``)."""
+    """Subject of a request to the launcher of a pool (``libs/events/cluster_admin.py``)."""
     return rpc("launcher", f"{token(pool)}.{verb}")
 
 
 def launcher_rpcs(pool: str) -> str:
-    """Filter for everything that the launcher of a pool can be asked."""
+    """Filter for all requests to the launcher of a pool."""
     return launcher_rpc(pool, "*")

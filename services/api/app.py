@@ -15,7 +15,7 @@ from services.api.access.logins import Logins
 from services.api.access.sessions import Sessions
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
-from services.api.waits.hub import Hub
+from services.api.waits.notifier import Notifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class App:
     """Of the installation; stays the same for the life of the database."""
     sessions: Sessions
     capacity: CapacityView
-    hub: Hub
+    notifier: Notifier
     metrics_writer: MetricsWriter
     master_log: MasterLog
     logins: Logins = field(default_factory=Logins)

@@ -41,7 +41,7 @@ from services.api.metrics.writer import MetricsWriter
 from services.api.queries.cluster.manager_health import is_reporting
 from services.api.routes.table import all_routes
 from services.api.settings import ApiSettings, HttpSettings
-from services.api.waits.hub import Hub
+from services.api.waits.notifier import Notifier
 
 log = structlog.get_logger()
 
@@ -88,7 +88,7 @@ async def main(
             cluster_id=cluster_id,
             sessions=Sessions(db=db, clock=clock, narrow_user_tokens=cluster.security.token.in_tasks == "task"),
             capacity=CapacityView(),
-            hub=Hub(),
+            notifier=Notifier(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
             master_log=master_log,
             release_namespace=settings.release_namespace,
@@ -123,7 +123,7 @@ def subscribed(app: App) -> Lifespan:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with app.sessions.listening(app.bus), app.hub.listening(app.bus):
+        async with app.sessions.listening(app.bus), app.notifier.listening(app.bus):
             yield
 
     return lifespan

@@ -1,4 +1,4 @@
-"""Answers what the api asks of a launcher: namespaces, their quotas, marks on nodes (``libs/events/places.py``)."""
+"""Serves requests about the cluster: namespaces, their quotas, marks on nodes (``libs/events/cluster_admin.py``)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, Protocol
 from msgspec import Struct
 
 from libs.errors import FailedPrecondition
-from libs.events import places
-from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
+from libs.events import cluster_admin
+from libs.events.cluster_admin import ClusterNamespaceRequest, Done, NodeMarkRequest, Quota, SlotQuotaRequest
 from services.launcher.rpc import Verbs
 
 Mark = Literal["no-execute", "no-schedule", ""]
@@ -72,40 +72,40 @@ def verbs_of(admin: ClusterAdmin) -> Verbs:
     return {verb: (kind, partial(do, admin)) for verb, (kind, do) in _VERBS.items()}
 
 
-async def _find(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+async def _find(admin: ClusterAdmin, asked: ClusterNamespaceRequest) -> Done:
     await admin.find_namespace(asked.namespace)
     return Done()
 
 
-async def _create(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+async def _create(admin: ClusterAdmin, asked: ClusterNamespaceRequest) -> Done:
     await admin.create_namespace(asked.namespace)
     return Done()
 
 
-async def _delete(admin: ClusterAdmin, asked: NamespaceAsked) -> Done:
+async def _delete(admin: ClusterAdmin, asked: ClusterNamespaceRequest) -> Done:
     await admin.delete_namespace(asked.namespace)
     return Done()
 
 
-async def _quota(admin: ClusterAdmin, asked: NamespaceAsked) -> Quota:
+async def _quota(admin: ClusterAdmin, asked: ClusterNamespaceRequest) -> Quota:
     return Quota(slots=await admin.quota_of(asked.namespace))
 
 
-async def _limit(admin: ClusterAdmin, asked: QuotaAsked) -> Done:
+async def _limit(admin: ClusterAdmin, asked: SlotQuotaRequest) -> Done:
     await admin.limit(asked.namespace, asked.slots)
     return Done()
 
 
-async def _mark(admin: ClusterAdmin, asked: NodeMarkAsked) -> Done:
+async def _mark(admin: ClusterAdmin, asked: NodeMarkRequest) -> Done:
     await admin.mark_node(asked.node, asked.mark)
     return Done()
 
 
 _VERBS: Final[Mapping[str, tuple[type[Struct], Callable[[ClusterAdmin, Any], Awaitable[Struct]]]]] = {
-    places.FIND_NAMESPACE: (NamespaceAsked, _find),
-    places.CREATE_NAMESPACE: (NamespaceAsked, _create),
-    places.DELETE_NAMESPACE: (NamespaceAsked, _delete),
-    places.GET_QUOTA: (NamespaceAsked, _quota),
-    places.SET_QUOTA: (QuotaAsked, _limit),
-    places.MARK_NODE: (NodeMarkAsked, _mark),
+    cluster_admin.FIND_NAMESPACE: (ClusterNamespaceRequest, _find),
+    cluster_admin.CREATE_NAMESPACE: (ClusterNamespaceRequest, _create),
+    cluster_admin.DELETE_NAMESPACE: (ClusterNamespaceRequest, _delete),
+    cluster_admin.GET_QUOTA: (ClusterNamespaceRequest, _quota),
+    cluster_admin.SET_QUOTA: (SlotQuotaRequest, _limit),
+    cluster_admin.MARK_NODE: (NodeMarkRequest, _mark),
 }

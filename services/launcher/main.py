@@ -16,8 +16,8 @@ from libs.bus import Bus, connect_bus
 from libs.clock import Clock, SystemClock
 from libs.cluster.loading import load_cluster_config
 from libs.events import subjects
-from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
 from libs.events.logs import LogBatch
+from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.loglines.batches import message_id
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
@@ -53,7 +53,7 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         orders = OrderLoop(
             pool=settings.pool, bus=bus, backend=backend, reports=reports, clock=clock, settings=settings.loop
         )
-        verbs: Verbs = {**verbs_of(backend.cluster_admin), SAY_AGAIN: (SayAgainAsked, reports.say_again)}
+        verbs: Verbs = {**verbs_of(backend.cluster_admin), REPORT_AGAIN: (ReportAgainRequest, reports.report_again)}
         await stack.enter_async_context(serve_rpcs(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
         await run_until_first_exits(

@@ -18,10 +18,10 @@ from libs.clock import Clock
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.capacity import PoolCapacity
-from libs.events.inquiries import SayAgainAsked
+from libs.events.cluster_admin import Done
+from libs.events.observation_requests import ReportAgainRequest
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
-from libs.events.places import Done
 from libs.telemetry import counter
 from libs.waiting import wait_until_set
 from services.launcher.settings import LoopSettings
@@ -83,14 +83,14 @@ class Reports:
         self._observations_due.set()
         self._capacity_due.set()
 
-    async def say_again(self, asked: SayAgainAsked) -> Done:
+    async def report_again(self, asked: ReportAgainRequest) -> Done:
         """Report once more what the asker has not heard as it was said."""
         # A clock that went back would otherwise make everything that is said now older than what was heard.
         self._last_revision = max(self._last_revision, *asked.heard.values(), 0)
         for allocation, heard in asked.heard.items():
             said = self._said.get(allocation)
             if said is not None and said.revision != heard:
-                log.info("observation.said_again", allocation=allocation, revision=said.revision, heard=heard)
+                log.info("observation.reported_again", allocation=allocation, revision=said.revision, heard=heard)
                 self._repeat(said)
         self._observations_due.set()
         return Done()

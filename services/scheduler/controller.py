@@ -18,7 +18,7 @@ from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.reconcile_requests import ReconcileRequest
 from libs.run_until_first_exits import run_until_first_exits
-from services.scheduler.allocations.inquiry import Inquiry
+from services.scheduler.allocations.missed_observations import MissedObservations
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
@@ -72,9 +72,9 @@ class SchedulerController:
             plan_binds=not cluster.resource_manager.binds_by_itself,
         )
         self._tasks = TaskEnding(db=db, clock=clock)
-        self._containers = WorkspaceDeletion(db=db, allocations=self._allocations)
+        self._workspace_deletion = WorkspaceDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
-        self._inquiry = Inquiry(db=db, bus=bus, settings=settings.engine)
+        self._missed_observations = MissedObservations(db=db, bus=bus, settings=settings.engine)
         self._work_queue = WorkQueue(self._reconcile)
         self._resync_now = asyncio.Event()
         self._is_new = True
@@ -108,7 +108,7 @@ class SchedulerController:
                     "resync", self._resync, every_s=self._settings.engine.resync_s, wake=self._resync_now
                 ),
                 observations=self._observe(),
-                inquiry=self._inquiry.run(),
+                missed_observations=self._missed_observations.run(),
                 order_keys=self._order_keys.follow(self._bus),
                 housekeeping=self._housekeeping.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
@@ -123,7 +123,7 @@ class SchedulerController:
             concurrency=self._settings.engine.observers,
             # What a killed scheduler had in hand comes again after this; handlers take milliseconds.
             ack_wait_s=OBSERVATION_ACK_WAIT_S,
-            on_doubt=self._inquiry.doubt,
+            on_gap=self._missed_observations.on_gap,
         )
 
     async def _on_event(self, message: CoreMessage) -> None:
@@ -166,9 +166,9 @@ class SchedulerController:
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
             case "project", int(ident):
-                return await self._containers.advance_project(ident)
+                return await self._workspace_deletion.advance_project(ident)
             case "workspace", int(ident):
-                return await self._containers.advance_workspace(ident)
+                return await self._workspace_deletion.advance_workspace(ident)
             case "namespaces", int(ident):
                 return await self._namespaces.advance(ident)
             case _:

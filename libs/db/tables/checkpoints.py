@@ -33,7 +33,7 @@ storage_backends = Table(
     Column("config_hash", LargeBinary, nullable=False, unique=True),
 )
 
-# Files that somebody wants gone from checkpoint storage. Written by the api with the wish; the scheduler makes a
+# Files that somebody wants gone from checkpoint storage. Written by the api; the scheduler makes a
 # CHECKPOINT_GC task of each and deletes the row in the same transaction.
 checkpoint_gc_requests = Table(
     "checkpoint_gc_requests",

@@ -89,8 +89,8 @@ allocations = Table(
     Column("namespace", Text, nullable=False, server_default=""),
     # With which it was ordered to run; in a cluster its pods keep it.
     Column("priority", Integer),
-    # Graceful: the task is asked to leave, and killed at the deadline. A reason without preempted_at is a wish of the
-    # api's, with which the scheduler has done nothing yet.
+    # Graceful: the task is asked to leave, and killed at the deadline. A reason without preempted_at is a request of
+    # the api, with which the scheduler has done nothing yet.
     moment("preempted_at"),
     moment("preempt_deadline"),
     Column("preempt_reason", Text),

@@ -16,12 +16,12 @@ from libs.errors import FailedPrecondition, ResoluteError
 from libs.waiting import wait_until_set
 from services.api.all_gather.group import answer_of
 from services.api.all_gather.membership import Peer, join, leave, load_members, refresh
-from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic
+from services.api.waits.notifier import RECHECK_S, Notifier, allocation_topic
 
 log = structlog.get_logger(__name__)
 
 
-async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer) -> list[Any]:
+async def gather(db: Database, notifier: Notifier, clock: Clock, peer: Peer) -> list[Any]:
     """What all peers have brought, in the order in which they came; waits as long as it takes.
 
     Cancel it when the client goes away: the peer leaves then, unless the group was complete.
@@ -29,11 +29,11 @@ async def gather(db: Database, hub: Hub, clock: Clock, peer: Peer) -> list[Any]:
     NotFound.
     """
     try:
-        with hub.watch(allocation_topic(peer.allocation_id)) as news:
+        with notifier.watch(allocation_topic(peer.allocation_id)) as news:
             news.clear()
             gathered = await in_transaction(db, lambda connection: join(connection, peer, clock.now()))
             while gathered is None:
-                await wait_until_set(news, timeout_s=LOOK_AGAIN_S)
+                await wait_until_set(news, timeout_s=RECHECK_S)
                 news.clear()
                 gathered = await _look(db, clock, peer)
             return gathered

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from libs.bus import Bus
 from libs.errors import InvalidRequest, NotFound, Unavailable
-from libs.events import places, subjects
-from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
+from libs.events import cluster_admin, subjects
+from libs.events.cluster_admin import ClusterNamespaceRequest, Done, NodeMarkRequest, Quota, SlotQuotaRequest
 from services.api.cluster_admin.namespace_requests import not_found
 
 ASK_TIMEOUT_S: Final = 15.0
@@ -26,34 +26,34 @@ Answer = TypeVar("Answer", Done, Quota)
 async def require_namespace(bus: Bus, pool: str, namespace: str) -> None:
     """Raises InvalidRequest when the cluster of ``pool`` has no such namespace."""
     try:
-        await _ask(bus, pool, places.FIND_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+        await _ask(bus, pool, cluster_admin.FIND_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
     except NotFound as error:
         raise InvalidRequest(f"{not_found(namespace)}: {error}") from error
 
 
 async def create_namespace(bus: Bus, pool: str, namespace: str) -> None:
     """Make it, if it is not there."""
-    await _ask(bus, pool, places.CREATE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+    await _ask(bus, pool, cluster_admin.CREATE_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
 
 
 async def delete_namespace(bus: Bus, pool: str, namespace: str) -> None:
     """Delete it, if it is there. Raises FailedPrecondition for one that was not made for a workspace."""
-    await _ask(bus, pool, places.DELETE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+    await _ask(bus, pool, cluster_admin.DELETE_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
 
 
 async def set_quota(bus: Bus, pool: str, namespace: str, slots: int) -> None:
     """Raises FailedPrecondition where the launcher may not, or a smaller quota makes it pointless."""
-    await _ask(bus, pool, places.SET_QUOTA, QuotaAsked(namespace=namespace, slots=slots), Done)
+    await _ask(bus, pool, cluster_admin.SET_QUOTA, SlotQuotaRequest(namespace=namespace, slots=slots), Done)
 
 
 async def get_quota(bus: Bus, pool: str, namespace: str) -> float | None:
     """The smallest limit on slots in the namespace; None when nothing limits them."""
-    return (await _ask(bus, pool, places.GET_QUOTA, NamespaceAsked(namespace=namespace), Quota)).slots
+    return (await _ask(bus, pool, cluster_admin.GET_QUOTA, ClusterNamespaceRequest(namespace=namespace), Quota)).slots
 
 
 async def mark_node(bus: Bus, pool: str, node: str, mark: Literal["no-execute", "no-schedule", ""]) -> None:
     """Raises NotFound, and PermissionDenied when the launcher has no right to change nodes."""
-    await _ask(bus, pool, places.MARK_NODE, NodeMarkAsked(node=node, mark=mark), Done)
+    await _ask(bus, pool, cluster_admin.MARK_NODE, NodeMarkRequest(node=node, mark=mark), Done)
 
 
 async def _ask(bus: Bus, pool: str, verb: str, question: Struct, answer: type[Answer]) -> Answer:

@@ -50,11 +50,11 @@ class BoundRoute:
         route = self.route
         repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
         principal = credentials = None
-        if route.access.needs_token:
+        if route.permission.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             who = partial(self._authenticate, credentials)
             principal = await (retry_while_away(who) if repeats else who())
-            check_caller(route.access, principal)
+            check_caller(route.permission, principal)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None
@@ -81,8 +81,8 @@ class BoundRoute:
             await send_result(exchange, result)
 
     async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
-        if self.route.access.needs_token:
-            await check_own(self.route.access, call)
+        if self.route.permission.needs_token:
+            await check_own(self.route.permission, call)
         return await self.route.handler(call)
 
     async def _send_stream(

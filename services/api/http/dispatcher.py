@@ -47,7 +47,7 @@ class Dispatcher:
     def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], BoundRoute] | None:
         """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
         found = self._table.find("GET", raw_path)
-        if found is None or found[1].route.access.needs_token or raw_path.startswith(API_PREFIX.encode()):
+        if found is None or found[1].route.permission.needs_token or raw_path.startswith(API_PREFIX.encode()):
             return None
         return found
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from starlette.responses import Response
 
-from services.api.access.callers import USERS, Access
+from services.api.access.route_permission import USERS, RoutePermission
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
@@ -38,7 +38,7 @@ class Route:
 
     path            as in docs/reference/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end
                     takes the rest
-    access          who may call it; all of the interface is in access/calls.py
+    permission      who may call it; that of every route is in access/permission_table.py
     query           struct of the query parameters; None ignores them
     body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
     response        the message of the reply, for the API description; streams name the message of one line
@@ -57,7 +57,7 @@ class Route:
     body: Any = None
     response: type | None = None
     stream: bool = False
-    access: Access = USERS
+    permission: RoutePermission = USERS
     raw: bool = False
     allow_nul: bool = False
     idempotent: bool = False
@@ -69,7 +69,7 @@ class Route:
         """The largest body this route reads, in bytes."""
         if self.max_body_bytes is not None:
             return self.max_body_bytes
-        return MAX_BODY_BYTES if self.access.needs_token else MAX_ANONYMOUS_BODY_BYTES
+        return MAX_BODY_BYTES if self.permission.needs_token else MAX_ANONYMOUS_BODY_BYTES
 
 
 def shape_of(path: str) -> tuple[str, ...]:

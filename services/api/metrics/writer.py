@@ -163,7 +163,7 @@ class _Lane:
             _refuse(self._waiting, error)
             self._waiting = []
             self._arrived.clear()
-            self._announcements.take_due(_now_s())  # hints, which may be lost
+            self._announcements.take_due(_now_s())  # notifications, which may be lost
 
     async def _has_more(self) -> bool:
         """Whether reports wait, or come before it is worth while to give the connection back."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from services.api.access.callers import Access
-from services.api.access.calls import CALLS
+from services.api.access.permission_table import PERMISSIONS
+from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
 from services.api.routes import landing, unimplemented
 from services.api.routes.checkpoints import checkpoints, reports
@@ -48,17 +48,17 @@ _MODULES = (
 
 
 def all_routes() -> list[Route]:
-    """The whole REST interface. Raises LookupError for a route without a row in access/calls.py."""
+    """The whole REST interface. Raises LookupError for a route without a row in access/permission_table.py."""
     routes = guarded(route for module in _MODULES for route in module.ROUTES)
     return [*routes, *unimplemented.unimplemented(routes)]
 
 
 def guarded(routes: Iterable[Route]) -> list[Route]:
-    """The routes, each with what the table of calls says about who may call it. Raises LookupError."""
-    return [replace(route, access=_access(f"{route.method} {route.path}")) for route in routes]
+    """The routes, each with the permission that the table gives it. Raises LookupError."""
+    return [replace(route, permission=_permission(f"{route.method} {route.path}")) for route in routes]
 
 
-def _access(call: str) -> Access:
-    if call not in CALLS:
-        raise LookupError(f"{call}: services/api/access/calls.py does not say who may call it")
-    return CALLS[call]
+def _permission(call: str) -> RoutePermission:
+    if call not in PERMISSIONS:
+        raise LookupError(f"{call}: services/api/access/permission_table.py does not say who may call it")
+    return PERMISSIONS[call]

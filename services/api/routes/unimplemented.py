@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from libs.errors import Unimplemented
-from services.api.access.callers import ANYBODY
+from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route, shape_of
 
@@ -53,7 +53,7 @@ def unimplemented(routes: Sequence[Route]) -> list[Route]:
                     method=endpoint.method,
                     path=endpoint.path,
                     handler=_refuse(endpoint.rpc),
-                    access=ANYBODY,
+                    permission=ANYBODY,
                     summary=f"{endpoint.rpc} is not available in this release",
                 )
             )

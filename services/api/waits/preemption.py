@@ -1,4 +1,4 @@
-"""Training code asks whether it should leave, and is answered the moment it should
+"""Long poll of training code that asks whether it should leave; answered the moment it should
 (docs/reference/harness-protocol.md 12.2)."""
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from libs.db.tables.tasks import allocations
 from libs.errors import FailedPrecondition
 from libs.states.allocation import AllocationState
 from libs.waiting import wait_until_set
-from services.api.waits.hub import LOOK_AGAIN_S, Hub, allocation_topic
+from services.api.waits.notifier import RECHECK_S, Notifier, allocation_topic
 
 LONGEST_S: Final = 3600.0
 """A longer wait is answered after this time; clients ask again."""
 
 
-async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s: float) -> bool:
+async def wait_for_preemption(db: Database, notifier: Notifier, allocation_id: str, *, timeout_s: float) -> bool:
     """Whether the allocation is asked to leave: waits up to ``timeout_s`` for that; 0 only looks.
 
     An allocation that has ended has to leave; one that is unknown is asked nothing, and need not wait to hear so.
@@ -27,7 +27,7 @@ async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s:
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + min(timeout_s, LONGEST_S)
-    with hub.watch(allocation_topic(allocation_id)) as news:
+    with notifier.watch(allocation_topic(allocation_id)) as news:
         while True:
             news.clear()
             leave = await _look(db, allocation_id)
@@ -36,7 +36,7 @@ async def should_leave(db: Database, hub: Hub, allocation_id: str, *, timeout_s:
                 return False
             if leave or left_s <= 0:
                 return leave
-            await wait_until_set(news, timeout_s=min(left_s, LOOK_AGAIN_S))
+            await wait_until_set(news, timeout_s=min(left_s, RECHECK_S))
 
 
 async def _look(db: Database, allocation_id: str) -> bool | None:

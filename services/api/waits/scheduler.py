@@ -1,4 +1,4 @@
-"""Answering only when the scheduler has acted: clients look for the effect of a request as soon as it is answered.
+"""Waits until the scheduler has acted: clients look for the effect of a request as soon as it is answered.
 
 What can be done in the transaction of the request is done there. This is about the rest: requests for slots that
 appear in the queue, trials without any that end at once, and experiments that end with them.
@@ -22,15 +22,15 @@ LONGEST_S: Final = 2.0
 log = structlog.get_logger()
 
 
-async def scheduler_looks(bus: Bus, *experiment_ids: int) -> None:
-    """Return when the scheduler has seen what was committed about the experiments, or after ``LONGEST_S``.
+async def wait_until_reconciled(bus: Bus, *experiment_ids: int) -> None:
+    """Return when the scheduler has reconciled the experiments as they are committed, or after ``LONGEST_S``.
 
     Without a scheduler that listens it returns at once.
     """
     if not experiment_ids:
         return
-    question = msgspec.json.encode(ReconcileRequest(experiments=experiment_ids))
+    request = msgspec.json.encode(ReconcileRequest(experiments=experiment_ids))
     try:
-        await bus.request(subjects.RECONCILE, question, timeout_s=LONGEST_S)
+        await bus.request(subjects.RECONCILE, request, timeout_s=LONGEST_S)
     except Unavailable as error:
-        log.info("scheduler.did_not_look", experiments=len(experiment_ids), error=str(error))
+        log.info("scheduler.not_reconciled_in_time", experiments=len(experiment_ids), error=str(error))

@@ -79,11 +79,11 @@ class AllocationReconciler:
     async def follow_up_all(self) -> list[str]:
         """Have leave what the api was told should, and kill what was asked to and has not; returns the allocations."""
         columns = allocations.c
-        is_wish = columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
+        is_requested = columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
         query = select(columns.allocation_id).where(
             columns.released_at.is_(None),
             columns.killed_at.is_(None),
-            is_wish | (columns.preempt_deadline <= self._clock.now()),
+            is_requested | (columns.preempt_deadline <= self._clock.now()),
         )
         async with self._db.read() as connection:
             due = list((await connection.execute(query)).scalars())

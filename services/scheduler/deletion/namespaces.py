@@ -23,7 +23,7 @@ from libs.db.tables.tasks import allocations
 from libs.db.tables.workspaces import workspaces
 from libs.errors import FailedPrecondition
 from libs.events import subjects
-from libs.events.places import DELETE_NAMESPACE, NamespaceAsked
+from libs.events.cluster_admin import DELETE_NAMESPACE, ClusterNamespaceRequest
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class NamespaceDeletion:
 
     async def _delete(self, workspace_id: int, namespace: str) -> None:
         subject = subjects.launcher_rpc(self._asked, DELETE_NAMESPACE)
-        question = msgspec.json.encode(NamespaceAsked(namespace=namespace))
+        question = msgspec.json.encode(ClusterNamespaceRequest(namespace=namespace))
         try:
             await self._bus.request(subject, question, timeout_s=_ASK_TIMEOUT_S)
         except FailedPrecondition as error:

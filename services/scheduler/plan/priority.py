@@ -16,7 +16,7 @@ from functools import cached_property
 from services.scheduler.plan.decisions import Decision, Start, Wait
 from services.scheduler.plan.fit import Occupancy, Room, aux_room, slot_room
 from services.scheduler.plan.gang import has_room, place_gang
-from services.scheduler.plan.order import by_priority, in_queue_order
+from services.scheduler.plan.queue_ranking import by_priority, ranked
 from services.scheduler.plan.reasons import BLOCKS_ITS_NAMESPACE, BLOCKS_LOWER_PRIORITIES, WaitReason
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
 
@@ -24,8 +24,8 @@ _Shape = tuple[tuple[int, ...], frozenset[str]]
 
 
 def plan_by_priority(pool: PoolSnapshot) -> list[Decision]:
-    """A decision for each pending request, in queue order: those with slots, then those without."""
-    queue = in_queue_order(pool.pending, larger_priority_first=pool.larger_priority_first)
+    """A decision for each pending allocation, by rank: those with slots, then those without."""
+    queue = ranked(pool.pending, larger_priority_first=pool.larger_priority_first)
     with_slots: list[PendingAllocation] = []
     auxiliary: list[PendingAllocation] = []
     for request in queue:

@@ -22,7 +22,7 @@ def notification_of(subject: str, data: bytes) -> Notification:
     if len(tokens) != 5:
         return Notification()
     entity, what = tokens[2], tokens[4]
-    if entity == "allocation" and what not in ("requested", "wish", "ended"):
+    if entity == "allocation" and what not in ("requested", "preemption_requested", "ended"):
         return Notification()  # observations and the like are many, and none of these
     try:
         event = msgspec.json.decode(data)
@@ -34,7 +34,7 @@ def notification_of(subject: str, data: bytes) -> Notification:
 
 
 def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
-    if entity in ("allocation", "job", "pool") and what not in ("submitted", "wish"):
+    if entity in ("allocation", "job", "pool") and what not in ("submitted", "preemption_requested"):
         return event.get("pool")
     # Its tasks may have another namespace now, with another quota.
     return "" if (entity, what) == ("workspace", "changed") else None
@@ -51,7 +51,7 @@ def _requests(entity: str, what: str, event: dict[str, Any]) -> Iterator[Request
             yield Request("experiment", experiment)
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
             yield Request("allocation", event["allocation_id"])
-        case "allocation", "wish" if isinstance(event.get("allocation_id"), str):
+        case "allocation", "preemption_requested" if isinstance(event.get("allocation_id"), str):
             yield Request("termination", event["allocation_id"])
         case "pool", "capacity":
             yield Request("nodes", "disabled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
+from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved
 from libs.events.subjects import launcher_rpc
 from tests.integration.launcher.launcher_harness import POOL, LauncherHarness, command
@@ -14,7 +14,7 @@ B = "11111111-2222-4333-8444-666666666666.1"
 
 
 async def ask(harness: LauncherHarness, heard: dict[str, int]) -> None:
-    await harness.bus.request(launcher_rpc(POOL, SAY_AGAIN), msgspec.json.encode(SayAgainAsked(heard=heard)))
+    await harness.bus.request(launcher_rpc(POOL, REPORT_AGAIN), msgspec.json.encode(ReportAgainRequest(heard=heard)))
 
 
 def content(seen: AllocationObserved) -> AllocationObserved:

@@ -29,16 +29,16 @@ from libs.db.tables.trials import trials
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, PoolChanged, TrialChanged
-from libs.events.inquiries import SAY_AGAIN, SayAgainAsked
+from libs.events.cluster_admin import Done
+from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved, ObservedPod
 from libs.events.orders import Order
-from libs.events.places import Done
 from libs.run_until_first_exits import end
-from libs.searchers.beginning import begin
+from libs.searchers.search_start import start_search
 from libs.states.experiment import ExperimentState, Trigger, step
 from libs.states.trial import TrialState, asked_for
 from services.api.actions.experiments.first_trials import insert_first_trials
-from services.api.actions.experiments.trials_follow import let_trials_follow
+from services.api.actions.experiments.trial_states import change_trial_states
 from services.scheduler.controller import SchedulerController
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.builders import insert_experiment, insert_job
@@ -102,7 +102,7 @@ class Api:
             if begun:
                 origin = Origin(id=ident, project_id=1, job_id=job, owner_id=2, config=stored)
                 state = TrialState.ACTIVE if activate else TrialState.PAUSED
-                await insert_first_trials(connection, origin, begin(stored), state=state, now=now)
+                await insert_first_trials(connection, origin, start_search(stored), state=state, now=now)
         return int(ident)
 
     async def ask(self, experiment: int, trigger: Trigger) -> None:
@@ -113,7 +113,7 @@ class Api:
             values: dict[str, Any] = {"state": state}
             await connection.execute(update(experiments).where(experiments.c.id == experiment).values(values))
             await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state=state))
-            await let_trials_follow(connection, experiment, state)
+            await change_trial_states(connection, experiment, state)
 
     async def set_priority(self, experiment: int, priority: int, *, notify: bool = True) -> None:
         async with self.db.transaction() as connection:
@@ -254,7 +254,7 @@ class FakeLauncher:
     async def run(self) -> None:
         keys: dict[str, str] = {}
         async with (
-            self.bus.serve(subjects.launcher_rpc(self.pool, SAY_AGAIN), self._say_again),
+            self.bus.serve(subjects.launcher_rpc(self.pool, REPORT_AGAIN), self._report_again),
             aclosing(self.bus.bucket(subjects.ORDERS_BUCKET).watch(subjects.orders_of(self.pool))) as changes,
         ):
             async for change in changes:
@@ -315,8 +315,8 @@ class FakeLauncher:
         self.said[allocation] = seen
         await self.publish(seen)
 
-    async def _say_again(self, message: CoreMessage) -> bytes:
-        for allocation, heard in msgspec.json.decode(message.data, type=SayAgainAsked).heard.items():
+    async def _report_again(self, message: CoreMessage) -> bytes:
+        for allocation, heard in msgspec.json.decode(message.data, type=ReportAgainRequest).heard.items():
             seen = self.said.get(allocation)
             if seen is not None and seen.revision != heard:
                 self.said[allocation] = msgspec.structs.replace(seen, revision=seen.revision + 1)

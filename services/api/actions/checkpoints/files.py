@@ -20,7 +20,7 @@ from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.access.principal import Principal
-from services.api.access.rules import require_owner_or_admin
+from services.api.access.user_checks import require_owner_or_admin
 from services.api.actions.experiment_lock import change, lock_experiment
 
 

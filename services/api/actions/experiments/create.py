@@ -27,7 +27,7 @@ from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid
-from libs.searchers.beginning import Beginning, begin
+from libs.searchers.search_start import SearchStart, start_search
 from libs.ssh_keys import KeyPair, new_key_pair
 from libs.states.trial import TrialState
 from services.api.access.principal import Principal
@@ -54,7 +54,7 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     model_definition: bytes
     parent_id: int | None
     activate: bool
-    search: Beginning
+    search: SearchStart
     warnings: tuple[LaunchWarning, ...] = ()
 
 
@@ -82,7 +82,7 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         model_definition=await _model_definition(request, parent),
         parent_id=parent.id if parent else None,
         activate=request.activate,
-        search=await asyncio.to_thread(begin, config),
+        search=await asyncio.to_thread(start_search, config),
         warnings=tuple(warnings),
     )
 

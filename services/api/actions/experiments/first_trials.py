@@ -17,7 +17,7 @@ from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments, searcher_snapshots
 from libs.events.changes import TaskChanged, TrialChanged
 from libs.searchers.actions import Create
-from libs.searchers.beginning import Beginning
+from libs.searchers.search_start import SearchStart
 from libs.states.trial import TrialState
 
 AT_A_TIME: Final = 500
@@ -25,7 +25,7 @@ AT_A_TIME: Final = 500
 
 
 async def insert_first_trials(
-    connection: AsyncConnection, experiment: Origin, search: Beginning, *, state: TrialState, now: datetime
+    connection: AsyncConnection, experiment: Origin, search: SearchStart, *, state: TrialState, now: datetime
 ) -> None:
     """Insert what ``search`` begins with; belongs to the transaction that inserts the experiment."""
     searcher = experiment.config["searcher"]

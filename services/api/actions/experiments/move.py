@@ -13,7 +13,7 @@ from libs.db.tables.trials import trials
 from libs.db.tables.workspaces import projects
 from libs.errors import FailedPrecondition
 from services.api.access.principal import Principal
-from services.api.access.rules import require_owner_or_admin
+from services.api.access.user_checks import require_owner_or_admin
 from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments.project import check_may_grow, load_project, lock_project
 

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
 from services.api.access.principal import Principal
-from services.api.access.rules import require_admin, require_owner_or_admin
+from services.api.access.user_checks import require_admin, require_owner_or_admin
 from services.api.actions.experiment_lock import change, check_live, is_live, lock_experiment
-from services.api.actions.experiments.trials_follow import let_trials_follow
+from services.api.actions.experiments.trial_states import change_trial_states
 
 
 async def activate(connection: AsyncConnection, experiment_id: int) -> None:
@@ -90,4 +90,4 @@ async def _pull(connection: AsyncConnection, row: Row[Any], trigger: Trigger, **
     if state is None:
         raise FailedPrecondition(f"experiment in incompatible state {row.state}")
     await change(connection, row, "state", state=state.value, **values)
-    await let_trials_follow(connection, row.id, state)
+    await change_trial_states(connection, row.id, state)

@@ -95,7 +95,7 @@ async def request_preemption(connection: AsyncConnection, allocation_id: str) ->
     if is_leaving or allocation.state == AllocationState.TERMINATED:
         return
     await _set(connection, allocation, preempt_reason=CLUSTER_PREEMPTS)
-    await announce(connection, _changed(allocation, "wish", allocation.state))
+    await announce(connection, _changed(allocation, "preemption_requested", allocation.state))
 
 
 async def set_proxy_address(connection: AsyncConnection, allocation_id: str, address: str) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from services.api.access.callers import ANYBODY
+from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
@@ -42,4 +42,4 @@ def health_route(health: Health) -> Route:
         status = 200 if current.status == "up" else 503
         return RawResponse(msgspec.json.encode(current), media_type="application/json", status=status)
 
-    return Route(method="GET", path="/health", handler=report, access=ANYBODY, raw=True, response=HealthReport)
+    return Route(method="GET", path="/health", handler=report, permission=ANYBODY, raw=True, response=HealthReport)

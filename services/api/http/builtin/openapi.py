@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from services.api.access.callers import ANYBODY
+from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
@@ -38,8 +38,8 @@ def description_routes(routes: Sequence[Route], openapi_schema: Schema) -> list[
         return RawResponse(page, media_type="text/html; charset=utf-8")
 
     return [
-        Route(method="GET", path=OPENAPI_PATH, handler=openapi, access=ANYBODY),
-        Route(method="GET", path=DOCS_PATH, handler=docs, access=ANYBODY, raw=True),
+        Route(method="GET", path=OPENAPI_PATH, handler=openapi, permission=ANYBODY),
+        Route(method="GET", path=DOCS_PATH, handler=docs, permission=ANYBODY, raw=True),
     ]
 
 
@@ -100,7 +100,7 @@ def _operation(route: Route, schema_of: dict[str, Schema], components: dict[str,
         operation["requestBody"] = {"content": {"*/*": {}}}
     elif route.body is not None:
         operation["requestBody"] = {"content": {"application/json": {"schema": schema_of[repr(route.body)]}}}
-    if route.access.needs_token:
+    if route.permission.needs_token:
         operation["security"] = [{"bearer": []}]
     return operation
 

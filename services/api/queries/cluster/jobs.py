@@ -20,7 +20,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
-from libs.queue_order import job_rank
+from libs.job_rank import job_rank
 from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
 from services.api.wire.base import double, timestamp
 from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
@@ -105,7 +105,7 @@ def _preempts(cluster: ClusterConfig, pool: str) -> bool:
 
 
 def in_line(queue: Iterable[QueuedJob], cluster: ClusterConfig, pool: str) -> list[Standing]:
-    """The jobs of ``pool`` in the order of the queue; where slots are shared out there is no line, only an order."""
+    """The jobs of ``pool`` as the queue ranks them; where slots are shared out there is no line, only a rank."""
     larger_first = cluster.resource_manager.larger_priority_first
     ordered = sorted(queue, key=lambda job: job_rank(job.priority, job.submitted_at, job.job_id, larger_first))
     config = cluster.pool(pool)

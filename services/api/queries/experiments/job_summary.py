@@ -1,6 +1,6 @@
-"""The place of the job of an experiment in the queue of its pool.
+"""Place of the job of an experiment in the queue of its pool.
 
-Source: docs/reference/scheduling.md 5.2 (order of the queue) and 6.2 (jobs ahead); only jobs that users see count.
+Source: docs/reference/scheduling.md 5.2 (ranks in the queue) and 6.2 (jobs ahead); only jobs that users see count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.tasks import allocations, jobs
-from libs.queue_order import JobRank, job_rank
+from libs.job_rank import JobRank, job_rank
 from services.api.wire.experiments.experiments import JobState, JobSummary
 
 NO_LINE = -1

@@ -30,8 +30,8 @@ END_GRACE: Final = timedelta(seconds=5)
 WAITING_GRACE: Final = timedelta(seconds=60)
 """The same when lines have come that are not shown yet, because they wait for lines before them. They are, once those
 come or are given up."""
-LOOK_AGAIN_S: Final = 15.0
-"""A hint may be lost; this bounds the harm."""
+RECHECK_S: Final = 15.0
+"""A notification may be lost; this bounds the harm."""
 WAIT_FOR_SEARCH_S: Final = 30.0
 _LOOK_AGAIN_AT_END_S: Final = 0.5
 
@@ -141,9 +141,7 @@ async def follow_logs(
         elif complete:
             return
         else:
-            await wait_until_set(
-                news, timeout_s=LOOK_AGAIN_S if not await _has_ended(db, task) else _LOOK_AGAIN_AT_END_S
-            )
+            await wait_until_set(news, timeout_s=RECHECK_S if not await _has_ended(db, task) else _LOOK_AGAIN_AT_END_S)
 
 
 async def _page(

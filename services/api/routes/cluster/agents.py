@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from libs.errors import NotFound
 from libs.events.capacity import PoolCapacity
-from services.api.access.rules import require_admin
+from services.api.access.user_checks import require_admin
 from services.api.actions.cluster.agents import disable_node, enable_node
 from services.api.app import App
 from services.api.cluster_admin.launcher_client import mark_node

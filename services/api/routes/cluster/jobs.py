@@ -11,7 +11,7 @@ from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.cluster.jobs import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
 from services.api.queries.pagination import list_bounds
-from services.api.waits.scheduler import scheduler_looks
+from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty, Pagination
 from services.api.wire.cluster.jobs import (
     GetJobsQuery,
@@ -61,7 +61,7 @@ async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
 async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
     app = call.app
     changed = await update_queue(app.db, call.body.updates, cluster=app.cluster, capacity=app.capacity)
-    await scheduler_looks(app.bus, *changed)
+    await wait_until_reconciled(app.bus, *changed)
     return Empty()
 
 

@@ -11,7 +11,7 @@ import structlog
 from libs.errors import InvalidRequest
 from libs.telemetry import LogLevel as OwnLevel
 from libs.telemetry import set_log_level
-from services.api.access.rules import require_admin
+from services.api.access.user_checks import require_admin
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult

@@ -18,7 +18,7 @@ from services.api.actions.experiments.project import check_may_grow, load_projec
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
-from services.api.waits.scheduler import scheduler_looks
+from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty
 from services.api.wire.experiments.actions import (
     BulkMoveRequest,
@@ -51,7 +51,7 @@ def one(verb: str, action: Simple) -> Handler:
         experiment_id = call.path_int("id")
         await in_transaction(call.app.db, lambda connection: action(connection, experiment_id))
         if verb in SCHEDULED:
-            await scheduler_looks(call.app.bus, experiment_id)
+            await wait_until_reconciled(call.app.bus, experiment_id)
 
     return handle
 
@@ -63,7 +63,7 @@ def many(verb: str, action: Simple) -> Handler:
         project_id = call.path_int("projectId")
         results = await for_each(call.app.db, call.body, action, verb=verb, project_id=project_id)
         if verb in SCHEDULED:
-            await scheduler_looks(call.app.bus, *(result.id for result in results if not result.error))
+            await wait_until_reconciled(call.app.bus, *(result.id for result in results if not result.error))
         return BulkResponse(results=results)
 
     return handle

@@ -18,7 +18,7 @@ from services.api.queries.experiments.job_summary import job_summary
 from services.api.queries.experiments.labels import labels_in_use
 from services.api.queries.trials.trials import list_trials
 from services.api.queries.trials.validation_history import validation_history
-from services.api.waits.scheduler import scheduler_looks
+from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.experiments.experiments import (
     CreateExperimentRequest,
@@ -45,7 +45,7 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
     experiment_id = await store_experiment(app, new, call.principal, now=now)
     if new.activate:
-        await scheduler_looks(app.bus, experiment_id)
+        await wait_until_reconciled(app.bus, experiment_id)
     async with app.db.read() as connection:
         experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
     config = struct_value(mask_secrets(new.config, to_owner=True))
@@ -71,7 +71,7 @@ async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentRespon
     experiment_id = call.path_int("experiment_id")
     await in_transaction(call.app.db, lambda connection: edit(connection, experiment_id, call.body))
     if call.body.resources is not UNSET:
-        await scheduler_looks(call.app.bus, experiment_id)
+        await wait_until_reconciled(call.app.bus, experiment_id)
     async with call.app.db.read() as connection:
         experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
     return PatchExperimentResponse(experiment=experiment)

@@ -17,7 +17,7 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.tasks.allocations import list_accelerators, load_allocation
-from services.api.waits.preemption import should_leave
+from services.api.waits.preemption import wait_for_preemption
 from services.api.wire.base import Empty
 from services.api.wire.tasks.allocations import (
     AcceleratorData,
@@ -44,7 +44,7 @@ async def get_allocation(call: Call[App, None, None]) -> GetAllocationResponse:
 
 async def get_preemption(call: Call[App, PreemptionQuery, None]) -> PreemptionResponse:
     app = call.app
-    waiting = should_leave(app.db, app.hub, _allocation_id(call), timeout_s=call.query.timeout_seconds)
+    waiting = wait_for_preemption(app.db, app.notifier, _allocation_id(call), timeout_s=call.query.timeout_seconds)
     return PreemptionResponse(preempt=await call.while_connected(waiting))
 
 
@@ -104,7 +104,7 @@ async def post_all_gather(call: Call[App, None, AllGatherRequest]) -> AllGatherR
         num_peers=body.num_peers,
         data=body.data or {},
     )
-    return AllGatherResponse(data=await call.while_connected(gather(app.db, app.hub, app.clock, peer)))
+    return AllGatherResponse(data=await call.while_connected(gather(app.db, app.notifier, app.clock, peer)))
 
 
 def _uuid(text: str) -> str:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from libs.bus import Bus
 from libs.events import subjects
-from services.api.access.rules import require_admin
+from services.api.access.user_checks import require_admin
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route

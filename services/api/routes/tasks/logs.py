@@ -22,7 +22,7 @@ from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
 from services.api.queries.tasks.log_following import follow_logs, log_is_complete, read_logs
 from services.api.queries.tasks.logs import LogFields, LogFilter, LogRow, log_fields
-from services.api.waits.hub import log_topic, task_topic
+from services.api.waits.notifier import log_topic, task_topic
 from services.api.wire.base import Empty
 from services.api.wire.ordering import OrderBy
 from services.api.wire.tasks.logs import (
@@ -115,7 +115,7 @@ async def _follow(app: App, task_ids: Sequence[str], query: LogsQuery) -> AsyncG
     wanted = _filter(query)
     async for page in read_logs(app.db, earlier, wanted):
         yield page
-    with app.hub.watch(log_topic(last), task_topic(last)) as news:
+    with app.notifier.watch(log_topic(last), task_topic(last)) as news:
         async for page in follow_logs(app.db, last, wanted, news=news, clock=app.clock):
             yield page
 
@@ -131,7 +131,7 @@ async def _fields(
         yield [as_message(fields)]
         if ended:
             return
-        with app.hub.watch(task_topic(task_ids[-1])) as news:
+        with app.notifier.watch(task_topic(task_ids[-1])) as news:
             await wait_until_set(news, timeout_s=FIELDS_INTERVAL_S)
 
 

@@ -10,7 +10,7 @@ from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.trials.trials import load_trial
-from services.api.waits.scheduler import scheduler_looks
+from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty
 from services.api.wire.experiments.actions import RetainLogsRequest
 from services.api.wire.trials.trials import GetTrialResponse
@@ -25,7 +25,7 @@ async def get(call: Call[App, None, None]) -> GetTrialResponse:
 async def kill(call: Call[App, None, None]) -> None:
     trial_id = call.path_int("id")
     experiment_id = await in_transaction(call.app.db, lambda connection: kill_trial(connection, trial_id))
-    await scheduler_looks(call.app.bus, experiment_id)
+    await wait_until_reconciled(call.app.bus, experiment_id)
 
 
 async def retain(call: Call[App, None, RetainLogsRequest]) -> None:

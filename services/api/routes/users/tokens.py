@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from libs.errors import InvalidRequest, PermissionDenied
-from services.api.access.lifespans import lifespan
-from services.api.access.rules import require_admin
+from services.api.access.token_lifetimes import lifespan
+from services.api.access.user_checks import require_admin
 from services.api.actions.users.tokens import change_token, create_token
 from services.api.app import App
 from services.api.http.call import Call

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from libs.db.tables.users import user_settings
 from libs.errors import InvalidRequest, ResoluteError
-from services.api.access.rules import require_admin, require_self_or_admin
+from services.api.access.user_checks import require_admin, require_self_or_admin
 from services.api.actions.users import users as actions
 from services.api.app import App
 from services.api.http.call import Call

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from libs.errors import InvalidRequest
-from services.api.access.rules import require_admin
+from services.api.access.user_checks import require_admin
 from services.api.actions.workspaces import namespaces as actions
 from services.api.app import App
 from services.api.cluster_admin.launcher_client import get_quota

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from services.api.access.rules import require_one_of_owners_or_admin
+from services.api.access.user_checks import require_one_of_owners_or_admin
 from services.api.actions.workspaces import projects as actions
 from services.api.app import App
 from services.api.http.call import Call

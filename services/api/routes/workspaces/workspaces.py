@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from services.api.access.rules import require_admin, require_one_of_owners_or_admin
+from services.api.access.user_checks import require_admin, require_one_of_owners_or_admin
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App

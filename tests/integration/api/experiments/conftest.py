@@ -30,7 +30,7 @@ from services.api.http.application import build_application
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
 from services.api.routes.table import all_routes
-from services.api.waits.hub import Hub
+from services.api.waits.notifier import Notifier
 from tests.builders import insert_user_session
 from tests.harness import NatsServer
 from tests.harness.containers import ContainerNats
@@ -113,7 +113,7 @@ async def api(
             cluster_id=await bootstrap(db, clock, CLUSTER),
             sessions=Sessions(db=db, clock=clock),
             capacity=CapacityView(),
-            hub=Hub(),
+            notifier=Notifier(),
             metrics_writer=MetricsWriter(db=db),
             master_log=MasterLog(),
             checkpoint_roots={"/checkpoints": str(files)},

@@ -13,9 +13,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unauthenticated, Unavailable
 from libs.ids import AllocationId, UserId
-from services.api.access.callers import ANYBODY
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.principal import CallingTask, Principal
+from services.api.access.route_permission import ANYBODY
 from services.api.http.application import build_application
 from services.api.http.builtin.health import HealthReport
 from services.api.http.call import Call
@@ -181,10 +181,10 @@ ROUTES = [
     Route(method="GET", path="/api/v1/echoes/{echoId}", handler=get, response=Echo),
     Route(method="POST", path="/api/v1/reports", handler=report, idempotent=True),
     Route(method="POST", path="/api/v1/things", handler=report),
-    Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, access=ANYBODY),
+    Route(method="GET", path="/api/v1/sized", handler=sized, query=Size, response=Echo, permission=ANYBODY),
     Route(method="DELETE", path="/api/v1/echoes/{echoId}", handler=quiet),
     Route(method="POST", path="/api/v1/password", handler=password, body=str, response=Echo),
-    Route(method="POST", path="/api/v1/auth/login", handler=login, access=ANYBODY),
+    Route(method="POST", path="/api/v1/auth/login", handler=login, permission=ANYBODY),
     Route(method="GET", path="/api/v1/fail/{how}", handler=fail),
     Route(method="GET", path="/api/v1/lines", handler=lines, query=Size, response=Echo, stream=True),
     Route(method="GET", path="/api/v1/failing-lines/{how}", handler=failing_lines, response=Echo, stream=True),
@@ -192,7 +192,7 @@ ROUTES = [
     Route(method="GET", path="/api/v1/poll", handler=poll, response=Echo),
     Route(method="GET", path="/download/{how}", handler=download, raw=True),
     Route(method="GET", path="/raw-fail/{how}", handler=fail, raw=True),
-    Route(method="GET", path="/starlette", handler=starlette, access=ANYBODY, raw=True),
+    Route(method="GET", path="/starlette", handler=starlette, permission=ANYBODY, raw=True),
 ]
 
 

@@ -29,7 +29,7 @@ from services.api.http.application import build_application
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsSettings, MetricsWriter
 from services.api.routes.table import all_routes
-from services.api.waits.hub import Hub
+from services.api.waits.notifier import Notifier
 from tests.builders import (
     insert_allocation,
     insert_allocation_session,
@@ -68,7 +68,7 @@ async def replica(
     narrow_user_tokens: bool = False,
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""
-    hub, writer = Hub(), MetricsWriter(db=db, settings=settings)
+    notifier, writer = Notifier(), MetricsWriter(db=db, settings=settings)
     app = App(
         db=db,
         bus=bus,
@@ -77,12 +77,12 @@ async def replica(
         cluster_id="cluster",
         sessions=Sessions(db=db, clock=clock, narrow_user_tokens=narrow_user_tokens),
         capacity=CapacityView(),
-        hub=hub,
+        notifier=notifier,
         metrics_writer=writer,
         master_log=MasterLog(),
     )
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(hub.listening(bus))
+        await stack.enter_async_context(notifier.listening(bus))
         loops = [asyncio.create_task(writer.run())]
         if relay:
             loops.append(asyncio.create_task(relay_outbox(db, bus)))

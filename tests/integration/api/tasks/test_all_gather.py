@@ -38,7 +38,7 @@ async def other_api(db: Database, bus: Bus) -> AsyncIterator[Replica]:
 @pytest.fixture
 def only_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits looks again when it is woken, and by itself only after the test has given up."""
-    monkeypatch.setattr("services.api.all_gather.wait.LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr("services.api.all_gather.wait.RECHECK_S", 60.0)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ async def test_owners_are_told_once_when_it_takes_long(db: Database, bus: Bus, c
 
         for seconds in (601, 1, 1):
             clock.advance(seconds)
-            api.app.hub.notify_all()
+            api.app.notifier.notify_all()
             await eventually(all_have_looked)
         said = [
             row
@@ -211,7 +211,7 @@ async def test_owners_are_told_once_when_it_takes_long(db: Database, bus: Bus, c
             b"cluster\n"
         ) in said[0].payload
         await join(api, run, peers=3)
-        api.app.hub.notify_all()
+        api.app.notifier.notify_all()
         assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200]
 
 
@@ -221,10 +221,10 @@ async def test_whoever_was_taken_for_dead_joins_again(db: Database, bus: Bus, cl
         await members(db, pair, 1)
         async with db.transaction() as tx:
             await tx.execute(gather_members.delete().where(gather_members.c.allocation_id == pair.allocation))
-        api.app.hub.notify_all()
+        api.app.notifier.notify_all()
         await members(db, pair, 1)
         await join(api, pair, ip="10.0.0.2")
-        api.app.hub.notify_all()
+        api.app.notifier.notify_all()
         assert ips(await waiting) == {"10.0.0.1", "10.0.0.2"}
 
 
@@ -232,7 +232,7 @@ async def test_the_end_of_the_allocation_ends_the_wait(db: Database, api: Replic
     waiting = asyncio.create_task(join(api, pair))
     await members(db, pair, 1)
     await set_allocation(db, pair.allocation, state="TERMINATED")
-    api.app.hub.notify_all()
+    api.app.notifier.notify_all()
     assert (await waiting).status_code == 400
     assert (await join(api, pair)).status_code == 400
 

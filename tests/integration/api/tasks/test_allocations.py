@@ -96,7 +96,7 @@ async def test_preemption_is_answered_at_once_when_it_is_known(
 async def test_the_long_poll_hears_of_the_signal(
     db: Database, live_api: Replica, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.waits.preemption.LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr("services.api.waits.preemption.RECHECK_S", 60.0)
     run = await new_run(db)
     async with live_api.client(headers=run.headers) as client:
         polling = asyncio.create_task(client.get(path(run, "signals/preemption?timeout_seconds=60")))
@@ -135,13 +135,13 @@ async def test_whoever_has_to_leave_tells_the_scheduler(
     db: Database, client: httpx.AsyncClient, run: Run, preemptible: bool
 ) -> None:
     await set_allocation(db, run.allocation, preemptible=preemptible)
-    before = len(await announced(db, ".wish"))
+    before = len(await announced(db, ".preemption_requested"))
     for _ in range(2):
         await done(client, run, "signals/pending_preemption")
     row = await row_of(db, allocations, allocation_id=run.allocation)
     # How it is ended, and what is said of that, is the scheduler's to decide.
     assert (row.preempt_reason, row.preempted_at, row.killed_at) == ("preempted by the scheduler", None, None)
-    assert len(await announced(db, ".wish")) == before + 1
+    assert len(await announced(db, ".preemption_requested")) == before + 1
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ async def test_what_is_leaving_anyway_needs_nobody(
     db: Database, client: httpx.AsyncClient, run: Run, columns: dict[str, Any]
 ) -> None:
     await set_allocation(db, run.allocation, **columns)
-    before = len(await announced(db, ".wish"))
+    before = len(await announced(db, ".preemption_requested"))
     await done(client, run, "signals/pending_preemption")
     row = await row_of(db, allocations, allocation_id=run.allocation)
     assert row.preempt_reason == columns.get("preempt_reason")
-    assert len(await announced(db, ".wish")) == before
+    assert len(await announced(db, ".preemption_requested")) == before
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ async def test_logs_of_a_trial_with_two_tasks(db: Database, owner: httpx.AsyncCl
 async def test_followers_see_what_comes_and_end_with_the_task(
     db: Database, bus: Bus, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.api.queries.tasks.log_following.LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr("services.api.queries.tasks.log_following.RECHECK_S", 60.0)
     run = await new_run(db)
     path = f"/api/v1/tasks/{run.task}/logs" if kind == "task" else f"/api/v1/trials/{run.trial}/logs"
     await add_lines(db, run.task, b"first\n")
@@ -248,7 +248,7 @@ async def test_followers_see_what_comes_and_end_with_the_task(
                 assert [line async for line in lines] == []
 
         async def nobody_listens() -> bool:
-            return not api.app.hub._events
+            return not api.app.notifier._events
 
         await eventually(nobody_listens)
 
@@ -260,8 +260,8 @@ async def test_a_follower_that_goes_away_leaves_nothing_behind(db: Database, bus
     async with replica(db, bus, SystemClock()) as api:
         async with api.client(headers=run.headers) as client, client.stream("GET", path) as answer:
             await anext(answer.aiter_lines())
-            assert api.app.hub._events
-        await eventually(lambda: not api.app.hub._events)
+            assert api.app.notifier._events
+        await eventually(lambda: not api.app.notifier._events)
 
 
 async def test_following_the_fields(db: Database, client: httpx.AsyncClient, run: Run) -> None:

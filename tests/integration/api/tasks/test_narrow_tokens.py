@@ -19,7 +19,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, gather_members, tasks
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
-from services.api.access.callers import PERSONS
+from services.api.access.route_permission import PERSONS
 from services.api.http.routing import Route
 from services.api.routes.table import all_routes
 from tests.builders import insert_checkpoint
@@ -38,7 +38,7 @@ from tests.integration.api.tasks.service import (
 
 ALLOCATION_TOKEN, USER_TOKEN = "the token of the task", "the narrowed token of its user"
 TOKENS = pytest.mark.parametrize("kind", [ALLOCATION_TOKEN, USER_TOKEN])
-ROUTES = [route for route in all_routes() if route.access.needs_token]
+ROUTES = [route for route in all_routes() if route.permission.needs_token]
 NEEDS_NOTHING_OF_ITS_OWN = {"/api/v1/me", "/api/v1/auth/user", "/api/v1/auth/logout"}
 
 
@@ -135,7 +135,7 @@ async def test_a_task_calls_what_the_harness_calls_about_its_own(
     refused = []
     async with calling(db, bus, clock, run, kind) as client:
         for route in ROUTES:
-            if route.access.own is None or (route.raw and kind is ALLOCATION_TOKEN):
+            if route.permission.own is None or (route.raw and kind is ALLOCATION_TOKEN):
                 continue
             path, body = path_of(route, run, checkpoint), body_of(route, run, checkpoint)
             answer = await client.request(route.method, path, json=body)
@@ -203,7 +203,7 @@ async def test_the_user_token_of_a_task_reaches_what_its_user_does(api: Replica,
 
 
 async def test_the_user_token_of_a_task_makes_nothing_that_outlasts_it(api: Replica, db: Database, run: Run) -> None:
-    persons = {f"{route.method} {route.path}": route for route in ROUTES if route.access is PERSONS}
+    persons = {f"{route.method} {route.path}": route for route in ROUTES if route.permission is PERSONS}
     assert set(persons) == {
         "POST /api/v1/users",
         "PATCH /api/v1/users",

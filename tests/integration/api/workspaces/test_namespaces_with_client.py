@@ -14,15 +14,15 @@ from sqlalchemy import select, text
 from libs.db.engine import Connection
 from libs.db.tables.namespaces import auto_created_namespaces
 from libs.errors import FailedPrecondition, PermissionDenied, Unavailable
-from libs.events import places as verbs
+from libs.events import cluster_admin as verbs
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.events.cluster_admin import ClusterNamespaceRequest, NodeMarkRequest
 from libs.events.observations import ObservedPod
-from libs.events.places import NamespaceAsked, NodeMarkAsked
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
+from tests.harness.cluster_admin import ClusterAdminThread, FakeClusterAdmin
 from tests.harness.containers import ContainerNats
 from tests.harness.det import Det, Ended
-from tests.harness.places import FakePlaces, PlacesThread
 from tests.harness.streams import wipe
 from tests.harness.waiting import wait_until
 from tests.integration.api.conftest import run_async
@@ -58,19 +58,19 @@ def world(
 
 
 @pytest.fixture(scope="module")
-def launcher(world: World, api: ApiProcess) -> Iterator[PlacesThread]:
-    thread = PlacesThread(FakePlaces("gpus"), world.bus_url)
+def launcher(world: World, api: ApiProcess) -> Iterator[ClusterAdminThread]:
+    thread = ClusterAdminThread(FakeClusterAdmin("gpus"), world.bus_url)
     with thread:
         yield thread
 
 
 @pytest.fixture
-def places(launcher: PlacesThread) -> Iterator[FakePlaces]:
-    launcher.places.namespaces["team"] = False
-    launcher.places.asked.clear()
-    yield launcher.places
-    launcher.places.refuses.clear()
-    launcher.places.on_asked = None
+def cluster_admin(launcher: ClusterAdminThread) -> Iterator[FakeClusterAdmin]:
+    launcher.cluster_admin.namespaces["team"] = False
+    launcher.cluster_admin.asked.clear()
+    yield launcher.cluster_admin
+    launcher.cluster_admin.refuses.clear()
+    launcher.cluster_admin.on_asked = None
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +106,30 @@ def says(ended: Ended, *words: str) -> None:
         assert word in ended.err, str(ended)
 
 
-def test_a_workspace_is_made_in_a_namespace_that_is_there(det: Det, places: FakePlaces) -> None:
+def test_a_workspace_is_made_in_a_namespace_that_is_there(det: Det, cluster_admin: FakeClusterAdmin) -> None:
     out = det("workspace", "create", "first", "--namespace", "team").out
     assert "Workspace first is bound to namespace team" in out
     assert bound(det, "first") == "team"
-    assert (verbs.FIND_NAMESPACE, NamespaceAsked(namespace="team")) in places.asked
+    assert (verbs.FIND_NAMESPACE, ClusterNamespaceRequest(namespace="team")) in cluster_admin.asked
 
 
-def test_a_workspace_is_made_with_a_namespace_and_a_quota(det: Det, places: FakePlaces, cid: str, world: World) -> None:
+def test_a_workspace_is_made_with_a_namespace_and_a_quota(
+    det: Det, cluster_admin: FakeClusterAdmin, cid: str, world: World
+) -> None:
     out = det("workspace", "create", "Big Lab", "--auto-create-namespace", "--resource-quota", "4").out
     name = f"biglab-rel-{cid}-{ident(det, 'Big Lab')}"
     assert f"Workspace Big Lab is bound to namespace {name}" in out
-    assert places.namespaces[name]
-    assert places.quotas[name] == 4
+    assert cluster_admin.namespaces[name]
+    assert cluster_admin.quotas[name] == 4
     assert made(world)[name] is False
     assert det("workspace", "describe", "Big Lab", "--json").json()["autoCreatedNamespace"] == name
     det("workspace", "resource-quota", "set", "Big Lab", "8", "--cluster-name", "here")
-    assert places.quotas[name] == 8
+    assert cluster_admin.quotas[name] == 8
 
 
-def test_the_name_of_a_namespace_outlives_that_of_its_workspace(det: Det, places: FakePlaces, cid: str) -> None:
+def test_the_name_of_a_namespace_outlives_that_of_its_workspace(
+    det: Det, cluster_admin: FakeClusterAdmin, cid: str
+) -> None:
     det("workspace", "create", "before")
     number = ident(det, "before")
     out = det("workspace", "bindings", "set", "before", "--auto-create-namespace-all-clusters").out
@@ -140,7 +144,7 @@ def test_the_name_of_a_namespace_outlives_that_of_its_workspace(det: Det, places
     det("workspace", "resource-quota", "set", "after", "1")
 
 
-def test_bindings_are_taken_away(det: Det, places: FakePlaces) -> None:
+def test_bindings_are_taken_away(det: Det, cluster_admin: FakeClusterAdmin) -> None:
     det("workspace", "create", "loose", "--namespace", "team")
     det("workspace", "bindings", "delete", "loose")
     assert bound(det, "loose") == "default"
@@ -152,7 +156,9 @@ def test_bindings_are_taken_away(det: Det, places: FakePlaces) -> None:
     says(det.fails("workspace", "bindings", "delete", "loose"), "tried to delete default binding for cluster here")
 
 
-def test_the_default_namespace_goes_before_that_of_a_pool(world: World, places: FakePlaces, tmp_path: Path) -> None:
+def test_the_default_namespace_goes_before_that_of_a_pool(
+    world: World, cluster_admin: FakeClusterAdmin, tmp_path: Path
+) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(CLUSTER.replace("pool_name: gpus", "pool_name: gpus, kubernetes_namespace: theirs"))
     settings = {**world.settings, "cluster_config": str(path)}
@@ -183,19 +189,19 @@ def test_the_default_namespace_goes_before_that_of_a_pool(world: World, places: 
     ],
 )
 def test_what_cannot_be_leaves_no_workspace(
-    det: Det, places: FakePlaces, arguments: tuple[str, ...], words: tuple[str, ...]
+    det: Det, cluster_admin: FakeClusterAdmin, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     says(det.fails("workspace", "create", "nothing", *arguments), *words)
     assert "nothing" not in det("workspace", "list", "--json").out
 
 
 def test_a_refused_request_leaves_no_namespace_behind(
-    det: Det, admin: httpx.Client, places: FakePlaces, world: World
+    det: Det, admin: httpx.Client, cluster_admin: FakeClusterAdmin, world: World
 ) -> None:
     det("workspace", "create", "lean")
     number = ident(det, "lean")
-    places.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
-    before = (dict(places.namespaces), made(world))
+    cluster_admin.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
+    before = (dict(cluster_admin.namespaces), made(world))
     own = ("--auto-create-namespace", "--resource-quota", "4")
     says(det.fails("workspace", "create", "lavish", *own), "CPU cores")
     limited = {"autoCreateNamespace": True, "resourceQuota": 4}
@@ -206,34 +212,34 @@ def test_a_refused_request_leaves_no_namespace_behind(
     ):
         reply = admin.request(method, path, json=body)
         assert reply.status_code == 400, reply.text
-        assert (places.namespaces, made(world)) == before, f"{method} {path}"
+        assert (cluster_admin.namespaces, made(world)) == before, f"{method} {path}"
     assert "lavish" not in det("workspace", "list", "--json").out
     assert bound(det, "lean") == "default"
 
 
 def test_a_refused_quota_leaves_the_namespace_of_a_workspace_that_has_one(
-    det: Det, admin: httpx.Client, places: FakePlaces, cid: str
+    det: Det, admin: httpx.Client, cluster_admin: FakeClusterAdmin, cid: str
 ) -> None:
     det("workspace", "create", "settled", "--auto-create-namespace")
     number = ident(det, "settled")
     own = f"settled-rel-{cid}-{number}"
-    places.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
+    cluster_admin.refuses[verbs.SET_QUOTA] = FailedPrecondition("slots of this pool are CPU cores")
     body = {"clusterNamespaceMeta": {"": {"autoCreateNamespace": True, "resourceQuota": 4}}}
     assert admin.patch(f"/api/v1/workspaces/{number}", json=body).status_code == 400
-    assert own in places.namespaces
+    assert own in cluster_admin.namespaces
     assert bound(det, "settled") == own
 
 
-def test_a_quota_that_another_one_defeats_is_refused(det: Det, places: FakePlaces, cid: str) -> None:
+def test_a_quota_that_another_one_defeats_is_refused(det: Det, cluster_admin: FakeClusterAdmin, cid: str) -> None:
     det("workspace", "create", "poor", "--auto-create-namespace")
-    places.other_quotas[f"poor-rel-{cid}-{ident(det, 'poor')}"] = 2
+    cluster_admin.other_quotas[f"poor-rel-{cid}-{ident(det, 'poor')}"] = 2
     words = "lower than the request limit you wish to set on this namespace"
     says(det.fails("workspace", "resource-quota", "set", "poor", "3"), words)
     det("workspace", "resource-quota", "set", "poor", "1")
 
 
 def test_while_the_launcher_is_away_nothing_is_half_done(
-    det: Det, launcher: PlacesThread, admin: httpx.Client, places: FakePlaces, cid: str, world: World
+    det: Det, launcher: ClusterAdminThread, admin: httpx.Client, cluster_admin: FakeClusterAdmin, cid: str, world: World
 ) -> None:
     det("workspace", "create", "patient")
     launcher.leave()
@@ -258,13 +264,13 @@ def test_while_the_launcher_is_away_nothing_is_half_done(
 
 
 def test_a_request_that_took_too_long_does_not_take_what_may_be_deleted(
-    admin: httpx.Client, places: FakePlaces, world: World
+    admin: httpx.Client, cluster_admin: FakeClusterAdmin, world: World
 ) -> None:
     def expire() -> None:
-        places.on_asked = None
+        cluster_admin.on_asked = None
         world.in_database(lambda c: c.execute(text("UPDATE auto_created_namespaces SET claimed_until = now()")))
 
-    places.on_asked = expire
+    cluster_admin.on_asked = expire
     body = {"name": "slow", "clusterNamespaceMeta": {"": {"autoCreateNamespace": True}}}
     reply = admin.post("/api/v1/workspaces", json=body)
     assert (reply.status_code, "took too long" in reply.text) == (503, True), reply.text
@@ -272,25 +278,27 @@ def test_a_request_that_took_too_long_does_not_take_what_may_be_deleted(
 
 
 def test_an_api_that_dies_at_work_leaves_a_note_and_no_workspace(
-    admin: httpx.Client, places: FakePlaces, world: World
+    admin: httpx.Client, cluster_admin: FakeClusterAdmin, world: World
 ) -> None:
     body = {"name": "orphan", "clusterNamespaceMeta": {"": {"autoCreateNamespace": True}}}
     with world.api("mortal") as mortal, mortal.client() as client:
 
         def kill() -> None:
-            places.on_asked = None
+            cluster_admin.on_asked = None
             mortal.process.kill()
 
-        places.on_asked = kill
+        cluster_admin.on_asked = kill
         with pytest.raises(httpx.TransportError):
             client.post("/api/v1/workspaces", json=body)
     assert "orphan" not in admin.get("/api/v1/workspaces").text
     [(name, is_at_work)] = [one for one in made(world).items() if one[0].startswith("orphan-")]
-    wait_until(lambda: name in places.namespaces, what="the launcher did what it was asked")
+    wait_until(lambda: name in cluster_admin.namespaces, what="the launcher did what it was asked")
     assert is_at_work, "the scheduler deletes it when the claim has expired"
 
 
-def test_a_change_of_a_workspace_can_bind_it(admin: httpx.Client, det: Det, places: FakePlaces, cid: str) -> None:
+def test_a_change_of_a_workspace_can_bind_it(
+    admin: httpx.Client, det: Det, cluster_admin: FakeClusterAdmin, cid: str
+) -> None:
     det("workspace", "create", "patched")
     number = ident(det, "patched")
     meta: dict[str, Any] = {"here": {"namespace": "team", "clusterName": "here"}}
@@ -303,7 +311,7 @@ def test_a_change_of_a_workspace_can_bind_it(admin: httpx.Client, det: Det, plac
     )
     own = reply.json()["namespaceBindings"]["here"]["namespace"]
     assert own == f"patched-rel-{cid}-{number}"
-    assert places.quotas[own] == 2
+    assert cluster_admin.quotas[own] == 2
     meta = {"here": {"namespace": "nowhere"}}
     reply = admin.patch(f"/api/v1/workspaces/{number}", json={"name": "no", "clusterNamespaceMeta": meta})
     assert reply.status_code == 400
@@ -312,7 +320,7 @@ def test_a_change_of_a_workspace_can_bind_it(admin: httpx.Client, det: Det, plac
     assert reply.json()["namespaceBindings"]["here"]["namespace"] == own
 
 
-def test_own_namespaces_are_for_nobody_else(det: Det, places: FakePlaces, cid: str) -> None:
+def test_own_namespaces_are_for_nobody_else(det: Det, cluster_admin: FakeClusterAdmin, cid: str) -> None:
     det("workspace", "create", "owner", "--auto-create-namespace")
     own = f"owner-rel-{cid}-{ident(det, 'owner')}"
     says(det.fails("workspace", "create", "guest", "--namespace", own), "was made for workspace")
@@ -321,16 +329,18 @@ def test_own_namespaces_are_for_nobody_else(det: Det, places: FakePlaces, cid: s
     det("workspace", "resource-quota", "set", "owner", "2")
 
 
-def test_quotas_are_read_from_the_cluster(admin: httpx.Client, det: Det, places: FakePlaces) -> None:
+def test_quotas_are_read_from_the_cluster(admin: httpx.Client, det: Det, cluster_admin: FakeClusterAdmin) -> None:
     det("workspace", "create", "counted", "--namespace", "team")
     path = f"/api/v1/workspaces/{ident(det, 'counted')}/get-k8s-resource-quotas"
     assert admin.get(path).json() == {"resourceQuotas": {}}
-    places.other_quotas["team"] = 2.5
+    cluster_admin.other_quotas["team"] = 2.5
     assert admin.get(path).json() == {"resourceQuotas": {"here": 2.5}}
     assert admin.get("/api/v1/workspaces/999999/get-k8s-resource-quotas").status_code == 404
 
 
-def test_everything_unbound_is_bound_at_once(admin: httpx.Client, det: Det, places: FakePlaces, cid: str) -> None:
+def test_everything_unbound_is_bound_at_once(
+    admin: httpx.Client, det: Det, cluster_admin: FakeClusterAdmin, cid: str
+) -> None:
     def unbound() -> list[int]:
         found = admin.get("/api/v1/namespace-bindings/workspace-ids-with-default-bindings").json()["workspaceIds"]
         assert found == sorted(found)
@@ -351,7 +361,9 @@ def test_everything_unbound_is_bound_at_once(admin: httpx.Client, det: Det, plac
     assert bound(det, "Uncategorized") == f"uncategorized-rel-{cid}-1"
 
 
-def test_bindings_of_clusters_that_are_gone_are_shown_and_can_go(det: Det, world: World, places: FakePlaces) -> None:
+def test_bindings_of_clusters_that_are_gone_are_shown_and_can_go(
+    det: Det, world: World, cluster_admin: FakeClusterAdmin
+) -> None:
     det("workspace", "create", "old")
     statement = text("INSERT INTO workspace_namespace_bindings VALUES (:w, 'gone', 'ruins', false)")
     number = ident(det, "old")
@@ -365,7 +377,7 @@ def test_bindings_of_clusters_that_are_gone_are_shown_and_can_go(det: Det, world
     says(det.fails("workspace", "bindings", "delete", "old", "--cluster-name", "gone"), words)
 
 
-def test_namespaces_are_for_administrators(user: httpx.Client, places: FakePlaces) -> None:
+def test_namespaces_are_for_administrators(user: httpx.Client, cluster_admin: FakeClusterAdmin) -> None:
     meta = {"clusterNamespaceMeta": {"": {"namespace": "team"}}}
     own = user.post("/api/v1/workspaces", json={"name": "humble"}).json()["workspace"]["id"]
     one = f"/api/v1/workspaces/{own}"
@@ -382,7 +394,7 @@ def test_namespaces_are_for_administrators(user: httpx.Client, places: FakePlace
 
 
 def test_a_workspace_that_is_deleted_leaves_its_namespace_to_the_scheduler(
-    det: Det, places: FakePlaces, cid: str, world: World
+    det: Det, cluster_admin: FakeClusterAdmin, cid: str, world: World
 ) -> None:
     det("workspace", "create", "brief", "--auto-create-namespace")
     name = f"brief-rel-{cid}-{ident(det, 'brief')}"
@@ -402,45 +414,49 @@ def nodes(world: World, api: ApiProcess, det: Det) -> None:
     wait_until(lambda: "n2" in det("agent", "list", "--csv").out, what="the capacity is seen")
 
 
-def test_nodes_of_a_cluster_are_marked_before_anything_else(det: Det, places: FakePlaces, nodes: None) -> None:
+def test_nodes_of_a_cluster_are_marked_before_anything_else(
+    det: Det, cluster_admin: FakeClusterAdmin, nodes: None
+) -> None:
     def shown() -> list[tuple[str, bool, bool]]:
         return [(one["id"], one["enabled"], one["draining"]) for one in det("agent", "list", "--json").json()]
 
     det("agent", "disable", "n1", "--drain")
-    assert places.marks == {"n1": "no-schedule"}
+    assert cluster_admin.marks == {"n1": "no-schedule"}
     assert shown() == [("n1", False, True), ("n2", True, False)]
     det("agent", "disable", "n1")
-    assert places.marks == {"n1": "no-execute"}
+    assert cluster_admin.marks == {"n1": "no-execute"}
     assert shown()[0] == ("n1", False, False)
     det("agent", "enable", "n1")
-    assert places.marks == {"n1": ""}
+    assert cluster_admin.marks == {"n1": ""}
     assert shown()[0] == ("n1", True, False)
     refusal = (
         "the service account is missing permissions to patch nodes. Enabling or disabling nodes requires this "
         "permission, however Determined will otherwise still function correctly without these Kubernetes permissions"
     )
-    places.refuses[verbs.MARK_NODE] = PermissionDenied(refusal)
+    cluster_admin.refuses[verbs.MARK_NODE] = PermissionDenied(refusal)
     says(det.fails("agent", "disable", "n2"), refusal)
     assert shown() == [("n1", True, False), ("n2", True, False)], "what was refused changes nothing"
-    places.refuses[verbs.MARK_NODE] = Unavailable("the cluster is away")
+    cluster_admin.refuses[verbs.MARK_NODE] = Unavailable("the cluster is away")
     says(det.fails("agent", "disable", "n2"), "try again", "the cluster is away")
-    assert places.asked[-1] == (verbs.MARK_NODE, NodeMarkAsked(node="n2", mark="no-execute"))
+    assert cluster_admin.asked[-1] == (verbs.MARK_NODE, NodeMarkRequest(node="n2", mark="no-execute"))
 
 
-def test_nodes_without_slots_are_out_of_sight_and_still_there(det: Det, places: FakePlaces, world: World) -> None:
+def test_nodes_without_slots_are_out_of_sight_and_still_there(
+    det: Det, cluster_admin: FakeClusterAdmin, world: World
+) -> None:
     nodes = (NodeCapacity(name="control"), NodeCapacity(name="n3", devices=(Device(id="000"),)))
     world.publish(PoolCapacity(pool="gpus", backend="kubernetes", nodes=nodes))
     wait_until(lambda: "n3" in det("agent", "list", "--csv").out, timeout_s=20, what="the capacity is seen")
     assert [one["id"] for one in det("agent", "list", "--json").json()] == ["n3"]
     assert "control" not in det("slot", "list", "--csv").out
     det("agent", "disable", "control")
-    assert places.marks["control"] == "no-execute"
+    assert cluster_admin.marks["control"] == "no-execute"
     det("agent", "enable", "control")
-    assert places.marks["control"] == ""
+    assert cluster_admin.marks["control"] == ""
 
 
 def test_the_answer_shows_a_node_as_it_is_now(
-    admin: httpx.Client, places: FakePlaces, world: World, nodes: None
+    admin: httpx.Client, cluster_admin: FakeClusterAdmin, world: World, nodes: None
 ) -> None:
     drained = NodeCapacity(name="n1", devices=(Device(id="000"),), enabled=False, draining=True)
     world.publish(PoolCapacity(pool="gpus", backend="kubernetes", nodes=(drained,)))
@@ -453,7 +469,7 @@ def test_the_answer_shows_a_node_as_it_is_now(
 
 
 def test_tasks_are_found_by_their_slots_and_by_their_nodes(
-    det: Det, places: FakePlaces, rows: Rows, world: World
+    det: Det, cluster_admin: FakeClusterAdmin, rows: Rows, world: World
 ) -> None:
     _, job = rows.experiment(name="somewhere")
     pod = ObservedPod(name="det-x-abcde", job="det-x", state="RUNNING", node="n4")

@@ -1,4 +1,4 @@
-"""Hints and questions: what nobody keeps."""
+"""Notifications and requests: what nobody keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer that somebody meddled with is made right again, and whoever relies on it learns that there is doubt."""
+"""A consumer that somebody meddled with is made right again, and whoever relies on it learns of the gap."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OTHERS: dict[str, dict[str, Any]] = {
 class Listener:
     def __init__(self) -> None:
         self.heard: list[bytes] = []
-        self.doubts = 0
+        self.gaps = 0
 
     async def hear(self, message: Message) -> None:
         self.heard.append(message.data)
 
-    def doubt(self) -> None:
-        self.doubts += 1
+    def on_gap(self) -> None:
+        self.gaps += 1
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def listening(bus: Bus) -> AsyncIterator[Listener]:
     listener = Listener()
     work = bus.consume(
-        stream=EVENTS_STREAM, durable=DURABLE, filter=ALL_EVENTS, handler=listener.hear, on_doubt=listener.doubt
+        stream=EVENTS_STREAM, durable=DURABLE, filter=ALL_EVENTS, handler=listener.hear, on_gap=listener.on_gap
     )
     task = asyncio.ensure_future(work)
     try:
@@ -87,18 +87,18 @@ async def test_a_consumer_that_was_made_by_somebody_else_is_made_right(
     await bus.publish(SUBJECT, b"1")
     async with listening(bus) as listener:
         await eventually(lambda: listener.heard == [b"1"])
-        assert listener.doubts == 0  # it had not made one before
+        assert listener.gaps == 0  # it had not made one before
 
 
 @pytest.mark.parametrize("other", OTHERS)
-async def test_a_consumer_that_became_another_is_made_right_and_doubted(
+async def test_a_consumer_that_became_another_is_made_right_and_leaves_a_gap(
     bus: Bus, bus_settings: BusSettings, other: str
 ) -> None:
     async with listening(bus) as listener:
         await bus.publish(SUBJECT, b"1")
         await eventually(lambda: b"1" in listener.heard)
         await make_another(bus_settings, OTHERS[other])
-        await eventually(lambda: listener.doubts)
+        await eventually(lambda: listener.gaps)
         await bus.publish(SUBJECT, b"2")
         await eventually(lambda: b"2" in listener.heard)
 
@@ -108,15 +108,15 @@ async def test_a_consumer_that_was_paused_goes_on(bus: Bus, bus_settings: BusSet
         await bus.publish(SUBJECT, b"1")
         await eventually(lambda: b"1" in listener.heard)
         await ask(bus_settings, f"PAUSE.{EVENTS_STREAM}.{DURABLE}", {"pause_until": "2100-01-01T00:00:00Z"})
-        await eventually(lambda: listener.doubts)
+        await eventually(lambda: listener.gaps)
         await bus.publish(SUBJECT, b"2")
         await eventually(lambda: b"2" in listener.heard)
 
 
-async def test_a_consumer_that_nobody_touched_is_not_doubted(bus: Bus, bus_settings: BusSettings) -> None:
+async def test_a_consumer_that_nobody_touched_leaves_no_gap(bus: Bus, bus_settings: BusSettings) -> None:
     for number in (b"1", b"2"):
         async with listening(bus) as listener:
             await bus.publish(SUBJECT, number)
             await eventually(lambda: number in listener.heard)  # noqa: B023  # awaited in the round
             assert listener.heard == [number]
-            assert listener.doubts == 0
+            assert listener.gaps == 0

@@ -13,7 +13,7 @@ from deploy import nats_configuration
 from deploy.local.supervision import bus_check
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store
 from deploy.nats_configuration import SUPERVISOR
-from libs.bus import Bus, connect_bus, storage
+from libs.bus import Bus, connect_bus, storage_probe
 from libs.errors import Unavailable
 from libs.events.permissions import SUPERVISOR_INBOX
 from libs.events.subjects import EVENTS_STREAM, STREAMS, event, storage_check
@@ -55,8 +55,8 @@ def check_of(server: NatsServer) -> StorageCheck:
 async def test_what_met_a_full_disk_refuses_until_it_is_started_anew(
     server: NatsServer, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "REMEMBERED_S", 0)
-    monkeypatch.setattr(storage, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(storage_probe, "REMEMBERED_S", 0)
+    monkeypatch.setattr(storage_probe, "TIMEOUT_S", 0.5)
     monkeypatch.setattr(bus_check, "TIMEOUT_S", 0.5)
     async with connect_bus(services_settings(server, request_timeout_s=0.5)) as bus:
         assert await bus.refused_streams() == ()

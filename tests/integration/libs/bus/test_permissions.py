@@ -18,8 +18,8 @@ from deploy import nats_configuration
 from deploy.nats_configuration import SERVICES, SUBSCRIBER, launcher_user
 from libs.bus import Bus, BusSettings, CoreMessage, KvChange, Outbound, SnapshotEnd, connect_bus
 from libs.errors import NotFound, Unavailable
+from libs.events.cluster_admin import FIND_NAMESPACE
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
-from libs.events.places import FIND_NAMESPACE
 from libs.events.subjects import (
     ALL_EVENTS,
     CAPACITY_BUCKET,

@@ -83,7 +83,7 @@ async def test_relays_that_are_cut_off_lose_nothing_and_keep_the_order(
         cuts += 1
     assert cuts > 1
     await eventually(lambda: b"%d" % (total - 1) in heard)
-    first = list(dict.fromkeys(heard))  # a hint may come twice; streams drop the copies
+    first = list(dict.fromkeys(heard))  # a notification may come twice; streams drop the copies
     assert first == [b"%d" % number for number in range(total)]
 
 

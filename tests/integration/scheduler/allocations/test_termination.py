@@ -1,4 +1,4 @@
-"""Tasks that were told from elsewhere that they have to leave: the api notes the wish, the scheduler brings it about
+"""Tasks that were told from elsewhere that they have to leave: the api notes the request, the scheduler carries it out
 (docs/reference/scheduling.md 8.1)."""
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ NEVER_RESYNCED = SchedulerSettings(queue=QueueSettings(resync_s=600), engine=Eng
 """For what has to be done at once, because somebody says so."""
 
 
-async def wish(world: World, allocation: str, *, notify: bool = True) -> None:
+async def request_preemption(world: World, allocation: str, *, notify: bool = True) -> None:
     """What the api writes when a task says that it has to leave."""
     async with world.db.transaction() as connection:
         mine = update(allocations).where(allocations.c.allocation_id == allocation)
         await connection.execute(mine.values(preempt_reason=REASON))
         if notify:
-            event = AllocationChanged(allocation_id=allocation, task_id="", what="wish", pool="default")
+            event = AllocationChanged(allocation_id=allocation, task_id="", what="preemption_requested", pool="default")
             await announce(connection, event)
 
 
@@ -43,7 +43,7 @@ async def test_trial_that_listens_is_asked_to_leave_and_comes_back(world: World,
         experiment = await w.api.create(max_restarts=0)
         [first] = await w.launcher.running()
         await w.api.ready(first)
-        await wish(w, first, notify=notify)
+        await request_preemption(w, first, notify=notify)
         await eventually(lambda: is_asked(w, first))
         row = await w.api.allocation(first)
         assert (row["preempt_reason"], row["killed_at"]) == (REASON, None)
@@ -60,7 +60,7 @@ async def test_trial_that_does_not_listen_yet_is_killed_and_comes_back(world: Wo
     async with world.scheduling(NEVER_RESYNCED) as w:
         experiment = await w.api.create(max_restarts=0)
         [first] = await w.launcher.running()
-        await wish(w, first)
+        await request_preemption(w, first)
         second = (await w.launcher.running(2))[1]
         assert (await w.api.allocation(first))["kill_reason"] == REASON
         [trial] = await w.api.trials(experiment)
@@ -74,7 +74,7 @@ async def test_what_can_never_be_asked_is_killed(world: World) -> None:
         notebook = await _launch_notebook(w, workspace=1)
         await w.launcher.running()
         await w.api.ready(notebook)
-        await wish(w, notebook)
+        await request_preemption(w, notebook)
         await eventually(lambda: is_over(w, notebook))
         row = await w.api.allocation(notebook)
         assert (row["kill_reason"], row["preempted_at"]) == (REASON, None)

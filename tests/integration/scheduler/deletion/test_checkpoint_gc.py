@@ -1,4 +1,4 @@
-"""Files that somebody asks to be deleted: a task for each wish, whatever its experiment is doing."""
+"""Files that somebody asks to be deleted: a task for each request, whatever its experiment is doing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.scheduler.world import QUICK, World, background
 S3 = {"type": "s3", "bucket": "b"}
 
 
-async def test_each_wish_becomes_a_task(world: World) -> None:
+async def test_each_request_becomes_a_task(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
@@ -79,7 +79,7 @@ async def test_experiment_that_is_over_is_looked_at_too(world: World) -> None:
         assert await w.api.state(experiment) == "COMPLETED"
 
 
-async def test_wishes_are_found_without_a_hint(world: World) -> None:
+async def test_requests_are_found_without_a_notification(world: World) -> None:
     await world.launcher.offer()
     async with background(world.scheduler(QUICK).run()):
         experiment = await world.api.create(activate=False)
@@ -89,7 +89,7 @@ async def test_wishes_are_found_without_a_hint(world: World) -> None:
     assert len(await world.api.allocations()) == 1
 
 
-async def test_wish_for_nothing_is_done_with(world: World) -> None:
+async def test_a_request_for_nothing_is_done_with(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
@@ -98,7 +98,7 @@ async def test_wish_for_nothing_is_done_with(world: World) -> None:
         assert await w.api.allocations() == []
 
 
-async def test_deletion_does_not_wait_for_wishes(world: World) -> None:
+async def test_deletion_does_not_wait_for_requests(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         [trial] = await eventually(lambda: w.api.trials(experiment))

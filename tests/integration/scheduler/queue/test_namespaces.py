@@ -15,7 +15,7 @@ from libs.events.orders import Order
 from libs.states.experiment import Trigger
 from tests.builders import insert_workspace
 from tests.harness import eventually
-from tests.harness.places import FakePlaces
+from tests.harness.cluster_admin import FakeClusterAdmin
 from tests.integration.scheduler.world import KUBERNETES, QUICK, FakeLauncher, World, background
 
 QUOTA_USED_UP = "the resource quota of its workspace is used up"
@@ -141,51 +141,51 @@ async def test_quota_that_was_raised_lets_the_next_start(world: World) -> None:
 
 
 async def test_namespace_goes_after_its_workspace(world: World) -> None:
-    places = FakePlaces()
-    places.namespaces |= {"mine": True, "kept": True}
+    cluster_admin = FakeClusterAdmin()
+    cluster_admin.namespaces |= {"mine": True, "kept": True}
     async with world.db.transaction() as connection:
         for name in ("kept", "doomed"):
             await insert_workspace(connection, name=name)
     await made(world, "kept", workspace=2)
     await made(world, "mine", workspace=3)
-    async with places.serving(world.bus), world.scheduling() as w:
+    async with cluster_admin.serving(world.bus), world.scheduling() as w:
         await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 3")
         async with w.db.transaction() as connection:
             await announce(connection, WorkspaceChanged(workspace_id=3, what="deleted"))
-        await eventually(lambda: "mine" not in places.namespaces)
+        await eventually(lambda: "mine" not in cluster_admin.namespaces)
         await eventually(lambda: _remembered(w, ["kept"]))
-    assert places.namespaces == {"default": False, "kept": True}
+    assert cluster_admin.namespaces == {"default": False, "kept": True}
 
 
 async def test_namespace_is_not_forgotten_while_the_launcher_is_away(world: World) -> None:
-    places = FakePlaces()
-    places.namespaces["mine"] = True
+    cluster_admin = FakeClusterAdmin()
+    cluster_admin.namespaces["mine"] = True
     await made(world, "mine", workspace=99)
     async with background(world.scheduler(QUICK).run()):
         # Nobody answers: it is asked again until somebody does.
-        async with places.serving(world.bus):
-            await eventually(lambda: "mine" not in places.namespaces, timeout_s=30)
+        async with cluster_admin.serving(world.bus):
+            await eventually(lambda: "mine" not in cluster_admin.namespaces, timeout_s=30)
         await eventually(lambda: _remembered(world, []))
 
 
 async def test_namespace_with_which_a_request_is_at_work_is_left_until_that_is_over(world: World) -> None:
-    places = FakePlaces()
-    places.namespaces |= {"mine": True, "late": True}
+    cluster_admin = FakeClusterAdmin()
+    cluster_admin.namespaces |= {"mine": True, "late": True}
     await made(world, "mine", workspace=99, claimed="now() + interval '1 hour'")
     await made(world, "late", workspace=98, claimed="now() - interval '1 second'")
-    async with places.serving(world.bus), background(world.scheduler(QUICK).run()):
+    async with cluster_admin.serving(world.bus), background(world.scheduler(QUICK).run()):
         await eventually(lambda: _remembered(world, ["mine"]))
-        assert "mine" in places.namespaces
+        assert "mine" in cluster_admin.namespaces
         await world.api.sql("UPDATE auto_created_namespaces SET claimed_until = now()")
         await eventually(lambda: _remembered(world, []))
-    assert "mine" not in places.namespaces
+    assert "mine" not in cluster_admin.namespaces
 
 
 async def test_namespace_in_which_something_runs_waits_for_it(world: World) -> None:
-    places = FakePlaces()
-    places.namespaces |= {"mine": True, "free": True}
+    cluster_admin = FakeClusterAdmin()
+    cluster_admin.namespaces |= {"mine": True, "free": True}
     await bind(world, "mine")
-    async with places.serving(world.bus), world.scheduling() as w:
+    async with cluster_admin.serving(world.bus), world.scheduling() as w:
         experiment = await w.api.create()
         [first] = await w.launcher.running()
         await made(w, "free", workspace=99)
@@ -193,19 +193,19 @@ async def test_namespace_in_which_something_runs_waits_for_it(world: World) -> N
         async with w.db.transaction() as connection:
             await announce(connection, WorkspaceChanged(workspace_id=99, what="deleted"))
         await eventually(lambda: _remembered(w, ["mine"]))
-        assert places.namespaces["mine"]
+        assert cluster_admin.namespaces["mine"]
         await w.launcher.exit(first)
         await w.api.ended(experiment, "COMPLETED")
-        await eventually(lambda: "mine" not in places.namespaces)
+        await eventually(lambda: "mine" not in cluster_admin.namespaces)
 
 
 async def test_namespace_of_somebody_else_is_left_alone(world: World) -> None:
-    places = FakePlaces()
-    places.namespaces["theirs"] = False
+    cluster_admin = FakeClusterAdmin()
+    cluster_admin.namespaces["theirs"] = False
     await made(world, "theirs", workspace=99)
-    async with places.serving(world.bus), background(world.scheduler(QUICK).run()):
+    async with cluster_admin.serving(world.bus), background(world.scheduler(QUICK).run()):
         await eventually(lambda: _remembered(world, []))
-    assert "theirs" in places.namespaces
+    assert "theirs" in cluster_admin.namespaces
 
 
 async def _nothing_yet(order: Order) -> None:

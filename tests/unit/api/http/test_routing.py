@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.api.access.callers import ANYBODY
+from services.api.access.route_permission import ANYBODY
 from services.api.http.routing import MAX_ANONYMOUS_BODY_BYTES, MAX_BODY_BYTES, Route, RouteTable, shape_of
 
 PATHS = [
@@ -74,5 +74,5 @@ async def nothing(_: object) -> None:
 
 def test_strangers_may_send_less() -> None:
     assert Route(method="POST", path="/x", handler=nothing).body_limit == MAX_BODY_BYTES >= 130 * 1024 * 1024
-    assert Route(method="POST", path="/x", handler=nothing, access=ANYBODY).body_limit == MAX_ANONYMOUS_BODY_BYTES
-    assert Route(method="POST", path="/x", handler=nothing, access=ANYBODY, max_body_bytes=7).body_limit == 7
+    assert Route(method="POST", path="/x", handler=nothing, permission=ANYBODY).body_limit == MAX_ANONYMOUS_BODY_BYTES
+    assert Route(method="POST", path="/x", handler=nothing, permission=ANYBODY, max_body_bytes=7).body_limit == 7

@@ -25,7 +25,7 @@ def test_nothing_is_public_by_mistake() -> None:
     public = {
         route.path
         for route in all_routes()
-        if not route.access.needs_token and not route.summary.endswith("is not available in this release")
+        if not route.permission.needs_token and not route.summary.endswith("is not available in this release")
     }
     assert public - PUBLIC == set()
 

@@ -193,13 +193,13 @@ def test_what_never_ran_together_has_not_started() -> None:
     assert STARTED not in out.lines
 
 
-def test_wish_that_it_leaves_is_followed_once() -> None:
+def test_a_request_that_it_leaves_is_followed_once() -> None:
     out = Recorded()
-    wish = {"preempt_reason": "preempted by the scheduler"}
+    requested = {"preempt_reason": "preempted by the scheduler"}
     ready, young, fixed = (
-        allocation(is_ready=True, **wish),
-        allocation(**wish),
-        allocation(is_ready=True, preemptible=False, **wish),
+        allocation(is_ready=True, **requested),
+        allocation(**requested),
+        allocation(is_ready=True, preemptible=False, **requested),
     )
     for row in (ready, young, fixed) * 2:
         follow_up(row, now=NOW, out=out)

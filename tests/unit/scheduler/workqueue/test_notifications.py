@@ -31,7 +31,7 @@ CASES: list[tuple[PublicEvent, Notification]] = [
     ),
     (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ready", pool="p"), Notification()),
     (
-        AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="wish", pool="p"),
+        AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="preemption_requested", pool="p"),
         Notification((Request("termination", "1.x.1"),)),
     ),
     (JobChanged(job_id="j", what="changed", pool="p"), Notification((), "p")),

@@ -13,9 +13,9 @@ import pytest
 
 from libs.bus import Bus
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound, PermissionDenied
-from libs.events import places
+from libs.events import cluster_admin
 from libs.events.capacity import NodeCapacity, PoolCapacity
-from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
+from libs.events.cluster_admin import ClusterNamespaceRequest, Done, NodeMarkRequest, Quota, SlotQuotaRequest
 from libs.events.subjects import launcher_rpc
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.place import (
@@ -43,23 +43,25 @@ class Asking:
         self._bus = bus
 
     async def find(self, namespace: str) -> None:
-        await self._ask(places.FIND_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+        await self._ask(cluster_admin.FIND_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
 
     async def create(self, namespace: str) -> None:
-        await self._ask(places.CREATE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+        await self._ask(cluster_admin.CREATE_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
 
     async def delete(self, namespace: str) -> None:
-        await self._ask(places.DELETE_NAMESPACE, NamespaceAsked(namespace=namespace), Done)
+        await self._ask(cluster_admin.DELETE_NAMESPACE, ClusterNamespaceRequest(namespace=namespace), Done)
 
     async def quota(self, namespace: str) -> float | None:
-        slots: float | None = (await self._ask(places.GET_QUOTA, NamespaceAsked(namespace=namespace), Quota)).slots
+        slots: float | None = (
+            await self._ask(cluster_admin.GET_QUOTA, ClusterNamespaceRequest(namespace=namespace), Quota)
+        ).slots
         return slots
 
     async def limit(self, namespace: str, slots: int) -> None:
-        await self._ask(places.SET_QUOTA, QuotaAsked(namespace=namespace, slots=slots), Done)
+        await self._ask(cluster_admin.SET_QUOTA, SlotQuotaRequest(namespace=namespace, slots=slots), Done)
 
     async def mark(self, node: str, mark: Any) -> None:
-        await self._ask(places.MARK_NODE, NodeMarkAsked(node=node, mark=mark), Done)
+        await self._ask(cluster_admin.MARK_NODE, NodeMarkRequest(node=node, mark=mark), Done)
 
     async def _ask(self, verb: str, asked: msgspec.Struct, kind: Any) -> Any:
         answer = await self._bus.request(launcher_rpc(POOL, verb), msgspec.json.encode(asked), timeout_s=20)

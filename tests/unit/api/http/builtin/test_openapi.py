@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from services.api.access.callers import ANYBODY
+from services.api.access.route_permission import ANYBODY
 from services.api.http.builtin.openapi import docs_page, openapi_document
 from services.api.http.routing import Route
 from tests.unit.api.http.shapes import Branch, Everything, Search
@@ -20,7 +20,7 @@ async def nothing(_: object) -> None:
 ROUTES = [
     Route(method="GET", path="/api/v1/things", handler=nothing, query=Search, response=Everything, summary="<list>"),
     Route(method="POST", path="/api/v1/things/{id}", handler=nothing, body=Everything, response=Branch),
-    Route(method="POST", path="/api/v1/password", handler=nothing, body=str, access=ANYBODY),
+    Route(method="POST", path="/api/v1/password", handler=nothing, body=str, permission=ANYBODY),
     Route(method="GET", path="/api/v1/logs", handler=nothing, response=Branch, stream=True),
     Route(method="GET", path="/files/{id}/{path:path}", handler=nothing, raw=True),
     Route(method="PUT", path="/api/v1/branches", handler=nothing, body=list[Branch]),

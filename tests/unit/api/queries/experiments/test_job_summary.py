@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from libs.queue_order import job_rank
+from libs.job_rank import job_rank
 from services.api.queries.experiments.job_summary import NO_LINE, QueueEntry, summarise
 from services.api.wire.experiments.experiments import (
     JobState,

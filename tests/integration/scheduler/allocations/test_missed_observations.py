@@ -1,4 +1,4 @@
-"""Observations that no scheduler ever hears: their launchers are asked, and say them again."""
+"""Observations that no scheduler ever hears: their launchers are asked, and report them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of a pool's queue, for the planner that starts jobs in it and for what clients are told of it.
+"""Rank of a job in the queue of its pool, for the planner that starts jobs and for what clients are told of it.
 
 More important jobs come first, then older ones. Source: docs/reference/scheduling.md 5.2. Pure.
 """

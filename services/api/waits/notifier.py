@@ -1,7 +1,7 @@
-"""One ear on the bus for all long polls of a process: who waits for something is woken when there is news of it.
+"""Wakes the long polls of a process when the bus has news of what they wait for, over one set of subscriptions.
 
-News is a hint to look again, never a fact: the row decides. Whoever waits also looks again now and then by itself, so
-that a hint which is lost costs a delay and nothing else.
+A notification is a reason to look again, never a fact: the row decides. Whoever waits also looks again now and then by
+itself, so that one which is lost costs a delay and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from libs.bus import Bus, CoreMessage
 from libs.events import subjects
 
-LOOK_AGAIN_S: Final = 10.0
+RECHECK_S: Final = 10.0
 """How long a wait trusts the bus."""
 
 
@@ -37,7 +37,7 @@ def _topic(subject: str) -> str:
     return subject.rpartition(".")[0]
 
 
-class Hub:
+class Notifier:
     """Who waits for what in this process."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from libs.cluster.config import TokenConfig
 from libs.errors import InvalidRequest
-from services.api.access.lifespans import UNLIMITED_DAYS, lifespan
+from services.api.access.token_lifetimes import UNLIMITED_DAYS, lifespan
 
 LIMITS = TokenConfig(max_lifespan_days=60, default_lifespan_days=30)
 

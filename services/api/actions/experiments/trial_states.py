@@ -16,7 +16,7 @@ from libs.states.experiment import ExperimentState
 from libs.states.trial import WANTED, TrialState, asked_for
 
 
-async def let_trials_follow(connection: AsyncConnection, experiment_id: int, state: ExperimentState) -> None:
+async def change_trial_states(connection: AsyncConnection, experiment_id: int, state: ExperimentState) -> None:
     """Ask the trials of a locked experiment for what it wants in ``state``; some have ended or stop more urgently."""
     wanted = WANTED.get(state)
     if wanted is None:

@@ -1,4 +1,4 @@
-"""Who may make which call: every route of the interface, one line each.
+"""Permissions of all routes of the interface, one line each: who may make which call.
 
 A row says which token a call takes. What a user may do is for the handler to say; a task that calls with its own token
 (``DET_SESSION_TOKEN``, or ``DET_USER_TOKEN`` where the configuration narrows it) reaches no more than the rows with
@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from libs.loglines.posted import task_of
-from services.api.access.callers import (
+from services.api.access.route_permission import (
     ANYBODY,
     PERSONS,
     USERS,
-    Access,
     CallToCheck,
-    Own,
-    Thing,
+    OwnResource,
+    ResourceKind,
+    RoutePermission,
     number_in_path,
     tasks_with,
     text_in_path,
@@ -56,13 +56,13 @@ def _patched_checkpoints(call: CallToCheck) -> list[str]:
 
 
 ITSELF: Final = tasks_with()
-ALLOCATION: Final = tasks_with(text_in_path(Thing.ALLOCATION, "allocationId"))
-TASK: Final = tasks_with(text_in_path(Thing.TASK, "taskId"))
-TRIAL: Final = tasks_with(number_in_path(Thing.TRIAL, "trialId"))
-EXPERIMENT: Final = tasks_with(number_in_path(Thing.EXPERIMENT, "experimentId"))
-METRICS: Final = tasks_with(Own(Thing.TRIAL, _trials_of_metrics))
+ALLOCATION: Final = tasks_with(text_in_path(ResourceKind.ALLOCATION, "allocationId"))
+TASK: Final = tasks_with(text_in_path(ResourceKind.TASK, "taskId"))
+TRIAL: Final = tasks_with(number_in_path(ResourceKind.TRIAL, "trialId"))
+EXPERIMENT: Final = tasks_with(number_in_path(ResourceKind.EXPERIMENT, "experimentId"))
+METRICS: Final = tasks_with(OwnResource(ResourceKind.TRIAL, _trials_of_metrics))
 
-CALLS: Final[Mapping[str, Access]] = {
+PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     # The installation, and who is calling.
     "GET /": ANYBODY,
     "GET /det": ANYBODY,
@@ -112,18 +112,18 @@ CALLS: Final[Mapping[str, Access]] = {
     "GET /api/v1/tasks/{taskId}/context_directory": TASK,
     "GET /api/v1/tasks/{taskId}/logs": TASK,
     "GET /api/v1/tasks/{taskId}/logs/fields": TASK,
-    "POST /api/v1/task/logs": tasks_with(Own(Thing.TASK, _tasks_of_lines)),
+    "POST /api/v1/task/logs": tasks_with(OwnResource(ResourceKind.TASK, _tasks_of_lines)),
     "POST /task-logs": USERS,
     "POST /api/v1/cleanup_logs": USERS,
     # Trials, which are runs, and their metrics.
-    "POST /api/v1/runs/start": tasks_with(Own(Thing.TRIAL, _started_run)),
-    "GET /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(Thing.TRIAL, "runId")),
-    "POST /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(Thing.TRIAL, "runId")),
+    "POST /api/v1/runs/start": tasks_with(OwnResource(ResourceKind.TRIAL, _started_run)),
+    "GET /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(ResourceKind.TRIAL, "runId")),
+    "POST /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(ResourceKind.TRIAL, "runId")),
     "GET /api/v1/trials/{trialId}": TRIAL,
     "GET /api/v1/trials/{trialId}/workloads": TRIAL,
     "GET /api/v1/trials/{trialId}/logs": TRIAL,
     "GET /api/v1/trials/{trialId}/logs/fields": TRIAL,
-    "GET /api/v1/trials/{id}/checkpoints": tasks_with(number_in_path(Thing.TRIAL, "id")),
+    "GET /api/v1/trials/{id}/checkpoints": tasks_with(number_in_path(ResourceKind.TRIAL, "id")),
     "GET /api/v1/trials/{id}/remaining_log_retention_days": USERS,
     "GET /api/v1/trials/metrics/trial_metrics": METRICS,
     "GET /api/v1/trials/metrics/training_metrics": METRICS,
@@ -134,19 +134,24 @@ CALLS: Final[Mapping[str, Access]] = {
     "POST /api/v1/trials/{trialId}/progress": TRIAL,
     "POST /api/v1/trials/{trialId}/early_exit": TRIAL,
     "POST /api/v1/trials/{trialId}/runner/metadata": TRIAL,
-    "POST /api/v1/trial-source-info": tasks_with(Own(Thing.TRIAL, _run_with_source)),
+    "POST /api/v1/trial-source-info": tasks_with(OwnResource(ResourceKind.TRIAL, _run_with_source)),
     "POST /api/v1/trials/{id}/kill": USERS,
     "PUT /api/v1/trials/{trialId}/retain_logs": USERS,
     # Checkpoints.
     "POST /api/v1/checkpoints": tasks_with(
-        Own(Thing.TASK, _task_of_checkpoint), Own(Thing.ALLOCATION, _allocation_of_checkpoint)
+        OwnResource(ResourceKind.TASK, _task_of_checkpoint),
+        OwnResource(ResourceKind.ALLOCATION, _allocation_of_checkpoint),
     ),
-    "PATCH /api/v1/checkpoints": tasks_with(Own(Thing.CHECKPOINT, _patched_checkpoints)),
+    "PATCH /api/v1/checkpoints": tasks_with(OwnResource(ResourceKind.CHECKPOINT, _patched_checkpoints)),
     "DELETE /api/v1/checkpoints": USERS,
     "POST /api/v1/checkpoints/rm": USERS,
-    "GET /api/v1/checkpoints/{checkpointUuid}": tasks_with(text_in_path(Thing.READABLE_CHECKPOINT, "checkpointUuid")),
-    "POST /api/v1/checkpoints/{checkpointUuid}/metadata": tasks_with(text_in_path(Thing.CHECKPOINT, "checkpointUuid")),
-    "GET /checkpoints/{uuid}": tasks_with(text_in_path(Thing.READABLE_CHECKPOINT, "uuid")),
+    "GET /api/v1/checkpoints/{checkpointUuid}": tasks_with(
+        text_in_path(ResourceKind.READABLE_CHECKPOINT, "checkpointUuid")
+    ),
+    "POST /api/v1/checkpoints/{checkpointUuid}/metadata": tasks_with(
+        text_in_path(ResourceKind.CHECKPOINT, "checkpointUuid")
+    ),
+    "GET /checkpoints/{uuid}": tasks_with(text_in_path(ResourceKind.READABLE_CHECKPOINT, "uuid")),
     # Experiments.
     "POST /api/v1/experiments": USERS,
     "GET /api/v1/experiments": USERS,
@@ -156,7 +161,7 @@ CALLS: Final[Mapping[str, Access]] = {
     "GET /api/v1/experiments/{experimentId}/trials": USERS,
     "GET /api/v1/experiments/{experimentId}/validation-history": USERS,
     "GET /api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric": EXPERIMENT,
-    "GET /api/v1/experiments/{id}/checkpoints": tasks_with(number_in_path(Thing.EXPERIMENT, "id")),
+    "GET /api/v1/experiments/{id}/checkpoints": tasks_with(number_in_path(ResourceKind.EXPERIMENT, "id")),
     "GET /api/v1/experiments/{experimentId}/model_def": EXPERIMENT,
     "GET /api/v1/experiments/{experimentId}/file_tree": USERS,
     "POST /api/v1/experiments/{experimentId}/file": USERS,

@@ -1,4 +1,4 @@
-"""Who may call a route: anybody, users, users themselves; and tasks, about what is their own. Data, without opinion."""
+"""Permission of a route: which kinds of callers may call it, and with which resources of their own tasks may. Data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CallToCheck(Protocol):
 Ids: TypeAlias = Callable[[CallToCheck], Iterable[str | int]]
 
 
-class Callers(Enum):
+class CallerKind(Enum):
     ANYBODY = "anybody"
     USERS = "users"
     """By any token of theirs, also by the one that their task was given as DET_USER_TOKEN."""
@@ -42,7 +42,7 @@ class Callers(Enum):
     """By a login or an access token: what would outlast a task is not for tasks."""
 
 
-class Thing(Enum):
+class ResourceKind(Enum):
     """What a task may have as its own."""
 
     ALLOCATION = "allocation"
@@ -56,44 +56,44 @@ class Thing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnResource:
     """Something in a request that has to be the task's own.
 
     ids  all ids of that kind in the request, read in the same way as its handler reads them
     """
 
-    thing: Thing
+    kind: ResourceKind
     ids: Ids
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RoutePermission:
     """Who may call a route.
 
     own  for tasks, by their own token: what has to be theirs; None means not for tasks
     """
 
-    callers: Callers
-    own: tuple[Own, ...] | None = None
+    callers: CallerKind
+    own: tuple[OwnResource, ...] | None = None
 
     @property
     def needs_token(self) -> bool:
-        return self.callers is not Callers.ANYBODY
+        return self.callers is not CallerKind.ANYBODY
 
 
-ANYBODY: Final = Access(Callers.ANYBODY)
-USERS: Final = Access(Callers.USERS)
-PERSONS: Final = Access(Callers.PERSONS)
+ANYBODY: Final = RoutePermission(CallerKind.ANYBODY)
+USERS: Final = RoutePermission(CallerKind.USERS)
+PERSONS: Final = RoutePermission(CallerKind.PERSONS)
 
 
-def tasks_with(*own: Own) -> Access:
+def tasks_with(*own: OwnResource) -> RoutePermission:
     """Users, and tasks of whom all of this is their own."""
-    return Access(Callers.USERS, own)
+    return RoutePermission(CallerKind.USERS, own)
 
 
-def text_in_path(thing: Thing, name: str) -> Own:
-    return Own(thing, lambda call: (call.path_str(name),))
+def text_in_path(kind: ResourceKind, name: str) -> OwnResource:
+    return OwnResource(kind, lambda call: (call.path_str(name),))
 
 
-def number_in_path(thing: Thing, name: str) -> Own:
-    return Own(thing, lambda call: (call.path_int(name),))
+def number_in_path(kind: ResourceKind, name: str) -> OwnResource:
+    return OwnResource(kind, lambda call: (call.path_int(name),))

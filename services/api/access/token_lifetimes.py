@@ -1,4 +1,4 @@
-"""How long an access token lasts: what its owner asked for, within what the administrator allows. Pure.
+"""Lifetime of an access token: what its owner asked for, within what the administrator allows. Pure.
 
 Source: docs/reference/platform.md 2.4. Durations are written as in Go: ``720h``, ``1h30m``; -1 asks for the longest.
 """

@@ -1,4 +1,4 @@
-"""What callers may do with basic authorization: everybody may work, administrators may also administer."""
+"""Checks what a user may do under basic authorization: everybody may work, administrators may also administer."""
 
 from __future__ import annotations
 

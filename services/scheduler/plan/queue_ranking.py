@@ -1,4 +1,4 @@
-"""Who is next: priority first, then the age of the job, then the age of the request.
+"""Ranks pending allocations: priority first, then the age of the job, then the age of the request.
 
 A strict total order, so that a standby that takes over arrives at the same queue. Source:
 docs/reference/scheduling.md 5.2.
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
 
-from libs.queue_order import job_rank
+from libs.job_rank import job_rank
 from services.scheduler.plan.snapshot import PendingAllocation
 
 
-def in_queue_order(requests: Iterable[PendingAllocation], *, larger_priority_first: bool) -> list[PendingAllocation]:
+def ranked(requests: Iterable[PendingAllocation], *, larger_priority_first: bool) -> list[PendingAllocation]:
     def rank(request: PendingAllocation) -> tuple[int, datetime, str, datetime, str]:
         job = job_rank(request.priority, request.submitted_at, request.job, larger_priority_first)
         return *job, request.requested_at, request.allocation
@@ -23,6 +23,6 @@ def in_queue_order(requests: Iterable[PendingAllocation], *, larger_priority_fir
 
 
 def by_priority(queue: Iterable[PendingAllocation]) -> Iterator[list[PendingAllocation]]:
-    """The requests of each priority together; ``queue`` is in queue order."""
+    """The requests of each priority together; ``queue`` is ranked."""
     for _, same in groupby(queue, key=lambda request: request.priority):
         yield list(same)

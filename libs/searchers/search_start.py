@@ -1,4 +1,4 @@
-"""How a search begins: with which trials, and with what it knows once they have been created."""
+"""Start of a search: its first trials, and the snapshot of its searcher once they have been created."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,21 +9,21 @@ from libs.searchers.actions import Create
 from libs.searchers.searcher import Searcher
 
 
-class Beginning(Struct, frozen=True, kw_only=True):
+class SearchStart(Struct, frozen=True, kw_only=True):
     creates: tuple[Create, ...]
     snapshot: dict[str, Any]
     """Of the searcher, which has been told that all of them were created."""
     progress: float
 
 
-def begin(config: Mapping[str, Any]) -> Beginning:
-    """Begin the search of a complete experiment configuration. Raises InvalidSearcher or InvalidSpace.
+def start_search(config: Mapping[str, Any]) -> SearchStart:
+    """Start the search of a complete experiment configuration. Raises InvalidSearcher or InvalidSpace.
 
-    Both the api, which begins it, and the scheduler, which goes on with it, come to the same trials.
+    Both the api, which starts it, and the scheduler, which goes on with it, come to the same trials.
     """
     seed = config["reproducibility"]["experiment_seed"]
     searcher = Searcher.create(config["searcher"], config["hyperparameters"], seed)
     creates = tuple(action for action in searcher.initial_trials() if isinstance(action, Create))
     for create in creates:
         searcher.trial_created(create.request_id)
-    return Beginning(creates=creates, snapshot=searcher.snapshot(), progress=searcher.progress())
+    return SearchStart(creates=creates, snapshot=searcher.snapshot(), progress=searcher.progress())

@@ -29,7 +29,7 @@ REMEMBERED_S: Final = 2.0
 _FULL_BY_ITS_LIMIT: Final = 10077
 
 
-class StorageHealth:
+class StorageProbe:
     """What the last writes came to; whoever asks at the same time shares them."""
 
     def __init__(self, connection: Connection) -> None:

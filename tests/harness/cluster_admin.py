@@ -12,14 +12,14 @@ import msgspec
 
 from libs.bus import Bus, BusSettings, CoreMessage, connect_bus
 from libs.errors import FailedPrecondition, NotFound, PermissionDenied, ResoluteError
-from libs.events import places, subjects
-from libs.events.places import Done, NamespaceAsked, NodeMarkAsked, Quota, QuotaAsked
+from libs.events import cluster_admin, subjects
+from libs.events.cluster_admin import ClusterNamespaceRequest, Done, NodeMarkRequest, Quota, SlotQuotaRequest
 
 T = TypeVar("T")
 
 
-class FakePlaces:
-    """Serves the questions of ``libs/events/places.py`` for one pool, as a launcher on Kubernetes does."""
+class FakeClusterAdmin:
+    """Serves the questions of ``libs/events/cluster_admin.py`` for one pool, as a launcher on Kubernetes does."""
 
     def __init__(self, pool: str = "default") -> None:
         self.pool = pool
@@ -36,7 +36,7 @@ class FakePlaces:
         """Called, in a thread, before anything is answered."""
 
     @asynccontextmanager
-    async def serving(self, bus: Bus) -> AsyncIterator[FakePlaces]:
+    async def serving(self, bus: Bus) -> AsyncIterator[FakeClusterAdmin]:
         async with bus.serve(subjects.launcher_rpcs(self.pool), self._answer):
             yield self
 
@@ -48,27 +48,27 @@ class FakePlaces:
 
     def _carry_out(self, verb: str, data: bytes) -> Done | Quota:  # a table of answers
         match verb:
-            case places.FIND_NAMESPACE:
-                self._find(self._read(verb, data, NamespaceAsked).namespace)
+            case cluster_admin.FIND_NAMESPACE:
+                self._find(self._read(verb, data, ClusterNamespaceRequest).namespace)
                 return Done()
-            case places.CREATE_NAMESPACE:
-                self.namespaces.setdefault(self._read(verb, data, NamespaceAsked).namespace, True)
+            case cluster_admin.CREATE_NAMESPACE:
+                self.namespaces.setdefault(self._read(verb, data, ClusterNamespaceRequest).namespace, True)
                 return Done()
-            case places.DELETE_NAMESPACE:
-                namespace = self._read(verb, data, NamespaceAsked).namespace
+            case cluster_admin.DELETE_NAMESPACE:
+                namespace = self._read(verb, data, ClusterNamespaceRequest).namespace
                 if not self.namespaces.get(namespace, True):
                     raise FailedPrecondition(f"namespace {namespace} has no label determined")
                 self.namespaces.pop(namespace, None)
                 return Done()
-            case places.GET_QUOTA:
-                namespace = self._read(verb, data, NamespaceAsked).namespace
+            case cluster_admin.GET_QUOTA:
+                namespace = self._read(verb, data, ClusterNamespaceRequest).namespace
                 limits = [quotas[namespace] for quotas in (self.quotas, self.other_quotas) if namespace in quotas]
                 return Quota(slots=min(limits, default=None))
-            case places.SET_QUOTA:
-                self._set_quota(self._read(verb, data, QuotaAsked))
+            case cluster_admin.SET_QUOTA:
+                self._set_quota(self._read(verb, data, SlotQuotaRequest))
                 return Done()
-            case places.MARK_NODE:
-                asked = self._read(verb, data, NodeMarkAsked)
+            case cluster_admin.MARK_NODE:
+                asked = self._read(verb, data, NodeMarkRequest)
                 self.marks[asked.node] = asked.mark
                 return Done()
         raise PermissionDenied(f"nobody may ask to {verb}")
@@ -84,7 +84,7 @@ class FakePlaces:
         if namespace not in self.namespaces:
             raise NotFound("namespace", namespace)
 
-    def _set_quota(self, asked: QuotaAsked) -> None:
+    def _set_quota(self, asked: SlotQuotaRequest) -> None:
         self._find(asked.namespace)
         if not self.namespaces[asked.namespace]:
             text = f"cannot set quota on namespace {asked.namespace}. Namespace needs determined label"
@@ -94,11 +94,11 @@ class FakePlaces:
         self.quotas[asked.namespace] = asked.slots
 
 
-class PlacesThread:
-    """FakePlaces beside tests that have no event loop."""
+class ClusterAdminThread:
+    """FakeClusterAdmin beside tests that have no event loop."""
 
-    def __init__(self, places: FakePlaces, bus_url: str) -> None:
-        self.places = places
+    def __init__(self, cluster_admin: FakeClusterAdmin, bus_url: str) -> None:
+        self.cluster_admin = cluster_admin
         self._bus_url = bus_url
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -114,15 +114,15 @@ class PlacesThread:
 
     async def _come(self) -> None:
         bus = await self._serving.enter_async_context(connect_bus(BusSettings(url=self._bus_url, name="launcher")))
-        await self._serving.enter_async_context(self.places.serving(bus))
+        await self._serving.enter_async_context(self.cluster_admin.serving(bus))
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=30)
 
-    def __enter__(self) -> FakePlaces:
+    def __enter__(self) -> FakeClusterAdmin:
         self._thread.start()
         self.come()
-        return self.places
+        return self.cluster_admin
 
     def __exit__(self, *_: object) -> None:
         self.leave()
