@@ -1,1 +1,1 @@
-"""How the system gets to where it runs."""
+"""Deployment: how the system gets to where it runs."""

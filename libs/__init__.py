@@ -1,1 +1,1 @@
-"""What at least two services need, and nothing else."""
+"""Contracts and code that at least two services need, and nothing else."""

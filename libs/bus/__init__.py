@@ -1,4 +1,4 @@
-"""The nervous system: NATS JetStream behind calls that say what they guarantee. Only this package imports nats."""
+"""NATS JetStream behind calls that say what they guarantee. Only this package imports nats."""
 
 from libs.bus.bucket import Bucket, Entry, KvChange, SnapshotEnd
 from libs.bus.bus import Bus, connect_bus

@@ -1,4 +1,4 @@
-"""A durable consumer as it has to be, and whether it still is.
+"""Definition of a durable consumer, and a watch that it stays as it was made.
 
 Its definition is a fact on the server, which somebody may have changed while nobody looked: another filter, a pause, a
 deletion. Messages may have passed by then. So whoever works with one compares, makes it right, and reports a gap

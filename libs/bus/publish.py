@@ -1,4 +1,4 @@
-"""Putting messages into streams, and knowing that they are there."""
+"""Publishes messages into streams, and knows when they are stored."""
 
 from __future__ import annotations
 

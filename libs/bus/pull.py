@@ -1,4 +1,4 @@
-"""Pulling messages of one JetStream consumer through one inbox, with the doubt about a broken link made explicit.
+"""Pulls messages of one JetStream consumer through one inbox, and ends when any of them may have been missed.
 
 Whatever makes it uncertain that every message will come (a reconnect, a consumer or stream that is gone, a server that
 stopped sending heartbeats) ends the session with ``PullLostError``; its owner then begins again from a state it knows.

@@ -1,4 +1,4 @@
-"""How a service reaches the bus."""
+"""Settings with which a service reaches the bus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the bus stores what it is given, seen by a write to each stream.
+"""Probes whether the bus stores what it is given, by a write to each stream.
 
 A server that meets a full disk goes on refusing to write to the streams it met it in, also when there is space again,
 until it is started anew; meanwhile it answers, and looks healthy. The messages that are written here are on subjects

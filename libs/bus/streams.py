@@ -1,4 +1,4 @@
-"""What is kept on the bus: the streams and buckets, and how long they keep what.
+"""Streams and buckets of the bus, and how long they keep what.
 
 Any service that may do so creates them, as often as it likes: the calls are idempotent, and a server that lost its disk
 has its streams back with the next reconnect or publish. Postgres is the truth; what the streams held is derived.

@@ -1,1 +1,1 @@
-"""What an administrator configures once for all services: pools, defaults of tasks, storage. Pure."""
+"""Configuration that an administrator writes once for all services: pools, defaults of tasks, storage. Pure."""

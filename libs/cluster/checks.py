@@ -1,4 +1,4 @@
-"""What makes no sense in a cluster configuration, said at the start rather than when a task fails of it. Pure."""
+"""Checks a cluster configuration for what makes no sense, at the start rather than when a task fails of it. Pure."""
 
 from __future__ import annotations
 

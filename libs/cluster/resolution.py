@@ -1,4 +1,4 @@
-"""Which pool a task goes to, and whether it could ever run there (docs/reference/scheduling.md 3). Pure."""
+"""Chooses the pool of a task, and checks that it could ever run there (docs/reference/scheduling.md 3). Pure."""
 
 from __future__ import annotations
 

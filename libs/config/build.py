@@ -1,4 +1,4 @@
-"""From what a user submits to the configuration that is stored: which layers there are, and in what order.
+"""Builds the configuration that is stored from what a user submits: which layers there are, and in what order.
 
 Source: docs/reference/experiments.md 1.7 (creation pipeline); the steps in between, which look at the database or the
 cluster, belong to the caller.

@@ -1,4 +1,4 @@
-"""What fails the checks of a task's settings, or of the cluster's: all of it at once, in one sorted text.
+"""Checks the settings of a task or of the cluster: all failures at once, in one sorted text.
 
 Experiments have a form of their own (libs/shapes/problems.py); these texts are those of every other task, and of a
 cluster configuration that no service starts with. Clients show them as they are.

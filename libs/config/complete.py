@@ -1,4 +1,4 @@
-"""The last look at a configuration before it becomes an experiment: nothing is missing, and the layers agree.
+"""Final check of a configuration before it becomes an experiment: nothing is missing, and the layers agree.
 
 Every layer was sound by itself; here the merged whole is read once more, together with what only a whole must have.
 Source: docs/reference/experiments.md 1.1 (step 3) and 1.4; docs/reference/scheduling.md 1 (slots_per_trial and

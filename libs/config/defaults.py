@@ -1,4 +1,4 @@
-"""What a configuration says when nobody said anything: the form in which it is stored, returned and given to tasks.
+"""Defaults of a configuration: the form in which it is stored, returned and given to tasks.
 
 Source: docs/reference/experiments.md 1.2 to 1.5 (defaults) and 1.9 (stored form).
 """

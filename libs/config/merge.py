@@ -1,4 +1,4 @@
-"""How two layers of experiment configuration become one: ``high`` wins, and ``low`` fills what it leaves open.
+"""Merges two layers of experiment configuration: ``high`` wins, and ``low`` fills what it leaves open.
 
 The rule is short (objects merge key by key, everything else is taken whole from the higher layer that has it), and the
 table at the end lists every field with a rule of its own. Both sides have to be in normal form (experiment.py).

@@ -1,4 +1,4 @@
-"""What of a configuration is not shown: to nobody, or to nobody but the owner of the experiment.
+"""Masks secrets of a configuration: from everybody, or from everybody but the owner of the experiment.
 
 The passwords of registries and the keys of checkpoint storage usually are those of the cluster. An owner gets them,
 because the SDK reads checkpoints from their storage by what the experiment says; others see that there are some.

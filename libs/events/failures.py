@@ -1,4 +1,4 @@
-"""What a failure is called by the REST API, in exit records and in task logs: one table, so that all agree. Pure.
+"""Names of failures in the REST API, in exit records and in task logs: one table, so that all agree. Pure.
 
 Source: docs/reference/kubernetes.md 10.4; docs/reference/scheduling.md 7 (types of failures).
 """

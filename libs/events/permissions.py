@@ -1,4 +1,4 @@
-"""What each user of the bus may publish and subscribe to, for its ``permissions`` in the server's configuration.
+"""Permissions of each user of the bus: the subjects that it may publish and subscribe to, as the server takes them.
 
 The services of the control plane are trusted and need no entry here. A launcher is not (docs/architecture.md 3, rule
 6): it reads the orders of its own pool and speaks for its own pool. Whoever only listens reads events, in an account of

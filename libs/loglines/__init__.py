@@ -1,1 +1,1 @@
-"""(pure) What a log line means: its prefixes and level, the text that clients print, and how lines become batches."""
+"""Log lines: their prefixes and level, the text that clients print, and how lines become batches. Pure."""

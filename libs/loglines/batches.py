@@ -1,4 +1,4 @@
-"""From lines to messages: batches that fit into one message of the bus, and the ids that make them recognisable."""
+"""Batches of log lines that fit into one message of the bus, and the ids that make them recognisable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What services say about an allocation, in words its owner reads, as lines in the task's log
+"""Lines in which services tell the owner of a task about its allocation, as part of the log
 (docs/reference/logs.md 3)."""
 
 from __future__ import annotations

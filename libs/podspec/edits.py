@@ -1,4 +1,4 @@
-"""What one object of a strategic merge patch asks for: a change per field, and the directives beside them.
+"""Edits of one object in a strategic merge patch: a change per field, and the directives beside them.
 
 A patch spells its directives as extra keys (``$patch``, ``$retainKeys``, ``$setElementOrder/<field>``,
 ``$deleteFromPrimitiveList/<field>``). They are taken apart here, so that merging only sees fields.

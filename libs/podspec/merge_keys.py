@@ -1,4 +1,4 @@
-"""Which lists of a Pod are merged element by element, and by which key.
+"""Keys by which lists of a Pod are merged element by element; other lists are replaced.
 
 Everything that is not in the table follows from its own kind: objects merge field by field, other lists are atomic
 (the patch replaces them), which is right for tolerations, envFrom, command, args, capabilities, nodeSelectorTerms ...

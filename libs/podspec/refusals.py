@@ -1,4 +1,4 @@
-"""What a user's pod spec may not set, because the launcher sets it.
+"""Refuses pod specs of users that set what the launcher sets.
 
 One table for every place a pod spec can come from: experiments, other tasks, and the defaults of the cluster. The
 snake_case spellings are no Kubernetes fields; they are refused by name, since the reference names them so.

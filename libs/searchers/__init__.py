@@ -1,1 +1,1 @@
-"""Which trials a search creates, stops and replaces; pure, so that a restarted scheduler arrives at the same trials."""
+"""Search methods and what drives them: which trials to create, stop and replace. Pure, so that a restart repeats it."""

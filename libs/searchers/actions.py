@@ -1,4 +1,4 @@
-"""What a searcher asks for (docs/reference/experiments.md 3.1)."""
+"""Actions that a searcher asks for (docs/reference/experiments.md 3.1)."""
 
 from typing import Any
 

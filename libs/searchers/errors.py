@@ -1,4 +1,4 @@
-"""What a caller of a searcher can get wrong; expected outcomes (a report that lacks its metric) are values instead."""
+"""Errors of a caller of a searcher; expected outcomes (a report that lacks its metric) are values instead."""
 
 from libs.errors import InvalidRequest
 

@@ -1,4 +1,4 @@
-"""What a searcher is told beyond the names of its methods: why a trial ended before its time."""
+"""Reasons for the early end of a trial, as a searcher is told them."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""What a search would do, told before it runs: how many trials train for how long
+"""Preview of a search before it runs: how many trials train for how long
 (docs/reference/experiments.md 3.6)."""
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""When a search has to give up: the code refuses whatever hyperparameters it is given.
+"""Decides when a search gives up, because the code refuses whatever hyperparameters it is given.
 
 A refused trial says nothing about the search and is replaced, so a mistake in the code would otherwise be replaced for
 ever: a search method says how many in a row are too many (``MethodDefinition.most_refusals``).

@@ -1,4 +1,4 @@
-"""What ASHA reads out of a validation report: how far a trial is, and how good.
+"""Reads a validation report for ASHA: how far a trial is, and how good.
 
 Metrics are whatever the user's code reports. A number that is not finite arrives as a string, because JSON has no
 spelling for it. Source: docs/reference/experiments.md 3.4 and 9.1.

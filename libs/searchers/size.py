@@ -1,4 +1,4 @@
-"""How many trials a search lays out at once, known before any of them is: a typing error must not fill the memory."""
+"""Number of trials that a search creates at once, computed beforehand: a typing error must not fill the memory."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,1 +1,1 @@
-"""The words in which the shape of a configuration is written down, and what is wrong with one."""
+"""Vocabulary in which the shape of a configuration is written down, and problems of one."""

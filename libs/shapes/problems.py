@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: all findings at once, each with the place where it was found.
+"""Problems of a configuration: all findings at once, each with the place where it was found.
 
 Source: docs/reference/experiments.md 1.1 (error texts; clients print them verbatim).
 """

@@ -1,4 +1,4 @@
-"""The words in which the shape of a configuration is written down.
+"""Vocabulary in which the shape of a configuration is written down.
 
 A shape reads one value: it returns the value in its normal form together with everything that is wrong with it, and so
 all mistakes of a configuration are reported at once. Null and absent are the same for every field of a record, so

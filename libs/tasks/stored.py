@@ -1,4 +1,4 @@
-"""What to launch for a task that is not a trial: the document in ``tasks.spec``.
+"""Stored specification of a task that is not a trial: the document in ``tasks.spec``.
 
 Whoever creates the task writes it (the api for what users launch, the scheduler for checkpoint GC of its own accord);
 the scheduler reads it when the task gets its slots. It lacks what is only known then: tokens, ports, the POSIX user.

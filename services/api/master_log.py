@@ -1,4 +1,4 @@
-"""The last lines that this api has logged, for ``det master logs`` (docs/reference/platform.md 12)."""
+"""Keeps the newest lines that this api has logged, for ``det master logs`` (docs/reference/platform.md 12)."""
 
 from __future__ import annotations
 

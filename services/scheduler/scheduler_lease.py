@@ -1,4 +1,4 @@
-"""One active scheduler; the others stand by and take over within a second or so.
+"""Lease of the one active scheduler; the others stand by and take over within a second or so.
 
 The lease is a session-level advisory lock on a connection of its own: PostgreSQL frees it with the connection, so there
 is no clock to disagree about. For a moment two schedulers may both believe to be the one (the old one has yet to notice

@@ -1,4 +1,4 @@
-"""What pools ask of their scheduler that the planner does not do, for administrators to know. Pure."""
+"""Finds queue policies that pools ask for and the planner does not apply, for administrators to know. Pure."""
 
 from __future__ import annotations
 

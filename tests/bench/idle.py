@@ -1,4 +1,4 @@
-"""What the whole system costs while nothing happens."""
+"""Measures what the whole system costs while nothing happens."""
 
 from __future__ import annotations
 

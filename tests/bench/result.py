@@ -1,4 +1,4 @@
-"""What a benchmark says."""
+"""Result of a benchmark, as it is printed and written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From submitting an experiment to the first line of user code, against starting the same command by hand."""
+"""Measures the time from submitting an experiment to the first line of user code, against starting it by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launcher that answers what the api asks of a cluster, with a cluster that is a few dictionaries."""
+"""Fake launcher for cluster administration, whose cluster is a few dictionaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unmodified client, as a user has it: a program that knows the address of the server and nothing else of us."""
+"""Runs the unmodified client as users have it: a program that knows our address and nothing else of us."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole system holds on to: rows, messages, consumers, files and descriptors, to be compared over time."""
+"""Footprint of a whole system: rows, messages, consumers, files and descriptors, to be compared over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests read about experiments: over REST, in the shapes of the API."""
+"""Reads experiments for tests: over REST, in the shapes of the API."""
 
 from __future__ import annotations
 

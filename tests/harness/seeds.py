@@ -1,4 +1,4 @@
-"""Chance in tests: the same every time, unless somebody asks for another."""
+"""Seeds for chance in tests: the same every time, unless somebody asks for another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what happens elsewhere, with an end and a good message."""
+"""Waits for what happens elsewhere, with a time limit and a good message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task asks of its pool: slots, shared memory, devices, and its place in the queue.
+"""Resources that a task asks of its pool: slots, shared memory, devices, and its priority in the queue.
 
 Source: docs/reference/experiments.md 1.3 (resources); docs/reference/scheduling.md 1 (task-level resources).
 """

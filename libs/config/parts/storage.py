@@ -1,4 +1,4 @@
-"""Where checkpoints are kept, and how many of them.
+"""Checkpoint storage: where checkpoints are kept, and how many of them.
 
 Source: docs/reference/experiments.md 1.4.
 """

@@ -1,4 +1,4 @@
-"""What there is once per installation, and the outbox."""
+"""Rows of which there is one per installation, and the outbox."""
 
 from __future__ import annotations
 

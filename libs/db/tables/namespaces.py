@@ -1,4 +1,4 @@
-"""Which namespace of a cluster the tasks of a workspace run in, and the namespaces that were made for workspaces.
+"""Bindings of workspaces to namespaces of a cluster, and the namespaces that were made for workspaces.
 
 Written by the api; the scheduler deletes what was made for workspaces that are gone.
 """

@@ -1,4 +1,4 @@
-"""How ASHA divides its trials: brackets of different depth, the rungs of each, and who goes on from a rung.
+"""Brackets of ASHA: trials share the rungs of their bracket, which decide who goes on.
 
 A bracket with many rungs looks early and drops most trials; one with few rungs gives slow starters their chance.
 Source: docs/reference/experiments.md 3.4 and 3.5. Counts are cut off, not rounded, and in floating point: the tables

@@ -1,4 +1,4 @@
-"""What every search method does; the bookkeeping around it, the same for all, is in ``searcher.py``."""
+"""Protocol of a search method; the bookkeeping around it, the same for all, is in ``searcher.py``."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Where new trials come from: the space and the random stream of one search, shared by all its brackets."""
+"""Source of new trials: the space and the random stream of one search, shared by all its brackets."""
 
 from typing import Any
 

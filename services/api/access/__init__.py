@@ -1,1 +1,1 @@
-"""Who is calling, and what they may do."""
+"""Authentication and authorization: who is calling, and what they may do."""

@@ -1,4 +1,4 @@
-"""What is a task's own: its trial, its experiment, and the checkpoints that its configuration names."""
+"""Resources of a calling task: its trial, its experiment, and the checkpoints that its configuration names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast passwords may be tried: every wrong one makes the next wait longer, by name and by address. Pure.
+"""Throttles passwords: every wrong one makes the next wait longer, by name and by address. Pure.
 
 A name that does not exist is slowed like any other, so nobody learns which ones do. Each process counts for itself.
 """

@@ -1,4 +1,4 @@
-"""Taking turns at passwords: wrong ones are logged and make the next attempts wait."""
+"""Logins, one at a time for a name: wrong passwords are logged and make the next attempts wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verified sender of a request: a user, perhaps by way of a task of theirs. Data, without opinion."""
+"""Principal of a request, its verified sender: a user, perhaps by way of a task of theirs. Data."""
 
 from __future__ import annotations
 

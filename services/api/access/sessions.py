@@ -1,4 +1,4 @@
-"""From a token to the one who holds it (docs/reference/platform.md 2.2).
+"""Looks up the principal of a token (docs/reference/platform.md 2.2).
 
 Verified tokens are remembered for a few seconds, because training code asks many times a second. Whatever ends a
 session publishes a ``UserChanged`` or ``AllocationChanged`` event, on which every api forgets what it remembered.

@@ -1,1 +1,1 @@
-"""What users upload to have it in their tasks: packed once, kept as it is, looked into on request. Pure."""
+"""Uploads of users for their tasks: packed once, kept as they are, listed on request. Pure."""

@@ -1,4 +1,4 @@
-"""Where the symbolic links of an upload lead, followed over the tree that it makes. Pure.
+"""Resolves the symbolic links of an upload over the tree that it makes. Pure.
 
 Shortening ``d/..`` to nothing is right only while ``d`` is a directory: with ``d -> .`` it leads to the parent of the
 whole tree. So each step is taken as the kernel takes it (Linux path_resolution(7)).

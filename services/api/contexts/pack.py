@@ -1,4 +1,4 @@
-"""Uploaded files to the archive that tasks unpack: a tar.gz with modes, times, directories and symbolic links.
+"""Packs uploaded files into the archive that tasks unpack: a tar.gz with modes, times, directories and symbolic links.
 
 The same files give the same bytes. Source: docs/reference/experiments.md 11; POSIX pax for names of any length.
 """

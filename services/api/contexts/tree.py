@@ -1,4 +1,4 @@
-"""Looking into a packed context: the tree of its files, and a single one of them (docs/reference/experiments.md 11)."""
+"""Reads a packed context: the tree of its files, and a single one of them (docs/reference/experiments.md 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the files of a checkpoint are, as this process sees them.
+"""Locates the files of a checkpoint as this process sees them.
 
 Source: docs/reference/experiments.md 1.4 and 10.3.
 """

@@ -1,4 +1,4 @@
-"""What a handler gets: one request, decoded and authenticated, and the application it may work with."""
+"""Call of a handler: one request, decoded and authenticated, and the application it may work with."""
 
 from __future__ import annotations
 

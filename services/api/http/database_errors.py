@@ -1,4 +1,4 @@
-"""What the database, or the way to it, may answer with: which of it a client should try again, and which it caused.
+"""Answers to errors of the database, or of the way to it: which a client should try again, and which it caused.
 
 A net below the code that uses the database, so that a restart of PostgreSQL or a lost race is never a 500 that ends
 somebody's training run. SQLSTATE classes: PostgreSQL manual, appendix A.

@@ -1,4 +1,4 @@
-"""Exceptions to answers: the only place that knows HTTP status codes, gRPC codes and the shapes of error bodies.
+"""Error replies: the only place that knows HTTP status codes, gRPC codes and the shapes of error bodies.
 
 A 503 carries ``Retry-After``: without it the clients in training code do not try again, and the run dies.
 Source: docs/reference/platform.md 1.3 and 1.4, docs/reference/tasks-and-cli.md 1.3,

@@ -1,4 +1,4 @@
-"""Retry, for tasks whose clients do not.
+"""Retries calls of tasks while the database is away, because their clients do not.
 
 While a task is being prepared, its client repeats no POST, neither after a broken connection nor after a 503
 (docs/reference/harness-protocol.md 2): refused for the seconds that a database needs to come back, the task would fail.

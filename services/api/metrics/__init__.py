@@ -1,1 +1,1 @@
-"""What training code measures: what a report means for its trial, and how many reports share one commit."""
+"""Metric reports of training code: what each means for its trial, and how many share one commit."""

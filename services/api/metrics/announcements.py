@@ -1,4 +1,4 @@
-"""How often the world hears of metrics: at once of validations, and of the rest of a trial's reports now and then.
+"""Announces metrics on the bus: validations at once, the rest of a trial's reports now and then.
 
 An event without values only says "look again", so several of one trial within a moment are worth as much as the last.
 """

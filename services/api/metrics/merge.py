@@ -1,4 +1,4 @@
-"""One row per trial, group and step: what happens when a step is reported again.
+"""Merges a report into the row of its trial, group and step when a step is reported again.
 
 Training code may report a step in parts, and clients repeat requests whose answer was lost; both must succeed.
 Source: docs/reference/experiments.md 9.1, docs/reference/harness-protocol.md 11 (metric semantics).

@@ -1,4 +1,4 @@
-"""A report as the writer takes it: decoded, and right as far as that can be seen without its trial."""
+"""Metric report as the writer takes it: decoded, and checked as far as that is possible without its trial."""
 
 from __future__ import annotations
 

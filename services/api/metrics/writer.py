@@ -1,4 +1,4 @@
-"""Group commit: reports that arrive while a transaction runs share the next one.
+"""Writes metric reports by group commit: those that arrive while a transaction runs share the next one.
 
 Nobody waits for company: a report that finds its lane idle is written at once. Under load the batches grow by
 themselves, and with them the number of reports per commit, which is why all reports that can take the fast path share

@@ -1,1 +1,1 @@
-"""Long polls: look at the row, then wait for news of it and look again."""
+"""Long polls: read the row, then wait for a notification and read it again."""

@@ -1,4 +1,4 @@
-"""What ends with an allocation, in the transaction that ends it: its sessions, and who waited in its all-gathers."""
+"""Ends what belongs to an allocation in the transaction that ends it: its sessions, and waits in its all-gathers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an allocation ended: one record from what was seen of its pods and what was asked of it. Pure.
+"""Exit record of an allocation, from what was seen of its pods and what was asked of it. Pure.
 
 The first rule that matches decides. Source: docs/reference/scheduling.md 7 (exit record),
 docs/reference/harness-protocol.md 17.1.

@@ -1,4 +1,4 @@
-"""What an observation does to its allocation. Pure: the row, and what goes out.
+"""Applies an observation to its allocation. Pure: it changes the row, and says what goes out.
 
 Observations come twice, late and out of order; the revision tells, and the ladder of states is only climbed.
 Source: docs/reference/scheduling.md 7; docs/reference/harness-protocol.md 3.4.

@@ -1,4 +1,4 @@
-"""Where the pods of an allocation are. Pure."""
+"""Nodes of the pods of an allocation. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Allocations on their own: applies what launchers see of them, and ends those that have to end.
+"""Reconciles allocations: applies what launchers see of them, and ends those that have to end.
 
 Each change takes the lock of the allocation's row and commits with what there is to say about it. How a trial or
 another task reacts is decided in ``experiments/`` and ``tasks/``; that an allocation waits for the reaction shows in

@@ -1,4 +1,4 @@
-"""By which tokens tasks are known: made when a task gets its slots, revoked when they are given back.
+"""Tokens of tasks: made when a task gets its slots, revoked when they are given back.
 
 Only digests are stored, so a token exists in its order alone; whoever writes the order anew makes new ones beside them.
 Source: docs/reference/harness-protocol.md 1.1.

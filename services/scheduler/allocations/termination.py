@@ -1,4 +1,4 @@
-"""Getting an allocation to end: asking it to leave, or killing it. Pure: what changes is the row, and what goes out.
+"""Terminates an allocation, by preemption or by a kill. Pure: what changes is the row, and what goes out.
 
 Preemption asks: the task checkpoints, acknowledges and exits, and is killed at the deadline. It takes a task that can
 be asked: preemptible, and ready, which means that its code runs and listens. Everything else is killed at once.

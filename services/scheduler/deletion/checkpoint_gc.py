@@ -1,4 +1,4 @@
-"""Checkpoint GC: the tasks that delete files of checkpoints, of our own accord or because somebody asked.
+"""Checkpoint GC: tasks that delete files of checkpoints, by the retention policy or because somebody asked.
 
 Source: docs/reference/experiments.md 10.4; docs/reference/harness-protocol.md 15.
 """

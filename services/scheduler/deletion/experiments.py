@@ -1,4 +1,4 @@
-"""Deleting an experiment: its files first, then its logs, then its rows; each step may be repeated after a crash.
+"""Deletes an experiment: its files first, then its logs, then its rows; each step may be repeated after a crash.
 
 Source: docs/reference/experiments.md 6 (delete procedure). A deletion that fails says why, and may be asked for again.
 """

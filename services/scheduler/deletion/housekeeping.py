@@ -1,4 +1,4 @@
-"""Removes what no task needs any more and nobody asks about: what would otherwise grow with every task, for ever."""
+"""Removes rows and orders that no task needs any more, which would otherwise grow with every task."""
 
 from __future__ import annotations
 

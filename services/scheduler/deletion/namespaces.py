@@ -1,4 +1,4 @@
-"""Namespaces that were made for workspaces go when their workspace is gone, whoever deleted it.
+"""Deletes namespaces that were made for workspaces once their workspace is gone, whoever deleted it.
 
 The row of a namespace is there before the namespace and goes after it, so that none is forgotten: not one whose
 workspace was never finished because the api died, nor one whose cluster was away. Source:

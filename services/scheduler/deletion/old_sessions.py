@@ -1,4 +1,4 @@
-"""Sessions that nobody can use any more are forgotten after a while, or their tables would grow with every task.
+"""Deletes sessions that nobody can use any more, or their tables would grow with every task.
 
 Not at once: the log intake takes the last lines of a task by a session that is revoked. Access tokens stay, as they are
 listed when they have expired or were revoked, too (docs/reference/platform.md 3).

@@ -1,4 +1,4 @@
-"""Deleting projects and workspaces: what is in them first, each part in its own time, then the row.
+"""Deletes projects and workspaces: their contents first, each part in its own time, then the row.
 
 Like all else here it is done by looking again: each look asks for what is still missing. Where an experiment cannot be
 deleted, ``deletion.py`` marks what contains it, and looking ends. Source: docs/reference/platform.md 7 and 8 (delete

@@ -1,1 +1,1 @@
-"""What becomes of an experiment: its search, its trials, their attempts, and its end."""
+"""Life of an experiment: its search, its trials, their attempts, and its end."""

@@ -1,4 +1,4 @@
-"""What there is to do when an experiment is over (docs/reference/experiments.md 5.1, terminal work)."""
+"""Ends an experiment whose search is over (docs/reference/experiments.md 5.1, terminal work)."""
 
 from __future__ import annotations
 

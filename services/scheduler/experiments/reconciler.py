@@ -1,4 +1,4 @@
-"""The experiment engine: makes everything below an experiment what its row and its search say it should be.
+"""Reconciles an experiment: makes everything below it what its row and its search say it should be.
 
 ``reconcile`` may be called for any experiment at any time, any number of times, by any number of schedulers: it takes
 the lock of the experiment's row, looks at what there is, and does in one transaction what is missing. Events merely say

@@ -1,4 +1,4 @@
-"""One search under way: its searcher, what it has to be told, and what it asks for in return. Pure.
+"""Search under way: its searcher, the events that it has to be told, and the actions that it asks for. Pure.
 
 The engine tells, carries out what is asked for, and tells again, until nothing is asked for any more; then it stores
 the snapshot, in the transaction of everything else.

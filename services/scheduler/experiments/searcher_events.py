@@ -1,4 +1,4 @@
-"""What the search of an experiment has yet to hear: told in order, and deleted with the snapshot that heard it."""
+"""Events that a search has yet to be told: in order, and deleted with the snapshot that has taken them in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a trial waits for its next attempt when the last one ended through no fault of its own. Pure.
+"""Back-off of a trial before its next attempt when the last one ended through no fault of its own. Pure.
 
 Such ends do not count as restarts, so nothing else would keep a launcher that refuses everything, or a node that is
 lost again and again, from using up runs by the second.

@@ -1,4 +1,4 @@
-"""Trials that a search asks for: inserted once, however often it asks, and run again when a search begins again.
+"""Creates trials that a search asks for: once, however often it asks; they run again when a search begins again.
 
 A search that starts from scratch with the same seed asks for the same request ids. Then a trial that completed is
 closed at once, and any other one continues where it was, in a new task. Source: docs/reference/experiments.md 0, 4 and

@@ -1,4 +1,4 @@
-"""Reacting to allocations that have ended: gathering the facts, and waiting for logs where they decide."""
+"""Processes the exits of allocations of trials: gathers the facts, and waits for logs where they decide."""
 
 from __future__ import annotations
 

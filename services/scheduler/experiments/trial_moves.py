@@ -1,4 +1,4 @@
-"""Trials follow their experiment, get allocations, and let go of them. Pure, but for the rows in memory.
+"""Moves trials with their experiment: they get allocations, and let go of them. Pure, but for the rows in memory.
 
 Source: docs/reference/experiments.md 5.1 and 5.2 (effects of entered states).
 """

@@ -1,4 +1,4 @@
-"""What becomes of a trial when its allocation has ended. Pure; one table, the first row that matches decides.
+"""Reactions to the end of a trial's allocation. Pure; one table, the first row that matches decides.
 
 Source: docs/reference/experiments.md 5.2, with the rows of section 15 (16) improved.
 """

@@ -1,4 +1,4 @@
-"""What a stored configuration means for one task: the software it runs in, and who it runs as. Pure.
+"""Environment of one task, from its stored configuration: the software it runs in, and who it runs as. Pure.
 
 Source: docs/reference/experiments.md 1.3; docs/reference/harness-protocol.md 5.1; docs/reference/platform.md 5
 (effective POSIX identity).

@@ -1,4 +1,4 @@
-"""Which orders the bus has: a copy of the keys of the bucket ``ORDERS``, kept fresh by a watch.
+"""Keys of the orders that the bus has: a copy of those of the bucket ``ORDERS``, kept fresh by a watch.
 
 To list the bucket whenever somebody asks would cost as much as all orders together, every few seconds.
 """

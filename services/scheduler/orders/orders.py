@@ -1,4 +1,4 @@
-"""Writing orders: when an allocation gets its slots, and again when its order has vanished from the bucket.
+"""Writes orders: when an allocation gets its slots, and again when its order has vanished from the bucket.
 
 The bucket is derived from the rows of live allocations, and may be lost with the disk of the bus.
 """

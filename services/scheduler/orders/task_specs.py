@@ -1,4 +1,4 @@
-"""What launchers are told about an allocation: everything that runs it, from the rows that describe its task.
+"""Task specifications for launchers: everything that runs an allocation, from the rows that describe its task.
 
 Read at the last moment, when it gets its slots or its order has to be written again: then the latest checkpoint is the
 latest, and the owner's POSIX identity is the present one. Source: docs/reference/harness-protocol.md 4;

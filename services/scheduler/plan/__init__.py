@@ -1,1 +1,1 @@
-"""Who starts next, and where: a pure function of a snapshot of one pool. The same snapshot gives the same plan."""
+"""Plan of one pool, who starts next and where: a pure function of a snapshot. The same snapshot gives the same plan."""

@@ -1,4 +1,4 @@
-"""What a plan says about each pending request. There may be many, hence ``gc=False`` (see snapshot.py)."""
+"""Decisions of a plan, one per pending allocation. There may be many, hence ``gc=False`` (see snapshot.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pod fits: the room left on each node, kept sorted so that ten thousand nodes are searched in no time.
+"""Fits pods to nodes: the room left on each, kept sorted so that ten thousand nodes are searched in no time.
 
 Best fit fills the fullest node that still has room, which keeps whole nodes free for large pods; worst fit spreads.
 Source: docs/reference/scheduling.md 4.2 and 4.3. NodeSlots names break ties.

@@ -1,4 +1,4 @@
-"""The plan of one pool. Queue policies have one signature, snapshot in and decisions out; here is which one applies."""
+"""Plans one pool by its queue policy. Policies have one signature, snapshot in and decisions out."""
 
 from __future__ import annotations
 

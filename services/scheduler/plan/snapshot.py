@@ -1,4 +1,4 @@
-"""What a plan is made from: everything that matters about one pool at one moment.
+"""Snapshot that a plan is made from: everything that matters about one pool at one moment.
 
 There may be a hundred thousand of these structs. They hold nothing that could hold them, so the garbage collector need
 not look at them (``gc=False``); it would take as long as the plan.

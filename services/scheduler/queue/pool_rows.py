@@ -1,4 +1,4 @@
-"""The rows of a pool as the planner wants to see them."""
+"""Reads the rows of a pool into the snapshot that the planner takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of tasks that are no trials: whatever ends their only allocation ends them.
+"""Ends tasks that are no trials when their only allocation has ended, whatever ended it.
 
 How a trial reacts is decided in ``experiments/``. Source: docs/reference/harness-protocol.md 17.3.
 """

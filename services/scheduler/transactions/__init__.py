@@ -1,1 +1,1 @@
-"""What every transaction of the scheduler works with: rows under lock, and the messages that commit with them."""
+"""Rows under lock, and the messages that commit with them: the base of every transaction of the scheduler."""

@@ -1,4 +1,4 @@
-"""What goes wrong with an experiment as a whole, said where its owner looks.
+"""Logs what goes wrong with an experiment as a whole, where its owner looks.
 
 An experiment has no log of its own: ``det experiment logs`` shows that of its first trial. Its row has the reason too,
 for an experiment that never had a trial, and for ``det experiment describe``.

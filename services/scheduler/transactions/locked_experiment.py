@@ -1,4 +1,4 @@
-"""One experiment under lock, with its trials that are not over and their allocations: what the engine works on."""
+"""Experiment under lock, with its trials that are not over and their allocations: what reconciling works on."""
 
 from __future__ import annotations
 

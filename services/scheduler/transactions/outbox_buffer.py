@@ -1,4 +1,4 @@
-"""What a transaction has to say when it commits: public events, orders, lines for task logs; sent in one go."""
+"""Buffers the messages of a transaction until it commits: public events, orders, lines for task logs."""
 
 from __future__ import annotations
 

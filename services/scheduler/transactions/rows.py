@@ -1,4 +1,4 @@
-"""Rows as the engine holds them: loaded under lock, changed in memory, written back as far as they changed.
+"""Rows in memory: loaded under lock, changed, and written back as far as they changed.
 
 Field names are column names. In between, what happens to a row is plain functions on these structs.
 """

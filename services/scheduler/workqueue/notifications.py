@@ -1,4 +1,4 @@
-"""The objects to reconcile because of an event. Pure. What is not listed changes nothing that the scheduler decides."""
+"""Maps an event to the objects to reconcile. Pure. Other events change nothing that the scheduler decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The net below all notifications: finds, with a few cheap queries, the objects whose event was missed.
+"""Resync: finds, with a few cheap queries, the objects whose event was missed.
 
 Source of the conditions: each is the absence of something that ``reconcile`` and its kind would bring about.
 """

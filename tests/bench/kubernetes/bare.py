@@ -1,4 +1,4 @@
-"""What launching is compared with: a bare loop that makes the same objects, and a bare watch that sees their pods."""
+"""Baselines of launching: a bare loop that makes the same objects, and a bare watch that sees their pods."""
 
 from __future__ import annotations
 

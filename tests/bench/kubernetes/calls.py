@@ -1,4 +1,4 @@
-"""Calls to the API server, counted by a proxy on the way: of an allocation from order to removal, and of idleness."""
+"""Counts calls to the API server, by a proxy on the way: of an allocation from order to removal, and of idleness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From many orders at once to all of them observed running, against a bare loop that makes the same objects.
+"""Measures the time from many orders at once until all are observed running, against a bare loop.
 
 In turns, each in an empty namespace; no launcher runs while the loop is measured. Each round begins with the other one,
 so that what else the machine does hits both.

@@ -1,4 +1,4 @@
-"""Thousands of pods in one namespace: the launcher's memory, and how soon the bus knows what has changed."""
+"""Measures a launcher with thousands of pods in one namespace: its memory, and how soon the bus knows of a change."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""From the bytes of a request to typed values: bodies, query strings, and what protobuf's JSON allows in both."""
+"""Decodes requests into typed values: bodies, query strings, and what protobuf's JSON allows in both."""

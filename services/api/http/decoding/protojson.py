@@ -1,4 +1,4 @@
-"""What a decoder forgives: JSON in any spelling that protobuf allows, turned into the one spelling msgspec takes.
+"""Normalises JSON in any spelling that protobuf allows to the one spelling that msgspec takes.
 
 For a type, ``normaliser(type)`` builds a function from what a plain JSON decoder gives to what ``msgspec.convert``
 takes: field names in camelCase or snake_case, null for absent, enums by number, integers as strings, non-finite floats

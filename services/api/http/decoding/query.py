@@ -1,4 +1,4 @@
-"""From the text of a query string, and of a path, to typed values.
+"""Decodes the text of a query string, and of a path, into typed values.
 
 Repeated keys are lists, dotted keys are fields of nested structs, unknown keys are ignored, names come in camelCase or
 snake_case. Source: docs/reference/platform.md 1.2, docs/reference/tasks-and-cli.md 1.1.

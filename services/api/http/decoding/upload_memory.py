@@ -1,4 +1,4 @@
-"""How much memory the large bodies under way may take together: a few at once would end the process otherwise."""
+"""Bounds the memory of all large bodies under way together: a few at once would end the process otherwise."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a handler may return, and how it goes over the wire: one message, bytes, or a stream of messages."""
+"""Replies of handlers, and how they go over the wire: one message, bytes, or a stream of messages."""

@@ -1,4 +1,4 @@
-"""What a handler may return, and how it goes over the wire.
+"""Replies of handlers, and how they go over the wire.
 
 A ``Message`` is the usual reply, None stands for ``{}``, ``Reply`` adds headers to a message, ``RawResponse`` is bytes
 of any kind (downloads, pages) and ``StreamResult`` (``streams.py``) newline-delimited JSON. A Starlette ``Response``
