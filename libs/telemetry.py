@@ -22,7 +22,9 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log_format: Literal["json", "console"] = "json"
+    """One JSON object per line, or text for people."""
     log_level: LogLevel = "info"
+    """What is less than this is not logged."""
     status_port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     """Port of ``/healthz``, ``/readyz`` and ``/metrics``; 0 picks a free one, None offers none of them."""
     status_host: str = "0.0.0.0"  # noqa: S104  # probes and scrapers come from outside

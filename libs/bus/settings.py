@@ -13,10 +13,13 @@ class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str = "resolute"
     """Shown in the connection list of the server."""
     user: str | None = None
+    """Name of this service on the bus."""
     password: str | None = None
+    """Of ``user``."""
     password_file: str | None = None
     """File with the password, read for each new connection, so that a new password needs no restart; wins."""
     token: str | None = None
+    """In place of ``user``, for servers that want one."""
     credentials_file: str | None = None
     """A NATS ``.creds`` file with JWT and seed, read for each new connection; wins over user and token."""
     ca_file: str | None = None

@@ -24,11 +24,15 @@ MAX_PORT: Final = 65535
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["priority", "fair_share", "kubernetes"] = "priority"
+    """What decides who starts next. Jobs start by priority, then by age, whatever is written here."""
     preemption: bool = False
+    """Whether a job of a better priority takes the slots of others; not applied, which the log says."""
     default_priority: Priority | None = None
     """None is that of the kind of resource manager."""
     fitting_policy: Literal["best", "worst"] = "best"
+    """Whether a task goes to the fullest node that has room for it, or to the emptiest."""
     allow_heterogeneous_fits: bool = False
+    """Whether a task of several nodes may have different numbers of slots on them; not applied."""
 
     @property
     def preempts(self) -> bool:
@@ -38,42 +42,67 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class KubernetesDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_slots_per_pod: int | None = None
+    """Slots of one pod at most; more become several pods."""
 
 
 class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Merged below the configuration of every task."""
 
     image: Any = None
+    """Image of tasks that name none: one name, or one each for ``cpu``, ``cuda`` and ``rocm``."""
     force_pull_image: bool = False
+    """Pull the image for every task, though the node has it."""
     registry_auth: dict[str, Any] | None = None
+    """Login of the registry of images: ``username``, ``password``, ``serveraddress``."""
     shm_size_bytes: Annotated[int, Meta(ge=0)] = 4294967296
+    """Size of ``/dev/shm``."""
     network_mode: str = "bridge"
+    """``host`` gives tasks the network of their node."""
     dtrain_network_interface: str = ""
+    """Network interface for distributed training; empty lets the harness find one."""
     nccl_port_range: str = ""
+    """Ports of NCCL, as ``first:last``."""
     gloo_port_range: str = ""
+    """Ports of Gloo, as ``first:last``."""
     cpu_pod_spec: dict[str, Any] | None = None
+    """Below the pod of every task without GPUs."""
     gpu_pod_spec: dict[str, Any] | None = None
+    """Below the pod of every task with GPUs."""
     checkpoint_gc_pod_spec: dict[str, Any] | None = None
+    """Below the pods that delete checkpoints, in place of ``cpu_pod_spec``."""
     environment_variables: Any = None
+    """Variables of tasks, as in the configuration of an experiment."""
     add_capabilities: list[str] = field(default_factory=list)
+    """Linux capabilities that the containers of tasks get."""
     drop_capabilities: list[str] = field(default_factory=list)
+    """Linux capabilities that they lose."""
     devices: list[Any] = field(default_factory=list)
+    """Devices of the host, as in ``resources.devices`` of an experiment."""
     bind_mounts: list[dict[str, Any]] = field(default_factory=list)
+    """Folders of the host in every task."""
     work_dir: str | None = None
+    """Folder that tasks begin in."""
     startup_hook: str = ""
+    """Shell script that runs in every task before the code of its user."""
     log_policies: list[dict[str, Any]] = field(default_factory=list)
+    """What follows when a line of a trial's log matches a pattern."""
     preemption_timeout: Annotated[int, Meta(gt=0)] = 3600
+    """How long a task may take to leave once it was asked, in seconds; then it is killed."""
     kubernetes: KubernetesDefaults = KubernetesDefaults()
 
 
 class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pool_name: Annotated[str, Meta(min_length=1)]
+    """What users write in ``resources.resource_pool``."""
     description: str = ""
+    """Shown in the list of pools."""
     scheduler: SchedulerConfig | None = None
     max_aux_containers_per_agent: Annotated[int, Meta(ge=0)] = 100
+    """Tasks without slots on one node at most."""
     task_container_defaults: dict[str, Any] | None = None
     """The same keys as those of the cluster's; what the pool leaves out is the cluster's."""
     kubernetes_namespace: str = ""
+    """Where tasks of the pool run whose workspace is bound to no namespace."""
 
     def __post_init__(self) -> None:
         try:
@@ -91,37 +120,48 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class SlotRequests(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cpu: float = 0.0
+    """Cores that a slot of type ``cpu`` asks for; required for it on Kubernetes."""
 
 
 class TaskGatewayConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A Gateway (gateway.networking.k8s.io/v1) through which tasks are reached where their pods cannot be."""
 
     gateway_name: str = ""
+    """Name of the Gateway."""
     gateway_namespace: str = ""
+    """Its namespace."""
     gateway_ip: str = ""
     """Where the Gateway is reached; may be the name of a host."""
     gateway_port_range_start: int = 32768
+    """First port of listeners for tasks."""
     gateway_port_range_end: int = 65535
     """Of listeners for tasks; both ends may be used."""
 
 
 class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["kubernetes", "process"] = "process"
+    """Whether tasks are pods or processes of the launcher's machine."""
     cluster_name: str = "default"
+    """Name of this cluster in the bindings of workspaces to namespaces."""
     scheduler: SchedulerConfig | None = None
     default_compute_resource_pool: str = "default"
+    """Pool of tasks with slots that name none."""
     default_aux_resource_pool: str = "default"
+    """Pool of tasks without slots that name none."""
     no_default_resource_pools: bool = False
     """Whoever submits something names its pool; both defaults are empty then."""
     default_namespace: str = "default"
+    """Where tasks run whose workspace and pool name no namespace."""
     default_scheduler: Literal["", "coscheduler"] = ""
     """Scheduler of pods whose pod spec names none; empty leaves them to the cluster's own."""
     max_slots_per_pod: int | None = None
+    """Slots of one pod at most; required on Kubernetes, here or in ``task_container_defaults.kubernetes``."""
     slot_type: str | None = None
     """One of ``SLOT_TYPES``; None is that of the kind of resource manager."""
     slot_resource_requests: SlotRequests = SlotRequests()
     internal_task_gateway: TaskGatewayConfig | None = None
     metadata: dict[str, str] = field(default_factory=dict)
+    """Anything about the cluster, shown with each pool."""
 
     @property
     def is_kubernetes(self) -> bool:
@@ -156,21 +196,29 @@ class ResourceManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class AgentIdentity(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     user: str = "root"
+    """Name of the user that tasks run as whose owner is linked to nobody."""
     uid: int = 0
+    """Its number."""
     group: str = "root"
+    """Name of its group."""
     gid: int = 0
+    """Number of its group."""
 
 
 class SshConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     key_type: Literal["ED25519", "RSA", "ECDSA"] = "ED25519"
+    """Kind of the keys that tasks log in to each other with."""
     rsa_key_size: Annotated[int, Meta(ge=1024, le=16383)] = 4096
+    """Bits of such a key of kind ``RSA``."""
 
 
 class TokenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of access tokens (``det token create``), whose days may be -1 for unlimited, and of what tasks are given."""
 
     max_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
+    """Longest life of an access token; -1 is unlimited."""
     default_lifespan_days: Annotated[int, Meta(ge=-1)] = 30
+    """Life of an access token whose owner does not say."""
     in_tasks: Literal["user", "task"] = "user"
     """What ``DET_USER_TOKEN`` reaches: what its user does, or what is the task's own."""
 
@@ -181,11 +229,13 @@ class TlsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cert: str = ""
     """The certificate, followed by those that lead to a known authority."""
     key: str = ""
+    """Its private key."""
 
 
 class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_task: AgentIdentity = AgentIdentity()
     initial_user_password: str = ""
+    """Of ``admin`` and ``determined``, when the database is made; afterwards it changes nothing."""
     ssh: SshConfig = SshConfig()
     token: TokenConfig = TokenConfig()
     tls: TlsConfig = TlsConfig()
@@ -193,13 +243,17 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cluster_name: str = ""
+    """Shown to clients."""
     resource_manager: ResourceManagerConfig = ResourceManagerConfig()
     resource_pools: tuple[PoolConfig, ...] = (PoolConfig(pool_name="default"),)
     task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()
     checkpoint_storage: dict[str, Any] | None = None
+    """Where checkpoints go whose experiment does not say; as in the configuration of an experiment."""
     launch_error: bool = True
+    """Refuse what needs more slots than its pool can ever have, instead of warning."""
     security: SecurityConfig = SecurityConfig()
     feature_switches: tuple[str, ...] = ()
+    """Passed on to clients; ``prevent_blank_password`` refuses a blank ``initial_user_password``."""
     reserved_ports: tuple[Annotated[int, Meta(ge=1, le=MAX_PORT)], ...] = ()
     """Never handed to tasks, though nothing here listens on them."""
 

@@ -28,6 +28,7 @@ class LauncherSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pool: str = "default"
     """The resource pool whose orders this launcher carries out."""
     backend: Literal["process", "kubernetes"] = "process"
+    """Whether tasks are processes of this machine or pods."""
     bus: BusSettings = field(default_factory=BusSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     tasks: TaskSettings = field(default_factory=TaskSettings)

@@ -18,6 +18,7 @@ DECODED_FACTOR: Final = 5
 
 class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "0.0.0.0"  # noqa: S104  task pods post from everywhere
+    """Address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8081
     """0 picks a free one."""
     max_body_bytes: Annotated[int, Meta(ge=MIB)] = 48 * MIB

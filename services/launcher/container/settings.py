@@ -15,5 +15,6 @@ class TaskSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     log_intake_url: str | None = None
     """Base URL of the log intake as tasks reach it; None leaves what tasks print on this machine."""
     gloo_port_range: str | None = None
+    """Ports of Gloo where the cluster configuration says nothing, as ``first:last``."""
     network_interface: str | None = None
     """Interface for traffic between the pods of a trial, for launchers that do not find it themselves."""

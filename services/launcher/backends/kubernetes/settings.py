@@ -17,6 +17,7 @@ class ShipperSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     uid: int | None = None
     """User of the sidecar; None takes that of the task."""
     gid: int | None = None
+    """Group of the sidecar; None takes that of the task."""
     grace_s: Annotated[int, Meta(ge=1)] = 55
     """How long the sidecar may take to deliver the last lines once a task has ended. Pods whose spec says nothing about
     it get a little more to end; in others the sidecar gets a little less than the pod."""
@@ -77,6 +78,7 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_requests: Annotated[int, Meta(ge=2)] = 16
     """Requests to the API server that are under way at once."""
     request_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
+    """How long the API server may take to answer."""
     namespace_idle_s: Annotated[float, Meta(gt=0)] = 600.0
     """How long the namespace of a workspace is watched after its last task has gone."""
     connect_patience_s: Annotated[float, Meta(ge=0)] = 30.0
