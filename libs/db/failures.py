@@ -10,6 +10,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
+MAYBE_BAD_VALUE: Final = (asyncpg.DataError, asyncpg.InterfaceError, OverflowError)
+"""What asyncpg raises for a value that does not fit, among other things; ``is_bad_value`` tells these apart."""
 _ABOUT_ARGUMENTS: Final = re.compile(r"number of query arguments|server expects \d+ arguments?")
 _LOST: Final = (
     OSError,
@@ -48,6 +50,13 @@ def is_refused_by_driver(error: BaseException) -> bool:
     if not isinstance(cause, asyncpg.InterfaceError):
         return False
     return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None
+
+
+def is_bad_value(error: BaseException) -> bool:
+    """True when a value does not fit its column: the server refused it, or asyncpg could not even encode it."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return isinstance(error, ValueError)
+    return isinstance(error, MAYBE_BAD_VALUE)
 
 
 def may_be_starting(error: BaseException) -> bool:

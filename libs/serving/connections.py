@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Final
 
 import structlog
-from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
+from starlette.types import Receive, Scope, Send
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ def possible_connections(wanted: int) -> int:
     return wanted if allowed == needed else max(1, (allowed - RESERVED_DESCRIPTORS) * 10 // 11)
 
 
-async def come_again(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+async def come_again(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer that the client should come again; with ``Retry-After``, without which training code would give up."""
     headers = [(b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": 503, "headers": headers})

@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 import httptools
-from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -156,7 +155,7 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._pace.owed is Owed.NOTHING:
             self._pace.rest(self.loop.time())
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
 

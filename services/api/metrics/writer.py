@@ -16,10 +16,10 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import asyncpg
 import structlog
-from asyncpg.exceptions import _base as asyncpg_base
 from msgspec import Meta, Struct
 
 from libs.db.engine import Database, driver_connection
+from libs.db.failures import MAYBE_BAD_VALUE, is_bad_value
 from libs.errors import InvalidRequest, ResoluteError, Unavailable
 from libs.telemetry import counter
 from libs.waiting import wait_until_set
@@ -34,8 +34,6 @@ log = structlog.get_logger()
 STORED: Final = counter("resolute_api_metric_reports_stored_total", "Metric reports that were stored")
 BATCHES: Final = counter("resolute_api_metric_batches_total", "Transactions that stored metric reports")
 
-# asyncpg tells values that do not fit in two ways: what the server refused, and what could not even be encoded.
-_BAD_VALUE: Final = (asyncpg.DataError, asyncpg_base.DataError, OverflowError)
 _LOST_RACE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _TRIES: Final = 5
 _LINGER_S: Final = 0.5
@@ -192,15 +190,13 @@ class _Lane:
     async def _write(self, driver: Any, batch: Sequence[_Waiting]) -> None:
         try:
             outcomes = await self._commit(driver, [waiting.report for waiting in batch], self._announcements)
-        except _BAD_VALUE:
-            if len(batch) == 1:
-                _refuse(batch, InvalidRequest("a value is out of range"))
-            for waiting in batch if len(batch) > 1 else ():
-                await self._write(driver, [waiting])  # finds the one that it is
         except asyncio.CancelledError:
             _refuse(batch, Unavailable("the service is stopping, try again"))
             raise
         except Exception as error:
+            if is_bad_value(error):
+                await self._refuse_bad_value(driver, batch)
+                return
             # asyncpg takes the sudden end of an idle connection for a mistake of its own.
             lost = driver.is_closed() or isinstance(error, asyncpg.InternalClientError)
             _refuse(batch, Unavailable("the database does not answer, try again") if lost else error)
@@ -209,6 +205,14 @@ class _Lane:
             for waiting, outcome in zip(batch, outcomes, strict=True):
                 self._conclude(waiting, outcome)
             STORED.inc(sum(outcome is None for outcome in outcomes))
+
+    async def _refuse_bad_value(self, driver: Any, batch: Sequence[_Waiting]) -> None:
+        """Write the reports one by one, to find the one that has it."""
+        if len(batch) == 1:
+            _refuse(batch, InvalidRequest("a value is out of range"))
+            return
+        for waiting in batch:
+            await self._write(driver, [waiting])
 
     def _conclude(self, waiting: _Waiting, outcome: _Outcome) -> None:
         if outcome is _Undecided.LOCKED_PATH:
@@ -231,7 +235,9 @@ async def _take_fast_path(
     prepared = known.prepare(newest)
     try:
         written = await store_fast(driver, prepared, announcements.admit(prepared.events, _now_s())) if newest else {}
-    except (*_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
+    except (*MAYBE_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
+        if isinstance(error, asyncpg.InterfaceError) and not is_bad_value(error):
+            raise
         log.info("metrics.fast_path_failed", error=str(error), reports=len(newest))
         written = {}
     else:

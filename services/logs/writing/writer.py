@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import asyncpg
 import msgspec
 import structlog
-from asyncpg.exceptions import _base as asyncpg_base
 
 from libs.bus import Bus, Message
 from libs.db.engine import Database
+from libs.db.failures import MAYBE_BAD_VALUE, is_bad_value
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.telemetry import counter
@@ -33,8 +32,6 @@ REFUSED = counter("resolute_logs_batches_refused_total", "Batches that can never
 GIVEN_UP = counter("resolute_logs_gaps_total", "Gaps that were not waited for any longer")
 
 _DECODER = msgspec.msgpack.Decoder(LogBatch)
-# asyncpg tells values that do not fit in two ways: what the server refused, and what could not even be encoded.
-_BAD_VALUE = (asyncpg.DataError, asyncpg_base.DataError, OverflowError)
 
 
 class LogWriter:
@@ -77,7 +74,9 @@ class LogWriter:
     async def _store(self, shard: int, batches: Sequence[LogBatch]) -> None:
         try:
             await self._keep(shard, batches, {})
-        except _BAD_VALUE as error:
+        except MAYBE_BAD_VALUE as error:
+            if not is_bad_value(error):
+                raise
             # Coming again would not help, and would hold up the shard for ever: find the one that it is.
             if len(batches) > 1:
                 for batch in batches:
