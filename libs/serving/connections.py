@@ -1,4 +1,4 @@
-"""How many connections a server takes on, so that the process never runs out of descriptors and memory."""
+"""Limits the connections of a server, so that its process never runs out of descriptors and memory."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ log = structlog.get_logger()
 
 RESERVED_DESCRIPTORS: Final = 256
 """For what else a service has open: the database, the bus, files."""
-_TOLD_EVERY_S: Final = 10.0
+_LOGGED_EVERY_S: Final = 10.0
 
 
 class Admission(Enum):
     SERVED = auto()
-    EXCUSED = auto()
-    """Its request is answered with 503 and the wish to come again."""
+    REFUSED = auto()
+    """Its request is answered with 503 and ``Retry-After``."""
     CLOSED = auto()
     """There is no room even for that."""
 
 
 class ConnectionLimit:
-    """Decides about new connections, and says in the log when there are too many."""
+    """Admits new connections, and logs when there are too many."""
 
     def __init__(self, most: int, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._monotonic = monotonic
         self._refused = 0
-        self._told_at = float("-inf")
+        self._logged_at = float("-inf")
 
     def admit(self, connections: int) -> Admission:
         """What becomes of a connection that makes it ``connections`` in all."""
         if connections <= self._most:
             return Admission.SERVED
         self._refused += 1
-        if self._monotonic() - self._told_at >= _TOLD_EVERY_S:
+        if self._monotonic() - self._logged_at >= _LOGGED_EVERY_S:
             log.warning("http.connection_limit", limit=self._most, refused=self._refused)
-            self._told_at = self._monotonic()
-        return Admission.EXCUSED if connections <= self._most + _spare(self._most) else Admission.CLOSED
+            self._logged_at = self._monotonic()
+        return Admission.REFUSED if connections <= self._most + _spare(self._most) else Admission.CLOSED
 
 
 def possible_connections(wanted: int) -> int:
@@ -56,8 +56,8 @@ def possible_connections(wanted: int) -> int:
     return wanted if allowed == needed else max(1, (allowed - RESERVED_DESCRIPTORS) * 10 // 11)
 
 
-async def come_again(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer that the client should come again; with ``Retry-After``, without which training code would give up."""
+async def respond_unavailable(scope: Scope, receive: Receive, send: Send) -> None:
+    """Respond 503 with ``Retry-After``, without which training code would give up."""
     headers = [(b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
     await send({"type": "http.response.body", "body": b"", "more_body": False})

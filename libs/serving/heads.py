@@ -1,4 +1,4 @@
-"""How much of a request may come before its body. Pure.
+"""Limits what of a request may come before its body. Pure.
 
 The parser keeps an unfinished line and copies it for each piece that arrives, so an endless header costs the square of
 its length. It tells of lines only once they are finished; what it was fed since it last told anything is the rest.

@@ -1,4 +1,4 @@
-"""What strangers may ask of an HTTP server. A request is bounded here before anybody knows whose it is."""
+"""Limits of requests and connections of an HTTP server, which hold before anybody knows whose a request is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP on one connection: uvicorn's protocol with bounds on what comes in, and every answer that is owed going out.
+"""HTTP on one connection: uvicorn's protocol with limits on what comes in, and a response to every complete request.
 
 Requests that follow one another without waiting are answered in order, a refusal after those before it. A client that
 has closed its side still gets its answers (RFC 9112 9.6); one that has left looks the same until something is written
@@ -16,22 +16,26 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from libs.serving.connections import Admission, ConnectionLimit, come_again
-from libs.serving.flow import PipelineFlow
+from libs.serving.connections import Admission, ConnectionLimit, respond_unavailable
+from libs.serving.flow_control import PipelineFlowControl
 from libs.serving.heads import HeadMeter, RequestRefused
 from libs.serving.limits import HttpLimits
-from libs.serving.listening import ListenedEvent
-from libs.serving.pace import Owed, Pace
+from libs.serving.read_timeouts import ReadPhase, ReadTimeouts
+from libs.serving.waiter_count import CountingEvent
 from libs.serving.write_coalescing import CoalescingTransport
 from libs.telemetry import counter
 
-REFUSED = counter("resolute_http_refused_total", "Requests that were refused for their form or pace", "status")
+REFUSED = counter(
+    "resolute_http_refused_total",
+    "Requests that were refused for their form, or because they came too slowly",
+    "status",
+)
 
 PIECE_BYTES: Final = 16 * 1024
 """What the parser gets at a time: bounds hold to within one piece."""
-MOST_WAITING: Final = 16
+MAX_PIPELINED: Final = 16
 """Requests that may wait for the answer to one before them, before reading stops."""
-GONE_AFTER_S: Final = 3.0
+HALF_CLOSED_TIMEOUT_S: Final = 3.0
 """How long a client that has closed its side, and is told nothing, counts as there."""
 
 
@@ -54,13 +58,13 @@ class HttpProtocol(HttpToolsProtocol):
         self._head = HeadMeter(limits)
         self.url = b""
         self.headers = []
-        self._pace = Pace(limits, idle_s=config.timeout_keep_alive, now=self.loop.time())
+        self._timeouts = ReadTimeouts(limits, idle_s=config.timeout_keep_alive, now=self.loop.time())
         self._running: RequestResponseCycle | None = None
         self._arriving: RequestResponseCycle | None = None
         """The request whose body is not complete."""
-        self._unfed = b""
-        self._last_words: RequestRefused | None = None
-        """Ends the connection, after the answers that are owed."""
+        self._unparsed = b""
+        self._refusal: RequestRefused | None = None
+        """Ends the connection, after the responses before it."""
         self._half_closed = False
         self._in_head = self._begins = False
         """Whether the parser is in a head, and whether a request began in the piece that it got last."""
@@ -69,37 +73,37 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._coalescing = CoalescingTransport(transport, self.loop)
         super().connection_made(self._coalescing)
-        self.flow = PipelineFlow(self._coalescing, is_held=lambda: bool(self.pipeline or self._unfed))
-        self._timer = self.loop.call_later(self._tick_s, self._check_pace)
+        self.flow = PipelineFlowControl(self._coalescing, is_full=lambda: bool(self.pipeline or self._unparsed))
+        self._timer = self.loop.call_later(self._tick_s, self._check_deadline)
         match self._connection_limit.admit(len(self.connections)):
-            case Admission.EXCUSED:
-                self.app = come_again
+            case Admission.REFUSED:
+                self.app = respond_unavailable
             case Admission.CLOSED:
                 self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pipeline.clear()
-        self._unfed = b""
+        self._unparsed = b""
         self._stop_timer()
         if self._running is not None and not self._running.response_complete:
-            self._tell_gone(self._running)
+            self._disconnect(self._running)
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """True keeps our side open, for answers that are owed."""
+        """True keeps our side open, for the responses that are still to be sent."""
         self._drop_arriving()
-        if self.scheme == "https" or not self._owes_answer():  # asyncio cannot keep half of a TLS connection
+        if self.scheme == "https" or not self._has_pending_response():  # asyncio cannot keep half of a TLS connection
             self._coalescing.bare()  # whoever calls us closes the transport below, with nothing held back
             return None
         if not self._half_closed:
             self._half_closed = True
-            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, self._coalescing.written_bytes)
+            self.loop.call_later(HALF_CLOSED_TIMEOUT_S, self._close_if_gone, self._coalescing.written_bytes)
         return True
 
     def data_received(self, data: bytes) -> None:
-        if self._unfed:
-            self._unfed += data
-        elif self._last_words is None:
+        if self._unparsed:
+            self._unparsed += data
+        elif self._refusal is None:
             self._feed(data)
 
     def handle_websocket_upgrade(self) -> None:
@@ -120,12 +124,12 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not before:
             self._arriving = self.cycle
-            self.cycle.message_event = ListenedEvent()
+            self.cycle.message_event = CountingEvent()
             self.headers = []  # those behind the body may not add to those that were already acted upon
 
     def on_body(self, body: bytes) -> None:
         self._head.told()
-        self._pace.receive(len(body))
+        self._timeouts.count_body(len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -142,33 +146,33 @@ class HttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        if self._unfed:
-            self.loop.call_soon(self._feed_rest)
-        if self._owes_answer():
+        if self._unparsed:
+            self.loop.call_soon(self._feed_unparsed)
+        if self._has_pending_response():
             return
-        if self._last_words is not None:
-            self._say(self._last_words)
+        if self._refusal is not None:
+            self._send_refusal(self._refusal)
         elif self._half_closed:
             self.transport.close()
         elif self._arriving is not None:
-            self._pace.part(self.loop.time())
-        elif self._pace.owed is Owed.NOTHING:
-            self._pace.rest(self.loop.time())
+            self._timeouts.begin_lingering(self.loop.time())
+        elif self._timeouts.phase is ReadPhase.RESPONDING:
+            self._timeouts.begin_keep_alive(self.loop.time())
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
 
-    def _owes_answer(self) -> bool:
+    def _has_pending_response(self) -> bool:
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
 
     # Reading
     def _feed(self, data: bytes) -> None:
         view = memoryview(data)
         start = 0
-        while start < len(data) and self._last_words is None:
-            if len(self.pipeline) >= MOST_WAITING:
-                self._unfed = data[start:]
+        while start < len(data) and self._refusal is None:
+            if len(self.pipeline) >= MAX_PIPELINED:
+                self._unparsed = data[start:]
                 return
             piece = view[start : start + PIECE_BYTES]
             try:
@@ -190,27 +194,27 @@ class HttpProtocol(HttpToolsProtocol):
                 self._refuse(refusal)
 
     def _expect_next(self) -> None:
-        """Begin the time of what the client owes after a piece, where that is something else than before it."""
+        """Begin the time-out of what is read after a piece, where that is something else than before it."""
         if self._in_head:
             if self._begins:
-                self._pace.begin_head(self.loop.time())
+                self._timeouts.begin_head(self.loop.time())
         elif self._arriving is not None:
-            if self._begins or self._pace.owed is Owed.HEAD:
-                self._pace.begin_body(self.loop.time())
-        elif self._owes_answer():
-            self._pace.wait_for_us()
-        elif self._pace.owed is not Owed.REQUEST:
-            self._pace.rest(self.loop.time())
+            if self._begins or self._timeouts.phase is ReadPhase.HEAD:
+                self._timeouts.begin_body(self.loop.time())
+        elif self._has_pending_response():
+            self._timeouts.begin_responding()
+        elif self._timeouts.phase is not ReadPhase.KEEP_ALIVE:
+            self._timeouts.begin_keep_alive(self.loop.time())
 
     def _upgrade(self) -> None:
-        if self._owes_answer():
+        if self._has_pending_response():
             self._refuse(_malformed())
         else:
             self.handle_websocket_upgrade()
 
-    def _feed_rest(self) -> None:
+    def _feed_unparsed(self) -> None:
         if not self.transport.is_closing():
-            data, self._unfed = self._unfed, b""
+            data, self._unparsed = self._unparsed, b""
             self._feed(data)
             self.flow.resume_reading()
 
@@ -218,14 +222,14 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, refusal: RequestRefused) -> None:
         """Answer what cannot be understood, or does not come, once everything before it is answered."""
         REFUSED.labels(str(refusal.status.value)).inc()
-        self._last_words = refusal
-        self._unfed = b""
+        self._refusal = refusal
+        self._unparsed = b""
         begun = self._arriving is self._running and self._arriving is not None and self._arriving.response_started
         self._drop_arriving()
         if begun:
             self.transport.close()
-        elif not self._owes_answer():
-            self._say(refusal)
+        elif not self._has_pending_response():
+            self._send_refusal(refusal)
 
     def _drop_arriving(self) -> None:
         """Forget the request whose body will never be complete; those before it are answered."""
@@ -234,15 +238,15 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if cut is self._running:
             self._running = None
-            self._tell_gone(cut)
+            self._disconnect(cut)
         else:
             self.pipeline.popleft()  # the newest
 
-    def _tell_gone(self, cycle: RequestResponseCycle) -> None:
+    def _disconnect(self, cycle: RequestResponseCycle) -> None:
         cycle.disconnected = True
         cycle.message_event.set()
 
-    def _say(self, refusal: RequestRefused) -> None:
+    def _send_refusal(self, refusal: RequestRefused) -> None:
         """Answer, and let the client read it: closing at once would take the answer back while it still sends."""
         text = str(refusal).encode()
         head = [
@@ -255,27 +259,27 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.write(b"".join([*lines, b"\r\n", text]))
         if self._half_closed:
             self.transport.close()
-        self._pace.part(self.loop.time())
+        self._timeouts.begin_lingering(self.loop.time())
         self._set_timer()
 
-    def _check_pace(self) -> None:
+    def _check_deadline(self) -> None:
         now = self.loop.time()
         if self.flow.read_paused:
-            self._pace.excuse(now)
-        if self.transport.is_closing() and self._pace.owed is not Owed.GOODBYE:
-            self._pace.part(now)
-        elif self._pace.due is not None and self._pace.due <= now:
-            self._run_out_of_patience(now)
+            self._timeouts.restart(now)
+        if self.transport.is_closing() and self._timeouts.phase is not ReadPhase.LINGERING:
+            self._timeouts.begin_lingering(now)
+        elif self._timeouts.deadline is not None and self._timeouts.deadline <= now:
+            self._time_out(now)
         self._set_timer()
 
-    def _run_out_of_patience(self, now: float) -> None:
+    def _time_out(self, now: float) -> None:
         if self.transport.is_closing():
             self.transport.abort()  # its last answer is not taken
-        elif self._pace.owed in (Owed.HEAD, Owed.BODY):
-            self._pace.wait_for_us()
+        elif self._timeouts.phase in (ReadPhase.HEAD, ReadPhase.BODY):
+            self._timeouts.begin_responding()
             self._refuse(RequestRefused(HTTPStatus.REQUEST_TIMEOUT, "The request did not come in time."))
         else:
-            self._pace.part(now)
+            self._timeouts.begin_lingering(now)
             self.transport.close()
 
     def _close_if_gone(self, written_before: int) -> None:
@@ -283,20 +287,20 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         written = self._coalescing.written_bytes
-        if self._is_listened_to() and written == written_before and not self._coalescing.get_write_buffer_size():
+        if self._is_waited_for() and written == written_before and not self._coalescing.get_write_buffer_size():
             self.transport.close()
         else:
-            self.loop.call_later(GONE_AFTER_S, self._close_if_gone, written)
+            self.loop.call_later(HALF_CLOSED_TIMEOUT_S, self._close_if_gone, written)
 
-    def _is_listened_to(self) -> bool:
+    def _is_waited_for(self) -> bool:
         """Whether the application waits for more of a body, or for the end of the connection."""
-        return self._running is not None and cast(ListenedEvent, self._running.message_event).listeners > 0
+        return self._running is not None and cast(CountingEvent, self._running.message_event).waiters > 0
 
     def _set_timer(self) -> None:
         self._stop_timer()
         soon = self.loop.time() + self._tick_s
-        due = self._pace.due
-        self._timer = self.loop.call_at(soon if due is None else min(due, soon), self._check_pace)
+        due = self._timeouts.deadline
+        self._timer = self.loop.call_at(soon if due is None else min(due, soon), self._check_deadline)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

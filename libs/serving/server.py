@@ -1,4 +1,4 @@
-"""Serving HTTP with uvicorn until somebody says stop; the services with HTTP of their own share it."""
+"""Serves HTTP with uvicorn until it is told to stop; the services with HTTP of their own share it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from libs.serving.protocol import HttpProtocol
 log = structlog.get_logger()
 
 BACKLOG: Final = 1024
-LAST_WORDS_S: Final = 2.0
+CLEAN_UP_S: Final = 2.0
 """How long requests that were cut may take to clean up."""
 
 
@@ -75,5 +75,5 @@ async def serve_http(
         server.should_exit = True
         await serving
         if server.server_state.tasks:
-            await asyncio.wait(server.server_state.tasks, timeout=LAST_WORDS_S)
+            await asyncio.wait(server.server_state.tasks, timeout=CLEAN_UP_S)
         log.info("http.stopped")

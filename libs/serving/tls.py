@@ -1,4 +1,4 @@
-"""TLS as the services speak it."""
+"""Makes the TLS context of a server: versions, certificate and key, with the file named that is not right."""
 
 from __future__ import annotations
 

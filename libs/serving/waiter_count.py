@@ -1,4 +1,4 @@
-"""An event that knows whether anybody waits for it."""
+"""An event that counts its waiters, so that others can tell whether anybody waits for it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from typing import Literal
 
 
-class ListenedEvent(asyncio.Event):
-    listeners = 0
+class CountingEvent(asyncio.Event):
+    waiters = 0
     """Tasks that wait for it now."""
 
     async def wait(self) -> Literal[True]:
-        self.listeners += 1
+        self.waiters += 1
         try:
             return await super().wait()
         finally:
-            self.listeners -= 1
+            self.waiters -= 1
