@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from deploy.local.servers.process import ChildProcess
+from tests.harness.forked import SERVICES, ForkedService
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -33,16 +34,20 @@ class ServiceProcess:
         ready_timeout_s: float = 60.0,
         python: str = sys.executable,
     ) -> None:
-        argv: Sequence[str] = (python, "-m", module, *arguments)
         self._is_ready = is_ready
         self._ready_timeout_s = ready_timeout_s
-        self._process = ChildProcess(
-            argv,
-            log_path=log_path,
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
-            dies_with_parent=signal.SIGKILL,
-        )
+        everything = {**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})}
+        self._process: ChildProcess
+        if module in SERVICES and python == sys.executable:
+            self._process = ForkedService(module, arguments, log_path=log_path, env=everything, cwd=REPOSITORY)
+        else:
+            self._process = ChildProcess(
+                (python, "-m", module, *arguments),
+                log_path=log_path,
+                cwd=REPOSITORY,
+                env=everything,
+                dies_with_parent=signal.SIGKILL,
+            )
 
     @property
     def pid(self) -> int:

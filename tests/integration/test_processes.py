@@ -41,10 +41,13 @@ def test_service_that_ends_early_shows_its_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux offers this")
-def test_service_dies_with_killed_tests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("argv", [("http.server", "0"), ("services.launcher.main",)], ids=["started", "forked"])
+def test_service_dies_with_killed_tests(argv: tuple[str, ...], tmp_path: Path) -> None:
+    # A launcher waits for a bus that nobody serves.
+    env = {"RESOLUTE_POOL": "default", "RESOLUTE_BUS__URL": "nats://127.0.0.1:1"}
     script = (
         "from tests.harness import ServiceProcess; from pathlib import Path; import time;"
-        f"s = ServiceProcess('http.server', '0', log_path=Path({str(tmp_path / 'log')!r})); s.start();"
+        f"s = ServiceProcess(*{argv!r}, log_path=Path({str(tmp_path / 'log')!r}), env={env!r}); s.start();"
         "print(s.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=REPOSITORY, stdout=subprocess.PIPE)
