@@ -16,7 +16,7 @@ import pytest
 
 from deploy.local.layout import Layout, Options
 from tests.harness.certificates import self_signed
-from tests.harness.client import client_python
+from tests.harness.installed_client import client_python
 from tests.harness.looking import Looking
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.harness.det import Det, Ended, det_path
+from tests.harness.det import Det, Ended
+from tests.harness.installed_client import client_python
 
 _RESULT: Final = "\x1eresult "
 _PRELUDE: Final = f"""
@@ -22,11 +23,6 @@ def result(value):
 """
 
 
-def client_python() -> Path:
-    """The interpreter beside ``det``: the SDK runs in it, and so do tasks."""
-    return det_path().with_name("python")
-
-
 class Client:
     """One person's client.
 
@@ -37,7 +33,7 @@ class Client:
     def __init__(self, master_url: str, home: Path, *, env: Mapping[str, str] | None = None) -> None:
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
-        self._det = Det(url=master_url, home=home, env=env or {})
+        self._det = Det(url=master_url, home=home, env=env or {}, forked=False)
 
     def __call__(self, *arguments: str, answers: tuple[str, ...] = (), timeout_s: float = 180) -> str:
         """What ``det`` printed. AssertionError with everything it said when it did not exit with 0."""

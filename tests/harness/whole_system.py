@@ -23,7 +23,8 @@ from deploy.local import system
 from deploy.local.configuration import certificates, plan
 from deploy.local.layout import Layout, Options
 from deploy.local.supervision import processes
-from tests.harness.client import Client, client_python
+from tests.harness.client import Client
+from tests.harness.installed_client import client_python
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 

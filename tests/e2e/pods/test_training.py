@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.pods.conftest import OnCluster
-from tests.harness.client import Client, client_python
+from tests.harness.client import Client
+from tests.harness.installed_client import client_python
 from tests.harness.kubectl import Kubectl
 from tests.harness.looking import Looking
 from tests.harness.processes import REPOSITORY

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.harness.det import det_path
+from tests.harness.installed_client import det_path
 
 
 class Ran(Struct, frozen=True):

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from libs.db.engine import Database
-from tests.harness.client import client_python
+from tests.harness.installed_client import client_python
 from tests.integration.api.tasks.service import Replica, Run
 from tests.integration.api.tasks.test_logs import add_lines
 

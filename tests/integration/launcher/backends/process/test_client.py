@@ -14,7 +14,7 @@ import pytest
 from libs.bus import Bus, BusSettings
 from libs.events.orders import TaskFile, TaskSpec, TrialTask
 from services.launcher.files import load_scripts
-from tests.harness.client import client_python
+from tests.harness.installed_client import client_python
 from tests.integration.launcher.fakes import FakeMaster, serve_master
 from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
 
