@@ -67,13 +67,14 @@ def authorization(
     return f"accounts: {json.dumps(block, indent=2)}\n"
 
 
-def _restricted(user: str, password_of: Mapping[str, str], permissions: Permissions) -> dict[str, Any]:
+def allowed(permissions: Permissions) -> dict[str, Any]:
+    """Permissions in the words of the server."""
     return {
-        "user": user,
-        "password": password_of[user],
-        "permissions": {
-            "publish": {"allow": permissions.publish},
-            "subscribe": {"allow": permissions.subscribe},
-            **({"allow_responses": True} if permissions.answers else {}),
-        },
+        "publish": {"allow": permissions.publish},
+        "subscribe": {"allow": permissions.subscribe},
+        **({"allow_responses": True} if permissions.answers else {}),
     }
+
+
+def _restricted(user: str, password_of: Mapping[str, str], permissions: Permissions) -> dict[str, Any]:
+    return {"user": user, "password": password_of[user], "permissions": allowed(permissions)}

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from deploy.documentation.chart_values import chart_values
 from deploy.documentation.struct_fields import fields_of
 from libs.cluster.config import ClusterConfig
 from libs.settings import variable
@@ -71,7 +72,25 @@ def settings_page() -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES: Final = {"configuration.md": configuration_page, "settings.md": settings_page}
+def values_page() -> str:
+    """Every value of the Helm chart."""
+    rows = [_row(f"`{one.path}`", one.kind, one.default, one.description) for one in chart_values()]
+    return "\n".join(
+        [
+            "# Values of the Helm chart: every key",
+            "",
+            _GENERATED,
+            "",
+            "How to install with them is in [Kubernetes](install-kubernetes.md). A name that is not known is an error,",
+            "and `null` is the same as leaving a value out.",
+            "",
+            *_table(("Value", "What it is", "Default", "Meaning"), rows),
+            "",
+        ]
+    )
+
+
+PAGES: Final = {"configuration.md": configuration_page, "settings.md": settings_page, "values.md": values_page}
 """File below ``docs/`` -> what makes its text."""
 
 

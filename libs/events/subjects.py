@@ -125,6 +125,11 @@ def logs_of_shard(shard: int) -> str:
     return f"logs.{shard}.>"
 
 
+def logs_writer(shard: int) -> str:
+    """Durable consumer that the writers of a shard share."""
+    return f"logs-writer-{shard}"
+
+
 def log_stored(task: str) -> str:
     """Core NATS subject (not kept) that tells followers of a task's logs to look again."""
     return f"resolute.logs.{token(task)}.stored"

@@ -53,7 +53,7 @@ class LogWriter:
             tasks.create_task(
                 self._bus.consume_batches(
                     stream=subjects.LOGS_STREAM,
-                    durable=f"logs-writer-{shard}",
+                    durable=subjects.logs_writer(shard),
                     filter=subjects.logs_of_shard(shard),
                     handler=partial(self.write, shard),
                     max_messages=self._settings.batch_messages,

@@ -31,7 +31,7 @@ from services.launcher.cluster_admin import Mark
 
 log = structlog.get_logger()
 
-RIGHTS: Final = "The rights that a launcher needs for this are in deploy/kubernetes/cluster-role-workspaces.yaml"
+RIGHTS: Final = "The rights that a launcher needs for this are in deploy/helm/rights/cluster-role-workspaces.yaml"
 _OURS: Final = ALLOCATION_LABEL
 """On namespaces that were made for a workspace: their own name."""
 _FORBIDDEN: Final = 403

@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 Version = tuple[int, int]
 
-RIGHTS: Final = "What the launcher needs in a namespace is in deploy/kubernetes/role.yaml"
+RIGHTS: Final = "What the launcher needs in a namespace is in deploy/helm/rights/role.yaml"
 
 _RETRY_S: Final = 1.0
 _NOT_FOUND: Final = 404

@@ -155,7 +155,7 @@ class PoolLease:
             if error.code != _FORBIDDEN:
                 raise
             # Without it a second launcher of this pool would act as well.
-            log.warning("kubernetes.no_lease", reason=str(error), remedy="deploy/kubernetes/role.yaml")
+            log.warning("kubernetes.no_lease", reason=str(error), remedy="deploy/helm/rights/role.yaml")
             self._is_forbidden = True
 
     async def _acquire(self) -> None:

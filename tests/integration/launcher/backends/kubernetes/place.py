@@ -1,4 +1,4 @@
-"""A launcher in a namespace of its own, with the rights of ``deploy/kubernetes`` and nothing more."""
+"""A launcher in a namespace of its own, with the rights of ``deploy/helm/rights`` and nothing more."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from services.launcher.rpc import serve_rpcs
 from services.launcher.settings import LoopSettings
 from tests.harness.waiting import eventually
 
-RIGHTS = Path(__file__).parents[5] / "deploy" / "kubernetes"
+RIGHTS = Path(__file__).parents[5] / "deploy" / "helm" / "rights"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 POOL = "gpus"
 LONG_S = 60.0

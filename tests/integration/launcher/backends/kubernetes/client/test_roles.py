@@ -1,4 +1,4 @@
-"""The rights in ``deploy/kubernetes``: each is used, none is missing, and some may be: acceptance item A18."""
+"""The rights in ``deploy/helm/rights``: each is used, none is missing, and some may be: acceptance item A18."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ async def test_forbidden_and_missing_namespaces_refuse_their_orders_only(home: P
     assert ended.failure == "LAUNCH_ERROR"
     assert ended.message.startswith(f"error finding namespace {bound.name}: ")
     assert "cannot list resource" in ended.message
-    assert "deploy/kubernetes/role.yaml" in ended.message
+    assert "deploy/helm/rights/role.yaml" in ended.message
     strange = await home.run(task(), namespace="../../nodes")
     ended = await home.until_ended(strange)
     assert ended.message == "error finding namespace ../../nodes: no namespace can have this name"

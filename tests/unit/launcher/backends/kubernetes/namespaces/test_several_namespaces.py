@@ -41,7 +41,7 @@ from tests.unit.launcher.backends.kubernetes.builders import (
 )
 from tests.unit.launcher.specs import task
 
-RIGHTS = Path(__file__).parents[6] / "deploy" / "kubernetes"
+RIGHTS = Path(__file__).parents[6] / "deploy" / "helm" / "rights"
 WORDS = "nobody can see what is in namespace a: forbidden"
 
 

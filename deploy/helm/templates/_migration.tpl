@@ -1,0 +1,3 @@
+{{- define "resolute.migrationHook" -}}
+{{- if .Values.db.hostAddress }}pre-install,pre-upgrade{{ else }}pre-upgrade{{ end -}}
+{{- end -}}

@@ -1,0 +1,46 @@
+{{- define "resolute.natsConfig" -}}
+{{- $root := .root -}}
+{{- $rel := $root.Release.Name -}}
+server_name: $POD_NAME
+listen: 0.0.0.0:4222
+http: 0.0.0.0:8222
+# Orders carry whole specifications and files, log batches many lines.
+max_payload: 8MB
+lame_duck_duration: 30s
+lame_duck_grace_period: 5s
+jetstream {
+  store_dir: /data
+  max_memory_store: 256MB
+  # A limit, not a reservation; the streams have their own.
+  max_file_store: 64GB
+}
+{{- if gt (int $root.Values.nats.replicas) 1 }}
+cluster {
+  name: resolute
+  listen: 0.0.0.0:6222
+  no_advertise: true
+  authorization {user: routes, password: {{ get .passwords "bus-routes" | quote }}, timeout: 5}
+  routes: [
+    {{- range $number := until (int $root.Values.nats.replicas) }}
+    {{ printf "nats://routes:%s@resolute-nats-%s-%d.resolute-nats-headless-%s.%s.svc.cluster.local:6222" (get $.passwords "bus-routes") $rel $number $rel $root.Release.Namespace | quote }}
+    {{- end }}
+  ]
+  {{- if $root.Values.nats.tls.secretName }}
+  tls {cert_file: /etc/nats/tls/tls.crt, key_file: /etc/nats/tls/tls.key, ca_file: /etc/nats/tls/ca.crt}
+  {{- end }}
+}
+{{- end }}
+{{- if $root.Values.nats.tls.secretName }}
+tls {cert_file: /etc/nats/tls/tls.crt, key_file: /etc/nats/tls/tls.key, timeout: 5}
+{{- end }}
+{{- if $root.Values.nats.leafNodes }}
+# For servers beside launchers of other clusters; they log in as the users of these launchers.
+leafnodes {
+  listen: 0.0.0.0:7422
+  {{- if $root.Values.nats.tls.secretName }}
+  tls {cert_file: /etc/nats/tls/tls.crt, key_file: /etc/nats/tls/tls.key, timeout: 5}
+  {{- end }}
+}
+{{- end }}
+accounts: {{ include "resolute.busAccounts" . }}
+{{- end -}}

@@ -1,0 +1,104 @@
+{{/* Where tasks reach the api. */}}
+{{- define "resolute.masterUrl" -}}
+{{- $tls := and .Values.tlsSecret (or .Values.launcherOnly (eq .Values.tls.termination "api")) -}}
+{{- $scheme := .Values.determinedMasterScheme | default (ternary "https" "http" (not (not $tls))) -}}
+{{- if .Values.determinedMasterHost -}}
+{{ $scheme }}://{{ .Values.determinedMasterHost }}:{{ int (.Values.determinedMasterPort | default .Values.masterPort) }}
+{{- else -}}
+{{ $scheme }}://{{ include "resolute.serviceHost" (dict "root" . "name" (printf "determined-master-service-%s" .Release.Name)) }}:{{ int .Values.masterPort }}
+{{- end -}}
+{{- end -}}
+
+{{/* The same for the pools of an additional resource manager, which may say itself where tasks reach the api. */}}
+{{- define "resolute.poolMasterUrl" -}}
+{{- $url := include "resolute.masterUrl" .root -}}
+{{- if ge (int .pool.manager) 0 -}}
+{{- $manager := (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager -}}
+{{- with $manager.determined_master_host | default $manager.determined_master_ip -}}
+{{- $url = printf "%s://%s:%d" ($manager.determined_master_scheme | default (first (splitList ":" $url))) . (int ($manager.determined_master_port | default $.root.Values.masterPort)) -}}
+{{- end -}}
+{{- end -}}
+{{- $url -}}
+{{- end -}}
+
+{{- define "resolute.launcherEnv" -}}
+{{- $root := .root -}}
+{{ include "resolute.busEnv" (dict "root" .root "name" (printf "launcher-%s" .pool.name) "user" (printf "launcher-%s" .pool.token) "key" (printf "bus-launcher-%s" .pool.slug) "inbox" (printf "_INBOX_launcher_%s" .pool.token)) }}
+- {name: RESOLUTE_BUS__MANAGE_STREAMS, value: "false"}
+- {name: RESOLUTE_POOL, value: {{ .pool.name | quote }}}
+- {name: RESOLUTE_BACKEND, value: kubernetes}
+- {name: RESOLUTE_CLUSTER_CONFIG, value: /etc/resolute/master.yaml}
+- name: RESOLUTE_KUBERNETES__CLUSTER_ID
+  valueFrom: {secretKeyRef: {name: resolute-generated-{{ .root.Release.Name }}, key: cluster-id}}
+- {name: RESOLUTE_TASKS__MASTER_URL, value: {{ include "resolute.poolMasterUrl" . | quote }}}
+- {name: RESOLUTE_TASKS__LOG_INTAKE_URL, value: {{ .root.Values.logs.url | default (printf "http://%s:8081" (include "resolute.serviceHost" (dict "root" .root "name" (include "resolute.app" (dict "root" .root "part" "logs"))))) | quote }}}
+{{- if .root.Values.tlsSecret }}
+- {name: RESOLUTE_TASKS__MASTER_CERT_FILE, value: /etc/resolute/secrets/tls/tls.crt}
+{{- end }}
+{{- with .root.Values.tls.certificateName }}
+- {name: RESOLUTE_TASKS__MASTER_CERT_NAME, value: {{ . | quote }}}
+{{- end }}
+{{- with .root.Values.launcher.shipper }}
+- {name: RESOLUTE_KUBERNETES__SHIPPER__KIND, value: {{ . | quote }}}
+{{- end }}
+{{- with .root.Values.fluent }}
+{{- with .image }}
+- {name: RESOLUTE_KUBERNETES__SHIPPER__IMAGE, value: {{ . | quote }}}
+{{- end }}
+{{- if not (kindIs "invalid" .uid) }}
+- {name: RESOLUTE_KUBERNETES__SHIPPER__UID, value: {{ int64 .uid | quote }}}
+{{- end }}
+{{- if not (kindIs "invalid" .gid) }}
+- {name: RESOLUTE_KUBERNETES__SHIPPER__GID, value: {{ int64 .gid | quote }}}
+{{- end }}
+{{- end }}
+{{- if eq (trim (.root.Values.defaultScheduler | default "")) "coscheduler" }}
+- {name: RESOLUTE_KUBERNETES__DEFAULT_SCHEDULER, value: coscheduler}
+{{- end }}
+{{- if not (or .root.Values.launcher.rights.cluster (ge (int .pool.manager) 0)) }}
+- {name: RESOLUTE_KUBERNETES__PRIORITY_CLASSES, value: "off"}
+{{- end }}
+{{- if not (kindIs "invalid" .root.Values.launcher.assumedSlots) }}
+- {name: RESOLUTE_KUBERNETES__ASSUMED_SLOTS, value: {{ int .root.Values.launcher.assumedSlots | quote }}}
+{{- end }}
+{{- if ge (int .pool.manager) 0 }}
+- {name: RESOLUTE_KUBERNETES__KUBECONFIG, value: {{ include "resolute.kubeconfigPath" . | quote }}}
+{{- end }}
+{{- end -}}
+
+{{- define "resolute.kubeconfigPath" -}}
+{{- $manager := (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager -}}
+{{- if $manager.kubeconfig_secret_name -}}
+/mount/determined/secrets/{{ int .pool.manager }}/{{ $manager.kubeconfig_secret_value }}
+{{- else -}}
+{{ $manager.kubeconfig_path }}
+{{- end -}}
+{{- end -}}
+
+{{- define "resolute.launcherMounts" -}}
+- {name: config, mountPath: /etc/resolute/master.yaml, subPath: {{ .pool.config }}, readOnly: true}
+{{- if .root.Values.tlsSecret }}
+- {name: tls, mountPath: /etc/resolute/secrets/tls, readOnly: true}
+{{- end }}
+{{- if ge (int .pool.manager) 0 }}
+{{- if (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager.kubeconfig_secret_name }}
+- {name: kubeconfig, mountPath: /mount/determined/secrets/{{ int .pool.manager }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "resolute.launcherVolumes" -}}
+- name: config
+  secret: {secretName: resolute-launcher-config-{{ .root.Release.Name }}}
+{{- with .root.Values.tlsSecret }}
+# Not the key: tasks only have to trust the certificate.
+- name: tls
+  secret: {secretName: {{ . }}, items: [{key: tls.crt, path: tls.crt}]}
+{{- end }}
+{{- if ge (int .pool.manager) 0 }}
+{{- with (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager.kubeconfig_secret_name }}
+- name: kubeconfig
+  secret: {secretName: {{ . }}}
+{{- end }}
+{{- end }}
+{{- end -}}
