@@ -19,7 +19,6 @@ from libs.events.orders import Order
 from libs.run_until_first_exits import end
 from libs.searchers.actions import Create
 from libs.searchers.searcher import Searcher
-from libs.states.experiment import Trigger
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import LeaseSettings
 from tests.harness import ServiceProcess, eventually
@@ -53,8 +52,8 @@ def behave(world: World, experiment: int, rng: random.Random) -> None:
         trial = order.spec.trial.trial_id
         await world.launcher.see(order.allocation, "RUNNING")
         await asyncio.sleep(rng.uniform(0, 0.05))
-        await world.api.tell_search(experiment, trial, "validation", {"metrics": {"loss": 0.5}})
-        await world.api.tell_search(experiment, trial, "progress", {"progress": 0.5})
+        await world.api.tell_search(trial, "validation", {"metrics": {"loss": 0.5}})
+        await world.api.report_progress(trial, 0.5)
         await world.launcher.exit(order.allocation)
 
     world.launcher.on_run = task
@@ -99,7 +98,7 @@ async def test_search_survives_two_schedulers_at_once(world: World) -> None:
     async with world.scheduling(schedulers=2) as w:
         experiment = await w.api.create(searcher=SEARCH, hyperparameters=LR, activate=False)
         behave(w, experiment, random.Random(4))
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         await w.api.ended(experiment, "COMPLETED")
     await check_nothing_was_done_twice(world, experiment)
 
@@ -145,7 +144,7 @@ async def test_nothing_depends_on_hints(world: World) -> None:
         [allocation] = await eventually(lambda: world.api.allocations(experiment))
         ident = allocation["allocation_id"]
         await eventually(lambda: _has(world, ident, "assigned_at"))
-        await world.api.ask(experiment, Trigger.KILL)
+        await world.api.kill(experiment)
         await eventually(lambda: _has(world, ident, "killed_at"))
         await world.launcher.publish(
             AllocationObserved(allocation=ident, pool="default", revision=1, gone=True, stopped=True)

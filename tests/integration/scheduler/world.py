@@ -1,222 +1,40 @@
-"""What surrounds the scheduler in these tests: the api's writes, and a launcher that does as it is told."""
+"""Surroundings of the scheduler in these tests: the api, and a launcher that does as it is told."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import delete, insert, select, text, update
-from sqlalchemy.engine import RowMapping
 
 from libs.bus import Bus, CoreMessage, SnapshotEnd
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
-from libs.config.defaults import with_defaults
-from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Database
-from libs.db.new_trials import Origin
-from libs.db.outbox import announce
 from libs.db.relay import relay_outbox
-from libs.db.tables.checkpoints import checkpoint_gc_requests
-from libs.db.tables.cluster import node_overrides
-from libs.db.tables.experiments import experiments, searcher_events
-from libs.db.tables.tasks import allocations, jobs
-from libs.db.tables.trials import trials
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
-from libs.events.changes import AllocationChanged, ExperimentChanged, JobChanged, PoolChanged, TrialChanged
 from libs.events.cluster_admin import Done
 from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.events.observations import AllocationObserved, ObservedPod
 from libs.events.orders import Order
 from libs.run_until_first_exits import end
-from libs.searchers.search_start import start_search
-from libs.states.experiment import ExperimentState, Trigger, step
-from libs.states.trial import TrialState, asked_for
-from services.api.actions.experiments.first_trials import insert_first_trials
-from services.api.actions.experiments.trial_states import change_trial_states
 from services.scheduler.controller import SchedulerController
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
-from tests.builders import insert_experiment, insert_job
 from tests.harness import eventually
+from tests.integration.scheduler.api import Api
 
 KUBERNETES = ClusterConfig(
     resource_manager=ResourceManagerConfig(type="kubernetes", cluster_name="here", max_slots_per_pod=8),
     resource_pools=(PoolConfig(pool_name="default"), PoolConfig(pool_name="other")),
 )
-SINGLE: dict[str, Any] = {"name": "single", "metric": "loss"}
 USUAL = SchedulerSettings(engine=EngineSettings(log_wait_s=0))  # the launcher of these tests ships no logs
 QUICK = SchedulerSettings(
     queue=QueueSettings(plan_interval_s=0.01, resync_s=0.5), engine=EngineSettings(resync_s=0.3, log_wait_s=0)
 )
 """For tests that take notifications or whole schedulers away, and wait for what finds out all the same."""
-
-
-class Api:
-    """Writes what the api writes, in the same transactions."""
-
-    def __init__(self, db: Database) -> None:
-        self.db = db
-
-    async def create(
-        self,
-        *,
-        activate: bool = True,
-        searcher: dict[str, Any] = SINGLE,
-        hyperparameters: dict[str, Any] | None = None,
-        slots: int = 1,
-        seed: int = 7,
-        pool: str = "default",
-        begun: bool = True,
-        **config: Any,
-    ) -> int:
-        """``begun``: with the first trials of its search; a search that has to begin again has none in store."""
-        given = {
-            "entrypoint": "python3 train.py",
-            "searcher": searcher,
-            "hyperparameters": hyperparameters or {},
-            "resources": {"slots_per_trial": slots, "resource_pool": pool},
-            "reproducibility": {"experiment_seed": seed},
-            "checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints"},
-            "preemption_timeout": 3600,
-            **config,
-        }
-        stored = with_defaults(normalise_experiment_config(given), seed=seed, name="test")
-        now = datetime.now(UTC)
-        asked = "ACTIVE" if activate else "PAUSED"
-        async with self.db.transaction() as connection:
-            priority = stored["resources"]["priority"]
-            job = await insert_job(connection, owner_id=2, pool=pool, priority=priority, submitted_at=now)
-            ident = await insert_experiment(
-                connection, state=asked, config=stored, owner_id=2, job_id=job, start_time=now
-            )
-            await announce(
-                connection,
-                ExperimentChanged(experiment_id=ident, what="created", state=asked),
-                JobChanged(job_id=job, what="submitted", pool=pool),
-            )
-            if begun:
-                origin = Origin(id=ident, project_id=1, job_id=job, owner_id=2, config=stored)
-                state = TrialState.ACTIVE if activate else TrialState.PAUSED
-                await insert_first_trials(connection, origin, start_search(stored), state=state, now=now)
-        return int(ident)
-
-    async def ask(self, experiment: int, trigger: Trigger) -> None:
-        async with self.db.transaction() as connection:
-            query = select(experiments.c.state).where(experiments.c.id == experiment).with_for_update()
-            state = step(ExperimentState((await connection.execute(query)).scalar_one()), trigger)
-            assert state is not None
-            values: dict[str, Any] = {"state": state}
-            await connection.execute(update(experiments).where(experiments.c.id == experiment).values(values))
-            await announce(connection, ExperimentChanged(experiment_id=experiment, what="state", state=state))
-            await change_trial_states(connection, experiment, state)
-
-    async def set_priority(self, experiment: int, priority: int, *, notify: bool = True) -> None:
-        async with self.db.transaction() as connection:
-            query = select(experiments.c.config, experiments.c.job_id).where(experiments.c.id == experiment)
-            found = (await connection.execute(query.with_for_update())).one()
-            config = {**found.config, "resources": {**found.config["resources"], "priority": priority}}
-            await connection.execute(update(experiments).where(experiments.c.id == experiment).values(config=config))
-            await connection.execute(update(jobs).where(jobs.c.job_id == found.job_id).values(priority=priority))
-            if notify:
-                await announce(
-                    connection,
-                    ExperimentChanged(experiment_id=experiment, what="edited"),
-                    JobChanged(job_id=found.job_id, what="changed", pool="default", priority=priority),
-                )
-
-    async def kill_trial(self, trial: int) -> None:
-        async with self.db.transaction() as connection:
-            query = select(trials.c.state, trials.c.experiment_id).where(trials.c.id == trial).with_for_update()
-            found = (await connection.execute(query)).one()
-            state = asked_for(TrialState(found.state), TrialState.STOPPING_KILLED)
-            await connection.execute(update(trials).where(trials.c.id == trial).values(state=state))
-            await announce(
-                connection,
-                TrialChanged(trial_id=trial, experiment_id=found.experiment_id, what="state", state=state),
-            )
-
-    async def tell_search(self, experiment: int, trial: int, kind: str, payload: dict[str, Any]) -> None:
-        async with self.db.transaction() as connection:
-            await connection.execute(
-                insert(searcher_events).values(experiment_id=experiment, trial_id=trial, kind=kind, payload=payload)
-            )
-            await announce(connection, ExperimentChanged(experiment_id=experiment, what="searcher"))
-
-    async def report_invalid_hp(self, experiment: int, trial: int, *, deadline_s: float = 10.0) -> None:
-        async with self.db.transaction() as connection:
-            deadline = datetime.now(UTC) + timedelta(seconds=deadline_s)
-            changed = update(trials).where(trials.c.id == trial)
-            await connection.execute(changed.values(early_exit_reason="INVALID_HP", early_exit_deadline=deadline))
-        await self.tell_search(experiment, trial, "early_exit", {"reason": "INVALID_HP"})
-
-    async def ready(self, allocation: str) -> None:
-        async with self.db.transaction() as connection:
-            mine = update(allocations).where(allocations.c.allocation_id == allocation)
-            await connection.execute(mine.values(is_ready=True, state="RUNNING"))
-
-    async def ack(self, allocation: str) -> None:
-        async with self.db.transaction() as connection:
-            mine = update(allocations).where(allocations.c.allocation_id == allocation)
-            await connection.execute(mine.values(preempt_acked=True))
-            await announce(connection, AllocationChanged(allocation_id=allocation, task_id="", what="signal"))
-
-    async def ask_for_gc(self, experiment: int, *, notify: bool = True, **request: Any) -> None:
-        async with self.db.transaction() as connection:
-            await connection.execute(insert(checkpoint_gc_requests).values(experiment_id=experiment, **request))
-            if notify:
-                await announce(connection, ExperimentChanged(experiment_id=experiment, what="edited"))
-
-    async def disable_node(self, node: str, *, drain: bool) -> None:
-        async with self.db.transaction() as connection:
-            await connection.execute(insert(node_overrides).values(node=node, draining=drain))
-            await announce(connection, PoolChanged(pool="default", what="capacity"))
-
-    async def enable_node(self, node: str) -> None:
-        async with self.db.transaction() as connection:
-            await connection.execute(delete(node_overrides).where(node_overrides.c.node == node))
-            await announce(connection, PoolChanged(pool="default", what="capacity"))
-
-    async def experiment(self, ident: int) -> RowMapping | None:
-        async with self.db.read() as connection:
-            query = select(experiments).where(experiments.c.id == ident)
-            return (await connection.execute(query)).mappings().first()
-
-    async def state(self, ident: int) -> str | None:
-        row = await self.experiment(ident)
-        return row["state"] if row else None
-
-    async def trials(self, experiment: int) -> list[RowMapping]:
-        async with self.db.read() as connection:
-            query = select(trials).where(trials.c.experiment_id == experiment).order_by(trials.c.id)
-            return list((await connection.execute(query)).mappings())
-
-    async def allocations(self, experiment: int | None = None) -> list[RowMapping]:
-        async with self.db.read() as connection:
-            query = select(allocations).order_by(allocations.c.requested_at, allocations.c.allocation_id)
-            rows = (await connection.execute(query)).mappings()
-            return [row for row in rows if experiment is None or row["task_id"].startswith(f"{experiment}.")]
-
-    async def allocation(self, ident: str) -> RowMapping:
-        return next(row for row in await self.allocations() if row["allocation_id"] == ident)
-
-    async def sql(self, statement: str, **parameters: Any) -> list[Any]:
-        async with self.db.transaction() as connection:
-            result = await connection.execute(text(statement), parameters)
-            return list(result.scalars()) if result.returns_rows else []
-
-    async def ended(self, experiment: int, state: str) -> None:
-        await eventually(self._is(experiment, state), what=f"experiment {experiment} is {state}")
-
-    def _is(self, experiment: int, state: str) -> Callable[[], Any]:
-        async def look() -> bool:
-            return await self.state(experiment) == state
-
-        return look
 
 
 class FakeLauncher:
@@ -349,7 +167,7 @@ class World:
         self.db = db
         self.bus = bus
         self.cluster = cluster
-        self.api = Api(db)
+        self.api = Api(db, bus)
         self.launcher = FakeLauncher(bus)
 
     def scheduler(self, settings: SchedulerSettings = USUAL) -> SchedulerController:

@@ -4,29 +4,16 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import update
 
-from libs.db.outbox import announce
-from libs.db.tables.tasks import allocations
-from libs.events.changes import AllocationChanged
+from libs.states.allocation import CLUSTER_PREEMPTS
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
 from tests.harness import eventually
 from tests.integration.scheduler.deletion.test_endings import _launch_notebook
 from tests.integration.scheduler.world import QUICK, World
 
-REASON = "preempted by the scheduler"
+REASON = CLUSTER_PREEMPTS
 NEVER_RESYNCED = SchedulerSettings(queue=QueueSettings(resync_s=600), engine=EngineSettings(resync_s=600, log_wait_s=0))
 """For what has to be done at once, because somebody says so."""
-
-
-async def request_preemption(world: World, allocation: str, *, notify: bool = True) -> None:
-    """What the api writes when a task says that it has to leave."""
-    async with world.db.transaction() as connection:
-        mine = update(allocations).where(allocations.c.allocation_id == allocation)
-        await connection.execute(mine.values(preempt_reason=REASON))
-        if notify:
-            event = AllocationChanged(allocation_id=allocation, task_id="", what="preemption_requested", pool="default")
-            await announce(connection, event)
 
 
 async def is_asked(world: World, allocation: str) -> bool:
@@ -43,7 +30,7 @@ async def test_trial_that_listens_is_asked_to_leave_and_comes_back(world: World,
         experiment = await w.api.create(max_restarts=0)
         [first] = await w.launcher.running()
         await w.api.ready(first)
-        await request_preemption(w, first, notify=notify)
+        await w.api.request_preemption(first, notify=notify)
         await eventually(lambda: is_asked(w, first))
         row = await w.api.allocation(first)
         assert (row["preempt_reason"], row["killed_at"]) == (REASON, None)
@@ -60,7 +47,7 @@ async def test_trial_that_does_not_listen_yet_is_killed_and_comes_back(world: Wo
     async with world.scheduling(NEVER_RESYNCED) as w:
         experiment = await w.api.create(max_restarts=0)
         [first] = await w.launcher.running()
-        await request_preemption(w, first)
+        await w.api.request_preemption(first)
         second = (await w.launcher.running(2))[1]
         assert (await w.api.allocation(first))["kill_reason"] == REASON
         [trial] = await w.api.trials(experiment)
@@ -74,7 +61,7 @@ async def test_what_can_never_be_asked_is_killed(world: World) -> None:
         notebook = await _launch_notebook(w, workspace=1)
         await w.launcher.running()
         await w.api.ready(notebook)
-        await request_preemption(w, notebook)
+        await w.api.request_preemption(notebook)
         await eventually(lambda: is_over(w, notebook))
         row = await w.api.allocation(notebook)
         assert (row["kill_reason"], row["preempted_at"]) == (REASON, None)

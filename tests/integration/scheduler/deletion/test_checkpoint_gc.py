@@ -9,10 +9,9 @@ import msgspec
 from sqlalchemy import insert
 
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig
-from libs.db.tables.checkpoints import storage_backends
+from libs.db.tables.checkpoints import checkpoint_gc_requests, storage_backends
 from libs.events.orders import TaskSpec
 from libs.ids import new_uuid
-from libs.states.experiment import Trigger
 from tests.builders import insert_checkpoint
 from tests.harness import eventually
 from tests.integration.scheduler.world import QUICK, World, background
@@ -25,9 +24,9 @@ async def test_each_request_becomes_a_task(world: World) -> None:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         storage = await _storage(w, S3)
-        await w.api.ask_for_gc(experiment, uuids=["a", "b"], globs=["**/*"], storage_id=storage, notify=False)
-        await w.api.ask_for_gc(experiment, uuids=["c"], globs=[], notify=False)
-        await w.api.ask_for_gc(experiment, delete_tensorboards=True)
+        await w.api.remove_files(experiment, uuids=["a", "b"], globs=["**/*"], storage_id=storage, notify=False)
+        await w.api.remove_files(experiment, uuids=["c"], globs=[], notify=False)
+        await w.api.delete_tensorboard_files(experiment)
         specs = {tuple(_files(spec)["checkpoints_to_delete"]): spec for spec in await _specs(w, 3)}
         first, second, third = specs["a", "b"], specs["c",], specs[()]
         assert (_files(first)["storage_config"], _files(first)["checkpoints_globs"]) == (S3, ["**/*"])
@@ -49,10 +48,9 @@ async def test_what_is_too_much_for_one_task_is_done_by_several(world: World) ->
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         uuids = [new_uuid() for _ in range(12_001)]
-        await w.api.ask_for_gc(experiment, uuids=uuids, globs=["**/*"], delete_tensorboards=True)
+        await w.api.remove_files(experiment, uuids=uuids, globs=["**/*"])
         specs = await _specs(w, 3)
         assert sorted(uuid for spec in specs for uuid in _files(spec)["checkpoints_to_delete"]) == sorted(uuids)
-        assert sum("--delete-tensorboards" in spec.argv for spec in specs) == 1
 
 
 async def test_where_no_pool_is_the_default_the_first_one_does(world: World) -> None:
@@ -62,7 +60,7 @@ async def test_where_no_pool_is_the_default_the_first_one_does(world: World) -> 
     world.cluster = ClusterConfig(resource_manager=manager)
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["a"], globs=["x"])
         (spec,) = await _specs(w, 1)
         assert spec.task_type == "CHECKPOINT_GC"
 
@@ -73,7 +71,7 @@ async def test_experiment_that_is_over_is_looked_at_too(world: World) -> None:
         [allocation] = await w.launcher.running()
         await w.launcher.exit(allocation)
         await w.api.ended(experiment, "COMPLETED")
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["a"], globs=["x"])
         gc = (await w.launcher.running(2))[1]
         assert _spec(w, gc).task_type == "CHECKPOINT_GC"
         assert await w.api.state(experiment) == "COMPLETED"
@@ -84,7 +82,7 @@ async def test_requests_are_found_without_a_notification(world: World) -> None:
     async with background(world.scheduler(QUICK).run()):
         experiment = await world.api.create(activate=False)
         await eventually(lambda: world.api.trials(experiment))
-        await world.api.ask_for_gc(experiment, uuids=["a"], globs=["x"], notify=False)
+        await world.api.remove_files(experiment, uuids=["a"], globs=["x"], notify=False)
         await eventually(lambda: _nothing_asked(world))
     assert len(await world.api.allocations()) == 1
 
@@ -93,7 +91,9 @@ async def test_a_request_for_nothing_is_done_with(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
-        await w.api.ask_for_gc(experiment)
+        async with w.db.transaction() as connection:
+            await connection.execute(insert(checkpoint_gc_requests).values(experiment_id=experiment))
+        await w.api.set_priority(experiment, 43)
         await eventually(lambda: _nothing_asked(w))
         assert await w.api.allocations() == []
 
@@ -103,11 +103,11 @@ async def test_deletion_does_not_wait_for_requests(world: World) -> None:
         experiment = await w.api.create(activate=False)
         [trial] = await eventually(lambda: w.api.trials(experiment))
         await _checkpoint(w, trial, "c1", step=1)
-        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.kill(experiment)
         await w.api.ended(experiment, "CANCELED")
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         [gc] = await w.launcher.running()
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["c1"], globs=["x"])
         await w.launcher.exit(gc)
         await eventually(lambda: _is_gone(w, experiment))
         assert len(w.launcher.specs) == 1
@@ -128,17 +128,17 @@ async def test_checkpoints_that_others_will_start_from_stay(world: World) -> Non
 
 
 async def test_later_trials_start_from_the_checkpoint_that_was_chosen_once(world: World) -> None:
+    source = await world.api.create(activate=False)
+    [trial] = await world.api.trials(source)
+    await _checkpoint(world, trial, "newer", step=9)
+    searcher = {"name": "single", "metric": "loss", "source_trial_id": trial["id"]}
+    chosen = await world.api.create(activate=False, searcher={**searcher, "source_checkpoint_uuid": "chosen"})
+    unresolved = await world.api.create(activate=False, searcher=searcher)
+    for experiment in (chosen, unresolved):
+        await world.api.forget_search(experiment)
     async with world.scheduling() as w:
-        source = await w.api.create(activate=False)
-        [trial] = await eventually(lambda: w.api.trials(source))
-        await _checkpoint(w, trial, "newer", step=9)
-        searcher = {"name": "single", "metric": "loss", "source_trial_id": trial["id"]}
-        chosen = await w.api.create(
-            activate=False, begun=False, searcher={**searcher, "source_checkpoint_uuid": "chosen"}
-        )
         [row] = await eventually(lambda: w.api.trials(chosen))
         assert row["warm_start_checkpoint_uuid"] == "chosen"
-        unresolved = await w.api.create(activate=False, begun=False, searcher=searcher)
         [row] = await eventually(lambda: w.api.trials(unresolved))
         assert row["warm_start_checkpoint_uuid"] == "newer"
 

@@ -8,9 +8,8 @@ import msgspec
 
 from libs.clock import SystemClock
 from libs.db.outbox import announce
-from libs.events.changes import AllocationChanged, ExperimentChanged, WorkspaceChanged
+from libs.events.changes import AllocationChanged, ExperimentChanged
 from libs.events.orders import Environment, TaskSpec
-from libs.states.experiment import Trigger
 from libs.tasks.stored import StoredTask, to_document
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.workspaces import WorkspaceDeletion
@@ -67,7 +66,7 @@ async def test_deletion_removes_files_then_logs_then_rows(world: World) -> None:
         await w.api.sql("INSERT INTO task_logs (task_id, ingested_at, log) VALUES (:t, now(), 'x')", t=task)
         await w.launcher.exit(allocation)
         await w.api.ended(experiment, "COMPLETED")
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         gc = (await w.launcher.running(2))[1]
         assert "--delete-tensorboards" in _spec(w, gc).argv
         assert await w.api.state(experiment) == "DELETING"
@@ -86,16 +85,16 @@ async def test_deletion_that_fails_says_so_and_may_be_repeated(world: World) -> 
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         await _checkpoints(w, experiment, losses=[0.1])
-        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.kill(experiment)
         await w.api.ended(experiment, "CANCELED")
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         [first] = await w.launcher.running()
         await w.launcher.exit(first, 1)
         await w.api.ended(experiment, "DELETE_FAILED")
         row = await w.api.experiment(experiment)
         assert row is not None
         assert "checkpoint GC failed" in row["error"]
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         second = (await w.launcher.running(2))[1]
         await w.launcher.exit(second)
         await eventually(lambda: _is_gone(w, experiment))
@@ -105,15 +104,12 @@ async def test_workspace_goes_with_everything_in_it(world: World) -> None:
     async with world.scheduling() as w:
         await _doomed_workspace(w)
         experiment = await w.api.create()
-        await w.api.sql("UPDATE experiments SET project_id = 2 WHERE id = :e", e=experiment)
+        await w.api.move(experiment, 2)
         [trial_allocation] = await w.launcher.running()
-        await w.api.sql("UPDATE trials SET project_id = 2")
         await _checkpoints(w, experiment, losses=[0.1])
         notebook = await _launch_notebook(w, workspace=2)
         await w.launcher.running(2)
-        await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
-        async with w.db.transaction() as connection:
-            await announce(connection, WorkspaceChanged(workspace_id=2, what="changed"))
+        await w.api.delete_workspace(2)
         gc = (await w.launcher.running(3))[2]
         assert (await w.api.allocation(trial_allocation))["killed_at"] is not None
         assert (await w.api.allocation(notebook))["kill_reason"] == "its workspace is being deleted"
@@ -128,11 +124,9 @@ async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: Worl
         await _doomed_workspace(w)
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
-        await w.api.sql("UPDATE experiments SET project_id = 2")
+        await w.api.move(experiment, 2)
         await _checkpoints(w, experiment, losses=[0.1])
-        await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 2")
-        async with w.db.transaction() as connection:
-            await announce(connection, WorkspaceChanged(workspace_id=2, what="changed"))
+        await w.api.delete_workspace(2)
         [gc] = await w.launcher.running()
         await w.launcher.exit(gc, 1)
         await w.api.ended(experiment, "DELETE_FAILED")
@@ -144,7 +138,7 @@ async def test_workspace_waits_for_what_deletes_files_of_an_experiment_that_has_
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["a"], globs=["x"])
         [gc] = await w.launcher.running()
         await w.api.sql("INSERT INTO workspaces (name, owner_id, state) VALUES ('doomed', 2, 'DELETING')")
         await w.api.sql("UPDATE tasks SET workspace_id = 2 WHERE task_type = 'CHECKPOINT_GC'")

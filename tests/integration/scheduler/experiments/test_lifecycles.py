@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from libs.events.orders import Order
-from libs.states.experiment import Trigger
 from libs.tokens import digest
 from services.scheduler.settings import EngineSettings, SchedulerSettings
 from tests.builders import insert_checkpoint
@@ -85,7 +84,7 @@ async def test_created_paused_has_a_trial_and_no_allocation(world: World) -> Non
         [trial] = await eventually(lambda: w.api.trials(experiment))
         assert (trial["state"], trial["run_id"]) == ("PAUSED", 0)
         assert await w.api.allocations() == []
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         assert await w.launcher.running() == [f"{experiment}.{trial['request_id']}.1"]
 
 
@@ -95,7 +94,7 @@ async def test_pause_preempts_and_activate_runs_again_from_the_checkpoint(world:
         [first] = await w.launcher.running()
         [trial] = await w.api.trials(experiment)
         await w.api.ready(first)
-        await w.api.ask(experiment, Trigger.PAUSE)
+        await w.api.pause(experiment)
         await eventually(lambda: _is_preempted(w, first))
         of_trial = {"task_id": first.rpartition(".")[0], "trial_id": trial["id"], "experiment_id": experiment}
         async with w.db.transaction() as connection:
@@ -105,7 +104,7 @@ async def test_pause_preempts_and_activate_runs_again_from_the_checkpoint(world:
         await eventually(lambda: _is_settled(w, first))
         [trial] = await w.api.trials(experiment)
         assert (trial["state"], trial["run_id"], trial["restarts"]) == ("PAUSED", 1, 0)
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         second = (await w.launcher.running(2))[1]
         assert second == f"{experiment}.{trial['request_id']}.2"
         spec = w.launcher.specs[second].spec
@@ -119,7 +118,7 @@ async def test_paused_trial_that_exits_without_acknowledging_is_done(world: Worl
         experiment = await w.api.create()
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
-        await w.api.ask(experiment, Trigger.PAUSE)
+        await w.api.pause(experiment)
         await eventually(lambda: _is_preempted(w, allocation))
         await w.launcher.exit(allocation)
         await w.api.ended(experiment, "COMPLETED")
@@ -129,11 +128,11 @@ async def test_pause_before_ready_kills_and_activate_runs_again(world: World) ->
     async with world.scheduling() as w:
         experiment = await w.api.create()
         [first] = await w.launcher.running()
-        await w.api.ask(experiment, Trigger.PAUSE)
+        await w.api.pause(experiment)
         await eventually(lambda: _is_settled(w, first))
         assert (await w.api.allocation(first))["exit_reason"].startswith("allocation killed after")
         assert [t["state"] for t in await w.api.trials(experiment)] == ["PAUSED"]
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         await w.launcher.running(2)
 
 
@@ -142,7 +141,7 @@ async def test_cancel_while_running_preempts_and_ends_canceled(world: World) -> 
         experiment = await w.api.create()
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
-        await w.api.ask(experiment, Trigger.CANCEL)
+        await w.api.cancel(experiment)
         await eventually(lambda: _is_preempted(w, allocation))
         await w.api.ack(allocation)
         await w.launcher.exit(allocation)
@@ -155,7 +154,7 @@ async def test_cancel_of_a_task_that_fails_meanwhile_ends_the_trial_in_error(wor
         experiment = await w.api.create()
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
-        await w.api.ask(experiment, Trigger.CANCEL)
+        await w.api.cancel(experiment)
         await eventually(lambda: _is_preempted(w, allocation))
         await w.launcher.exit(allocation, 1)
         await w.api.ended(experiment, "CANCELED")
@@ -166,7 +165,7 @@ async def test_cancel_before_any_allocation_ends_at_once(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
-        await w.api.ask(experiment, Trigger.CANCEL)
+        await w.api.cancel(experiment)
         await w.api.ended(experiment, "CANCELED")
         assert [t["state"] for t in await w.api.trials(experiment)] == ["CANCELED"]
 
@@ -176,7 +175,7 @@ async def test_kill_of_what_waits_for_slots_ends_at_once(world: World) -> None:
         experiment = await w.api.create(slots=64)
         await eventually(lambda: _wait_reasons(w))
         assert await _wait_reasons(w) == ["the resource pool is too small for it, even when empty"]
-        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.kill(experiment)
         await w.api.ended(experiment, "CANCELED")
         assert (await w.api.allocations())[0]["exit_reason"].startswith("allocation aborted after")
         assert w.launcher.specs == {}
@@ -187,9 +186,9 @@ async def test_kill_after_a_cancel_that_hangs(world: World) -> None:
         experiment = await w.api.create()
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
-        await w.api.ask(experiment, Trigger.CANCEL)
+        await w.api.cancel(experiment)
         await eventually(lambda: _is_preempted(w, allocation))
-        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.kill(experiment)
         await w.api.ended(experiment, "CANCELED")
         assert w.launcher.orders == {} or w.launcher.orders[allocation].desired == "stop"
         assert [t["state"] for t in await w.api.trials(experiment)] == ["CANCELED"]
@@ -200,7 +199,7 @@ async def test_what_ignores_its_preemption_is_killed_in_time(world: World) -> No
         experiment = await w.api.create(preemption_timeout=1)
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
-        await w.api.ask(experiment, Trigger.CANCEL)
+        await w.api.cancel(experiment)
         await w.api.ended(experiment, "CANCELED")
         row = await w.api.allocation(allocation)
         assert row["kill_reason"] == "allocation did not preempt in 0:00:01"
@@ -334,8 +333,8 @@ async def test_asha_stops_a_trial_by_asking_it_to_leave(world: World) -> None:
         for allocation in allocations:
             await w.api.ready(allocation)
         good, bad = await w.api.trials(experiment)
-        await w.api.tell_search(experiment, good["id"], "validation", {"metrics": {"loss": 0.1, "batches": 1}})
-        await w.api.tell_search(experiment, bad["id"], "validation", {"metrics": {"loss": 0.9, "batches": 1}})
+        await w.api.tell_search(good["id"], "validation", {"metrics": {"loss": 0.1, "batches": 1}})
+        await w.api.tell_search(bad["id"], "validation", {"metrics": {"loss": 0.9, "batches": 1}})
         left = f"{experiment}.{bad['request_id']}.1"
         await eventually(lambda: _is_preempted(w, left))
         assert (await w.api.trials(experiment))[1]["state"] == "STOPPING_COMPLETED"
@@ -351,7 +350,8 @@ async def test_trials_that_came_with_the_experiment_are_not_made_again(world: Wo
     begun = await world.api.create(searcher=RANDOM, hyperparameters=LR)
     forgotten = await world.api.create(searcher=RANDOM, hyperparameters=LR)
     await world.api.sql("DELETE FROM searcher_snapshots WHERE experiment_id = :e", e=forgotten)
-    empty = await world.api.create(searcher=RANDOM, hyperparameters=LR, begun=False)
+    empty = await world.api.create(searcher=RANDOM, hyperparameters=LR)
+    await world.api.forget_search(empty)
     before = {one: [t["request_id"] for t in await world.api.trials(one)] for one in (begun, forgotten)}
     async with world.scheduling() as w:
         await w.launcher.offer(9)
@@ -369,7 +369,7 @@ async def test_invalid_hyperparameters_are_replaced(world: World) -> None:
         experiment = await w.api.create(searcher=searcher, hyperparameters=LR)
         [first] = await w.launcher.running()
         [trial] = await w.api.trials(experiment)
-        await w.api.report_invalid_hp(experiment, trial["id"])
+        await w.api.report_invalid_hp(trial["id"])
         await w.launcher.exit(first)
         second = (await w.launcher.running(2))[1]
         await w.launcher.exit(second)
@@ -382,7 +382,7 @@ async def test_search_whose_code_refuses_every_point_ends_in_error(world: World)
         await world.launcher.see(order.allocation, "RUNNING")
         task = order.allocation.rpartition(".")[0]
         [trial] = await world.api.sql("SELECT trial_id FROM trial_tasks WHERE task_id = :t", t=task)
-        await world.api.report_invalid_hp(experiment, trial)
+        await world.api.report_invalid_hp(trial)
         await world.launcher.exit(order.allocation)
 
     world.launcher.on_run = refuse
@@ -400,7 +400,7 @@ async def test_trial_that_announces_its_exit_and_stays_is_killed(world: World) -
         experiment = await w.api.create()
         await w.launcher.running()
         [trial] = await w.api.trials(experiment)
-        await w.api.report_invalid_hp(experiment, trial["id"], deadline_s=0.5)
+        await w.api.report_invalid_hp(trial["id"], deadline_s=0.5)
         await w.api.ended(experiment, "COMPLETED")
         assert [t["state"] for t in await w.api.trials(experiment)] == ["CANCELED"]
 
@@ -411,7 +411,7 @@ async def test_search_that_cannot_begin_ends_its_experiment_in_error(world: Worl
         experiment = await w.api.create(activate=False, hyperparameters=bad)
         await eventually(lambda: w.api.trials(experiment))
         await w.api.sql("UPDATE searcher_snapshots SET snapshot = '{}' WHERE experiment_id = :e", e=experiment)
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         await w.api.ended(experiment, "ERROR")
         row = await w.api.experiment(experiment)
         assert row is not None

@@ -8,7 +8,6 @@ from libs.bus import Message
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.events.orders import Order
-from libs.states.experiment import Trigger
 from tests.builders import insert_metrics
 from tests.harness import eventually
 from tests.integration.scheduler.world import World, background
@@ -75,7 +74,7 @@ async def test_of_its_search(world: World) -> None:
         experiment = await w.api.create()
         await w.launcher.running()
         await w.api.sql("UPDATE searcher_snapshots SET snapshot = '{}'")
-        await w.api.ask(experiment, Trigger.PAUSE)
+        await w.api.pause(experiment)
         await w.api.ended(experiment, "ERROR")
         assert "the search failed: KeyError" in await _error(w, experiment)
         await log.has(await _task(w, experiment), "the search failed: KeyError")
@@ -103,14 +102,14 @@ async def test_of_its_checkpoint_gc(world: World) -> None:
     log = Log()
     async with world.scheduling() as w, background(log.follow(w)):
         experiment = await _run(w)
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["a"], globs=["x"])
         gc = (await w.launcher.running(2))[1]
         await w.launcher.exit(gc, 1)
         said = ("checkpoint GC failed: allocation failed", f"det task logs {gc.rpartition('.')[0]}")
         await log.has(await _task(w, experiment), *said)
         for part in said:
             assert part in await _error(w, experiment)
-        await w.api.ask_for_gc(experiment, uuids=["a"], globs=["x"])
+        await w.api.remove_files(experiment, uuids=["a"], globs=["x"])
         await w.launcher.exit((await w.launcher.running(3))[2])
 
         async def is_forgotten() -> bool:
@@ -123,7 +122,7 @@ async def test_of_its_deletion_and_how_an_administrator_gets_rid_of_it(world: Wo
     log = Log()
     async with world.scheduling() as w, background(log.follow(w)):
         experiment = await _run(w)
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         gc = (await w.launcher.running(2))[1]
         await w.launcher.exit(gc, 1)
         await w.api.ended(experiment, "DELETE_FAILED")
@@ -131,9 +130,7 @@ async def test_of_its_deletion_and_how_an_administrator_gets_rid_of_it(world: Wo
         assert way_out in await _error(w, experiment)
         await log.has(await _task(w, experiment), "the experiment was not deleted: checkpoint GC failed", way_out)
 
-        # What that request writes.
-        await w.api.sql("UPDATE experiments SET deletion_tasks = '[]'")
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment, force=True)
         await eventually(lambda: _is_gone(w, experiment))
         assert len(w.launcher.specs) == 2, "no other task was made for its files"
 
@@ -141,7 +138,7 @@ async def test_of_its_deletion_and_how_an_administrator_gets_rid_of_it(world: Wo
 async def test_experiment_without_files_is_deleted_without_a_task(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await _run(w, reports=False)
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         await eventually(lambda: _is_gone(w, experiment))
         assert len(w.launcher.specs) == 1
 
@@ -149,7 +146,7 @@ async def test_experiment_without_files_is_deleted_without_a_task(world: World) 
 async def test_tensorboard_files_are_deleted_without_any_checkpoint(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await _run(w)
-        await w.api.ask(experiment, Trigger.DELETE)
+        await w.api.delete(experiment)
         gc = (await w.launcher.running(2))[1]
         spec = w.launcher.specs[gc].spec
         assert spec is not None

@@ -12,7 +12,6 @@ from libs.db.outbox import announce
 from libs.events import subjects
 from libs.events.changes import WorkspaceChanged
 from libs.events.orders import Order
-from libs.states.experiment import Trigger
 from tests.builders import insert_workspace
 from tests.harness import eventually
 from tests.harness.cluster_admin import FakeClusterAdmin
@@ -54,7 +53,7 @@ async def test_allocation_keeps_the_namespace_in_which_it_got_its_slots(world: W
         [first] = await w.launcher.running()
         assert w.launcher.orders[first].namespace == "team"
         await bind(w, "new-home")
-        await w.api.ask(experiment, Trigger.KILL)
+        await w.api.kill(experiment)
         await eventually(lambda: _is_over(w, first))
         assert w.launcher.stops[first].namespace == "team"
         again = await w.api.create()
@@ -149,9 +148,7 @@ async def test_namespace_goes_after_its_workspace(world: World) -> None:
     await made(world, "kept", workspace=2)
     await made(world, "mine", workspace=3)
     async with cluster_admin.serving(world.bus), world.scheduling() as w:
-        await w.api.sql("UPDATE workspaces SET state = 'DELETING' WHERE id = 3")
-        async with w.db.transaction() as connection:
-            await announce(connection, WorkspaceChanged(workspace_id=3, what="deleted"))
+        await w.api.delete_workspace(3)
         await eventually(lambda: "mine" not in cluster_admin.namespaces)
         await eventually(lambda: _remembered(w, ["kept"]))
     assert cluster_admin.namespaces == {"default": False, "kept": True}

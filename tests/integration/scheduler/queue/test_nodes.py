@@ -10,7 +10,6 @@ from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.orders import Order
-from libs.states.experiment import Trigger
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
@@ -93,7 +92,7 @@ async def test_in_a_cluster_orders_do_not_name_disabled_nodes(world: World) -> N
         experiment = await w.api.create(activate=False)
         await eventually(lambda: w.api.trials(experiment))
         await w.api.sql("""UPDATE trials SET blocked_nodes = '["node7"]'""")
-        await w.api.ask(experiment, Trigger.ACTIVATE)
+        await w.api.activate(experiment)
         [allocation] = await w.launcher.running()
         spec = w.launcher.specs[allocation].spec
         assert spec is not None
@@ -147,7 +146,7 @@ async def test_trial_whose_nodes_are_excluded_waits_for_word_of_the_others(world
         await w.launcher.running()
 
 
-async def test_disabled_node_is_cleared_without_a_hint(world: World) -> None:
+async def test_disabled_node_is_cleared_without_a_notification(world: World) -> None:
     await world.launcher.offer()
     await world.api.create()
     async with background(world.scheduler(QUICK).run()):
@@ -182,7 +181,7 @@ async def test_launcher_that_refuses_everything_uses_up_few_runs(world: World, m
         # The pause outlives the scheduler, and notifications do not shorten it.
         async with background(w.scheduler(QUICK).run()):
             for _ in range(5):
-                await w.api.tell_search(experiment, trial["id"], "progress", {"progress": 0.1})
+                await w.api.report_progress(trial["id"], 0.1)
             await eventually(lambda: _heard(w))
         assert len(await w.api.allocations()) == 2
         await w.api.sql("UPDATE trials SET not_before = now()")

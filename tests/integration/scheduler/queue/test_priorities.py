@@ -42,7 +42,7 @@ async def test_a_trial_that_cannot_be_asked_yet_is_killed_and_loses_no_restart(w
         await w.api.ended(experiment, "COMPLETED")
 
 
-async def test_a_new_priority_is_found_without_a_hint(world: World) -> None:
+async def test_a_new_priority_is_found_without_a_notification(world: World) -> None:
     world.cluster = KUBERNETES
     async with world.scheduling(QUICK) as w:
         experiment = await w.api.create(resources=at_priority(60))
