@@ -79,17 +79,37 @@ def set_log_level(level: LogLevel) -> None:
     logging.getLogger().setLevel(number)
 
 
+class MetricDefinition(Struct, frozen=True):
+    """What a module counts."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    documentation: str
+    labels: tuple[str, ...]
+
+
+_defined: Final[list[MetricDefinition]] = []
+
+
+def defined_metrics() -> tuple[MetricDefinition, ...]:
+    """Every metric of the modules imported so far, by name."""
+    return tuple(sorted(_defined, key=lambda metric: metric.name))
+
+
 def counter(name: str, documentation: str, *labels: str) -> Counter:
     """A counter of this process; ``name`` ends in ``_total``."""
+    _defined.append(MetricDefinition(name, "counter", documentation, labels))
     return Counter(name, documentation, labels, registry=REGISTRY)
 
 
 def gauge(name: str, documentation: str, *labels: str) -> Gauge:
+    _defined.append(MetricDefinition(name, "gauge", documentation, labels))
     return Gauge(name, documentation, labels, registry=REGISTRY)
 
 
 def histogram(name: str, documentation: str, *labels: str, buckets: tuple[float, ...] | None = None) -> Histogram:
     """A histogram of this process; ``name`` ends in its unit, ``buckets`` are upper bounds in that unit."""
+    _defined.append(MetricDefinition(name, "histogram", documentation, labels))
     if buckets is None:
         return Histogram(name, documentation, labels, registry=REGISTRY)
     return Histogram(name, documentation, labels, registry=REGISTRY, buckets=buckets)

@@ -1,15 +1,16 @@
-"""Writes the reference pages of the configuration file and of the services' settings from their structs."""
+"""Writes the reference pages: of the configuration file, of the services' settings, and of their metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from deploy.documentation.chart_values import chart_values
+from deploy.documentation.metrics_page import metrics_page
 from deploy.documentation.struct_fields import fields_of
+from deploy.documentation.tables import GENERATED, row, table
 from libs.cluster.config import ClusterConfig
 from libs.settings import variable
 from services.api.settings import ApiSettings
@@ -23,27 +24,26 @@ SERVICES: Final[dict[str, type[Struct]]] = {
     "launcher": LauncherSettings,
     "logs": LogsSettings,
 }
-_GENERATED: Final = "<!-- Generated from the code: make docs -->"
 
 
 def configuration_page() -> str:
     """Every key of the cluster configuration file."""
     rows = [
-        _row(f"`{'.'.join(one.path)}`", one.kind, _code(one.default), one.description)
+        row(f"`{'.'.join(one.path)}`", one.kind, _code(one.default), one.description)
         for one in fields_of(ClusterConfig)
     ]
     return "\n".join(
         [
             "# Configuration file: every key",
             "",
-            _GENERATED,
+            GENERATED,
             "",
             "The file that all services share (`cluster_config` of their settings). What to know before choosing is in",
             "[For administrators](administrators.md#the-cluster-configuration). A key without a default is required",
             "where the part above it is written. What a pool's `task_container_defaults` leaves out is that of the",
             "cluster.",
             "",
-            *_table(("Key", "Value", "Default", "Meaning"), rows),
+            *table(("Key", "Value", "Default", "Meaning"), rows),
             "",
         ]
     )
@@ -54,57 +54,54 @@ def settings_page() -> str:
     lines = [
         "# Settings of the services: every key",
         "",
-        _GENERATED,
+        GENERATED,
         "",
         "Each service reads its settings from the file given with `--settings`, and from the environment, which wins.",
     ]
     for service, settings in SERVICES.items():
         rows = [
-            _row(f"`{'.'.join(one.path)}`", f"`{variable(one.path)}`", one.kind, _code(one.default), one.description)
+            row(f"`{'.'.join(one.path)}`", f"`{variable(one.path)}`", one.kind, _code(one.default), one.description)
             for one in fields_of(settings)
         ]
         lines += [
             "",
             f"## {service}",
             "",
-            *_table(("Setting", "Environment variable", "Value", "Default", "Meaning"), rows),
+            *table(("Setting", "Environment variable", "Value", "Default", "Meaning"), rows),
         ]
     return "\n".join([*lines, ""])
 
 
 def values_page() -> str:
     """Every value of the Helm chart."""
-    rows = [_row(f"`{one.path}`", one.kind, one.default, one.description) for one in chart_values()]
+    rows = [row(f"`{one.path}`", one.kind, one.default, one.description) for one in chart_values()]
     return "\n".join(
         [
             "# Values of the Helm chart: every key",
             "",
-            _GENERATED,
+            GENERATED,
             "",
             "How to install with them is in [Kubernetes](install-kubernetes.md). A name that is not known is an error,",
             "and `null` is the same as leaving a value out.",
             "",
-            *_table(("Value", "What it is", "Default", "Meaning"), rows),
+            *table(("Value", "What it is", "Default", "Meaning"), rows),
             "",
         ]
     )
 
 
-PAGES: Final = {"configuration.md": configuration_page, "settings.md": settings_page, "values.md": values_page}
+PAGES: Final = {
+    "configuration.md": configuration_page,
+    "settings.md": settings_page,
+    "values.md": values_page,
+    "metrics.md": metrics_page,
+}
 """File below ``docs/`` -> what makes its text."""
 
 
 def write_pages(folder: Path) -> None:
     for name, page in PAGES.items():
         (folder / name).write_text(page())
-
-
-def _table(head: tuple[str, ...], rows: Iterable[str]) -> list[str]:
-    return [_row(*head), "|" + "---|" * len(head), *rows]
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("``", "`") for cell in cells) + " |"
 
 
 def _code(value: str) -> str:

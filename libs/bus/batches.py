@@ -23,11 +23,13 @@ from nats.js.errors import APIError, NotFoundError
 from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
 from libs.bus.consumer import HANDLED, LONGEST_BACKOFF_S, flush
+from libs.bus.durables import watch_lag
 from libs.bus.message import Message, ack, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.errors import Unavailable
 from libs.ids import new_uuid
 from libs.retry import backoff_s
+from libs.run_until_first_exits import run_until_first_exits
 
 log = structlog.get_logger()
 
@@ -93,7 +95,7 @@ async def consume_batches(
             log.info("bus.batches_taken", durable=durable)
             try:
                 async with PullSession(connection, stream=stream, consumer=durable) as session:
-                    await work.run(session)
+                    await run_until_first_exits(batches=work.run(session), lag=watch_lag(connection, stream, durable))
             except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.batches_interrupted", durable=durable, reason=str(error))
                 await asyncio.sleep(RESTART_PAUSE_S)

@@ -18,7 +18,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
 from libs.bus.connection import Connection, apart
-from libs.bus.durables import Definition, provide, until_changed
+from libs.bus.durables import Definition, provide, until_changed, watch_lag
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
 from libs.retry import backoff_s
@@ -93,7 +93,9 @@ async def consume(
                         concurrency=concurrency,
                     )
                     await run_until_first_exits(
-                        dispatch=dispatch, watch=until_changed(connection, stream, durable, found)
+                        dispatch=dispatch,
+                        watch=until_changed(connection, stream, durable, found),
+                        lag=watch_lag(connection, stream, durable),
                     )
             except (PullLostError, NatsError, OSError) as error:
                 log.info("bus.consumer_interrupted", durable=durable, reason=str(error))

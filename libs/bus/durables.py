@@ -1,4 +1,4 @@
-"""Definition of a durable consumer, and a watch that it stays as it was made.
+"""Definition of a durable consumer, a watch that it stays as it was made, and one of how far behind it is.
 
 Its definition is a fact on the server, which somebody may have changed while nobody looked: another filter, a pause, a
 deletion. Messages may have passed by then. So whoever works with one compares, makes it right, and reports a gap
@@ -19,10 +19,17 @@ from nats.js.api import ConsumerConfig
 from nats.js.errors import APIError, NotFoundError
 
 from libs.bus.connection import Connection, apart
+from libs.telemetry import gauge
 
 log = structlog.get_logger()
 
 LOOK_EVERY_S: Final = 10.0
+PENDING: Final = gauge(
+    "resolute_bus_consumer_pending",
+    "Messages that a durable consumer has not finished, as the process that works for it sees them",
+    "stream",
+    "durable",
+)
 
 _NOT_CHANGED: Final = 10012
 _GIVEN_BY_SERVER: Final = frozenset({"replay_policy", "max_waiting", "max_ack_pending", "num_replicas", "metadata"})
@@ -89,3 +96,19 @@ async def until_changed(connection: Connection, stream: str, durable: str, defin
             continue
         if found != definition:
             return
+
+
+async def watch_lag(connection: Connection, stream: str, durable: str) -> None:
+    """Keep the metric of a consumer up to date while this process works for it; until cancelled."""
+    pending = PENDING.labels(stream, durable)
+    try:
+        while True:
+            try:
+                info = await apart(connection.jetstream.consumer_info(stream, durable))
+            except (NatsError, OSError) as error:
+                log.debug("bus.consumer_not_seen", durable=durable, error=repr(error))
+            else:
+                pending.set((info.num_pending or 0) + (info.num_ack_pending or 0))
+            await asyncio.sleep(LOOK_EVERY_S)
+    finally:
+        PENDING.remove(stream, durable)

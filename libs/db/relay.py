@@ -21,7 +21,7 @@ from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.retry import every, with_retry
-from libs.telemetry import counter
+from libs.telemetry import counter, gauge
 from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
@@ -35,6 +35,11 @@ _LOOK_AGAIN_S: Final = 5.0  # a notification may be lost with its connection; th
 
 
 DROPPED: Final = counter("resolute_outbox_dropped_total", "Messages that are larger than the bus takes")
+RELAYING: Final = gauge("resolute_outbox_relaying", "1 in the process that publishes the outbox")
+OLDEST: Final = gauge(
+    "resolute_outbox_oldest_timestamp_seconds",
+    "When the oldest message was written that is not on the bus yet, as Unix time; 0 when there is none",
+)
 
 
 class Publisher(Protocol):
@@ -68,8 +73,10 @@ async def _relay_while_connected(url: str, bus: Publisher) -> None:
         url, timeout=10, server_settings={"application_name": "resolute-relay", "tcp_keepalives_idle": "10"}
     )
     try:
-        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", RELAY_LOCK):  # noqa: ASYNC110
+        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", RELAY_LOCK):
+            OLDEST.set(0)  # somebody else knows
             await asyncio.sleep(_RETRY_S)
+        RELAYING.set(1)
         log.info("outbox.relaying")
         # Ids start anew with every database, so they are told apart by the cluster they belong to.
         origin = str(await connection.fetchval("SELECT cluster_id FROM cluster"))[:8]
@@ -80,12 +87,16 @@ async def _relay_while_connected(url: str, bus: Publisher) -> None:
             if await _relay_batch(connection, bus, origin) < BATCH:
                 await wait_until_set(news, timeout_s=_LOOK_AGAIN_S)
     finally:
+        RELAYING.set(0)
         connection.terminate()  # frees the lock at once, also when the connection is half dead
 
 
 async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
-    rows = await connection.fetch("SELECT id, subject, headers, payload FROM outbox ORDER BY id LIMIT $1", BATCH)
+    rows = await connection.fetch(
+        "SELECT id, subject, headers, payload, created_at FROM outbox ORDER BY id LIMIT $1", BATCH
+    )
     messages = [_message(row, origin) for row in rows]
+    OLDEST.set(rows[0]["created_at"].timestamp() if rows else 0)
     done = 0
     try:
         while done < len(messages):
@@ -93,6 +104,7 @@ async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
     finally:
         if done:
             await connection.execute("DELETE FROM outbox WHERE id = ANY($1)", [row["id"] for row in rows[:done]])
+    OLDEST.set(0)
     return len(rows)
 
 

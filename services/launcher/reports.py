@@ -24,6 +24,7 @@ from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.telemetry import counter
 from libs.waiting import wait_until_set
+from services.launcher.capacity_metrics import show_capacity
 from services.launcher.settings import LoopSettings
 
 log = structlog.get_logger()
@@ -137,6 +138,7 @@ class Reports:
                     subjects.capacity_key(self._pool), msgspec.json.encode(capacity)
                 )
                 self._capacity_said = capacity
+                show_capacity(capacity)
             except Unavailable as error:
                 log.warning("capacity.not_published", error=str(error))
                 await asyncio.sleep(self._settings.retry_s)

@@ -25,6 +25,8 @@ outbox = Table(
     Column("subject", Text, nullable=False),
     document("headers", default="{}"),
     Column("payload", LargeBinary, nullable=False),
+    # When its transaction began.
+    moment("created_at", default_now=True),
 )
 
 node_overrides = Table(

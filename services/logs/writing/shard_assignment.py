@@ -17,10 +17,12 @@ from sqlalchemy import text
 from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.events.subjects import LOG_SHARDS
+from libs.telemetry import gauge
 
 log = structlog.get_logger()
 
 SILENT_HEARTBEATS: Final = 3
+SHARDS: Final = gauge("resolute_logs_shards", "Shards of the log that this replica writes")
 
 
 def share_of(writer: str, writers: Iterable[str]) -> frozenset[int]:
@@ -100,6 +102,7 @@ class ShardAssigner:
         joining = sorted(shards - self.shards)
         for shard in joining:
             self._running[shard] = asyncio.create_task(work(shard), name=f"log shard {shard}")
+        SHARDS.set(len(self._running))
         if leaving or joining:
             log.info("logs.shards", shards=sorted(shards))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -24,13 +24,14 @@ from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
-from libs.telemetry import counter, histogram
+from libs.telemetry import counter, gauge, histogram
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over
 from services.scheduler.orders.orders import issue
 from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
+from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.queue.pool_rows import load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.settings import QueueSettings
@@ -49,6 +50,9 @@ _LARGEST_SHARE: Final = 0.3
 """Part of the time that planning may take: behind a long plan comes a long pause, up to ``resync_s``."""
 
 PLAN_SECONDS: Final = histogram("resolute_scheduler_plan_seconds", "Time to plan a pool and carry it out", "pool")
+QUEUED: Final = gauge(
+    "resolute_scheduler_queued", "Allocations that wait in the queue of a pool, by the reason", "pool", "reason"
+)
 STARTED: Final = counter("resolute_scheduler_started_total", "Allocations that got their slots", "pool")
 
 
@@ -56,6 +60,7 @@ class PlanOutcome(Struct, frozen=True, kw_only=True):
     started: int
     impossible: tuple[AllocationRow, ...]
     """Allocations whose turn it was, and that turned out to make no task."""
+    waiting: Mapping[WaitReason, int]
     more: bool
     """Whether another plan at once could start something."""
     was_empty: bool
@@ -101,7 +106,10 @@ class PoolQueue:
     async def run(self) -> None:
         """Plan until cancelled: after notifications, and now and then without."""
         loop = f"queue of {self._pool.pool_name}"
-        await run_periodically(loop, self._plan_and_pause, every_s=self._settings.resync_s, wake=self._notified)
+        try:
+            await run_periodically(loop, self._plan_and_pause, every_s=self._settings.resync_s, wake=self._notified)
+        finally:
+            self._show_waiting({})  # whoever plans from now on tells
 
     async def _plan_and_pause(self) -> None:
         began = time.monotonic()
@@ -118,7 +126,12 @@ class PoolQueue:
         for row in outcome.impossible:
             self._ended(row)
         STARTED.labels(self._pool.pool_name).inc(outcome.started)
+        self._show_waiting(outcome.waiting)
         return outcome
+
+    def _show_waiting(self, waiting: Mapping[WaitReason, int]) -> None:
+        for reason in WaitReason:
+            QUEUED.labels(self._pool.pool_name, reason.name.lower()).set(waiting.get(reason, 0))
 
     async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
@@ -138,6 +151,7 @@ class PoolQueue:
         return PlanOutcome(
             started=len(rows) - len(impossible),
             impossible=impossible,
+            waiting=Counter(wait.reason for wait in waits),
             more=bool(impossible) or len(starts) > len(chosen) + len(portless),
             was_empty=not decisions,
         )

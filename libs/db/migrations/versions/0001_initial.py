@@ -192,6 +192,7 @@ def _create_tables() -> None:  # noqa: PLR0915
             nullable=False,
         ),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_outbox")),
     )
     op.create_table(

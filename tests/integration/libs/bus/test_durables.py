@@ -13,6 +13,8 @@ import pytest
 
 from libs.bus import Bus, BusSettings, Message, durables
 from libs.events.subjects import ALL_EVENTS, EVENTS_STREAM, event
+from libs.run_until_first_exits import end
+from libs.telemetry import REGISTRY
 from tests.harness import eventually
 
 DURABLE = "test"
@@ -120,3 +122,24 @@ async def test_a_consumer_that_nobody_touched_leaves_no_gap(bus: Bus, bus_settin
             await eventually(lambda: number in listener.heard)  # noqa: B023  # awaited in the round
             assert listener.heard == [number]
             assert listener.gaps == 0
+
+
+async def test_what_a_consumer_has_not_finished_is_shown_while_somebody_works_for_it(bus: Bus) -> None:
+    def pending() -> float | None:
+        return REGISTRY.get_sample_value("resolute_bus_consumer_pending", {"stream": EVENTS_STREAM, "durable": DURABLE})
+
+    may_finish = asyncio.Event()
+
+    async def hold(message: Message) -> None:
+        await may_finish.wait()
+
+    for number in range(3):
+        await bus.publish(SUBJECT, b"%d" % number)
+    work = asyncio.ensure_future(
+        bus.consume(stream=EVENTS_STREAM, durable=DURABLE, filter=ALL_EVENTS, handler=hold, finish_s=0)
+    )
+    await eventually(lambda: pending() == 3)
+    may_finish.set()
+    await eventually(lambda: pending() == 0)
+    await end(work)
+    assert pending() is None

@@ -14,6 +14,7 @@ from libs.bus import Bus, CoreMessage
 from libs.db.engine import Database, DatabaseSettings, connect_database
 from libs.db.outbox import LARGEST_TRIAL_EVENT, announce, enqueue, event_message, message
 from libs.db.relay import relay_outbox
+from libs.errors import Unavailable
 from libs.events.changes import TrialChanged
 from libs.events.subjects import event, events_of
 from libs.run_until_first_exits import end
@@ -97,6 +98,33 @@ async def test_relay_gets_over_a_killed_bus(
     await eventually(lambda: is_empty(db))
     await write(db, message(event("trial", 1, "state"), b"last"))
     await eventually(lambda: b"last" in heard)
+    await end(relay)
+
+
+class DeafBus:
+    """Takes no message."""
+
+    async def publish(self, subject: str, payload: bytes, **_: object) -> object:
+        raise Unavailable("the bus does not answer")
+
+    async def publish_ahead(self, messages: object) -> int:
+        raise Unavailable("the bus does not answer")
+
+    def fits(self, message: object) -> bool:
+        return True
+
+
+async def test_the_time_of_the_oldest_message_is_shown_until_the_bus_has_it(db: Database, bus: Bus) -> None:
+    await write(db, message(event("trial", 1, "state"), b"1"))
+    async with db.read() as connection:
+        written = (await connection.execute(text("SELECT created_at FROM outbox"))).scalar_one().timestamp()
+    relay = asyncio.ensure_future(relay_outbox(db, DeafBus()))
+    await eventually(lambda: telemetry.value("resolute_outbox_oldest_timestamp_seconds") == written)
+    await end(relay)
+    assert telemetry.value("resolute_outbox_relaying") == 0
+    relay = asyncio.ensure_future(relay_outbox(db, bus))
+    await eventually(lambda: telemetry.value("resolute_outbox_oldest_timestamp_seconds") == 0)
+    assert telemetry.value("resolute_outbox_relaying") == 1
     await end(relay)
 
 

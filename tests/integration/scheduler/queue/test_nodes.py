@@ -10,6 +10,7 @@ from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import Device, NodeCapacity
 from libs.events.orders import Order
+from libs.telemetry import value
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.settings import EngineSettings, QueueSettings, SchedulerSettings
@@ -106,8 +107,10 @@ async def test_slots_of_another_pool_are_waited_for(world: World) -> None:
         await w.api.create()
         await eventually(lambda: _wait_reasons(w))
         assert await _wait_reasons(w) == ["waiting for slots to become free"]
+        assert _shown_waiting(WaitReason.NO_ROOM) == 1
         await w.launcher.offer()
         await w.launcher.running()
+        await eventually(lambda: _shown_waiting(WaitReason.NO_ROOM) == 0)
 
 
 EXCLUDED = [
@@ -203,6 +206,10 @@ async def _has_slots(w: World, allocation: str) -> bool:
 
 async def _has_reacted(w: World, reasons: list[str]) -> bool:
     return await w.api.sql("SELECT restarts FROM trials") == [1] and await _wait_reasons(w) == reasons
+
+
+def _shown_waiting(reason: WaitReason) -> float:
+    return value("resolute_scheduler_queued", pool="default", reason=reason.name.lower())
 
 
 async def _wait_reasons(w: World) -> list[str]:
