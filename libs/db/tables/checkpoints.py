@@ -33,6 +33,15 @@ storage_backends = Table(
     Column("config_hash", LargeBinary, nullable=False, unique=True),
 )
 
+# The storages that the trials of an experiment have registered. Only in those can its checkpoints be, since whoever
+# deletes their files is given the keys of their storage. Written by the api.
+experiment_storages = Table(
+    "experiment_storages",
+    metadata,
+    Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), primary_key=True),
+    Column("storage_id", BigInteger, ForeignKey("storage_backends.id"), primary_key=True),
+)
+
 # Files that somebody wants gone from checkpoint storage. Written by the api; the scheduler makes a
 # CHECKPOINT_GC task of each and deletes the row in the same transaction.
 checkpoint_gc_requests = Table(

@@ -585,6 +585,21 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.PrimaryKeyConstraint("allocation_id", "request_uuid", name=op.f("pk_gather_members")),
     )
     op.create_table(
+        "experiment_storages",
+        sa.Column("experiment_id", sa.BigInteger(), nullable=False),
+        sa.Column("storage_id", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["experiment_id"],
+            ["experiments.id"],
+            name=op.f("fk_experiment_storages_experiment_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["storage_id"], ["storage_backends.id"], name=op.f("fk_experiment_storages_storage_id")
+        ),
+        sa.PrimaryKeyConstraint("experiment_id", "storage_id", name=op.f("pk_experiment_storages")),
+    )
+    op.create_table(
         "checkpoint_gc_requests",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
         sa.Column("experiment_id", sa.BigInteger(), nullable=False),

@@ -20,6 +20,7 @@ from libs.db.tables.trials import trials
 from libs.errors import AlreadyExists, InvalidRequest, NotFound
 from libs.events.changes import CheckpointChanged
 from libs.searchers.reports import read_number
+from services.api.actions.checkpoints.storage import check_storage
 from services.api.queries.tasks.trial_tasks import trial_of_task
 
 COMPLETED, PARTIALLY_DELETED, DELETED = "COMPLETED", "PARTIALLY_DELETED", "DELETED"
@@ -42,9 +43,12 @@ class ReportedCheckpoint(Struct, frozen=True, kw_only=True):
 async def report_checkpoint(connection: AsyncConnection, reported: ReportedCheckpoint) -> None:
     """Record a checkpoint of a trial; the same one reported again changes nothing.
 
-    Raises NotFound for the task, InvalidRequest when it is not a trial's, AlreadyExists for another task's checkpoint.
+    Raises NotFound for the task, InvalidRequest when it is not a trial's or the storage not one of its experiment,
+    AlreadyExists for another task's checkpoint.
     """
     trial_id, experiment_id = await _trial_of(connection, reported.task_id)
+    if reported.storage_id is not None:
+        await check_storage(connection, experiment_id, reported.storage_id)
     await _lock(connection, [experiment_id], [trial_id])
     steps = _steps_completed(reported.metadata)
     row = {

@@ -37,11 +37,13 @@ from services.api.wire.trials.runs import (
 async def post_start(call: Call[App, None, StartRunRequest]) -> StartRunResponse:
     run_id, storage = call.body.run_id, call.body.checkpoint_storage
     async with call.app.db.read() as connection:
-        if await connection.scalar(select(trials.c.id).where(trials.c.id == run_id)) is None:
-            raise NotFound("run", run_id)
+        experiment_id = await connection.scalar(select(trials.c.experiment_id).where(trials.c.id == run_id))
+    if experiment_id is None:
+        raise NotFound("run", run_id)
     if not storage:
         return StartRunResponse()
-    return StartRunResponse(storage_id=await in_transaction(call.app.db, lambda tx: register_storage(tx, storage)))
+    number = await in_transaction(call.app.db, lambda tx: register_storage(tx, experiment_id, storage))
+    return StartRunResponse(storage_id=number)
 
 
 async def get_metadata(call: Call[App, None, None]) -> RunMetadataResponse:

@@ -15,7 +15,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from tests.builders import insert_task
 from tests.harness import FakeClock
-from tests.integration.api.tasks.service import Run, announced, error_of, new_run, row_of
+from tests.integration.api.tasks.service import Run, announced, error_of, new_run, row_of, rows_of
 
 FILES = {"model.pt": "100", "code/": "0", "code/main.py": "5"}
 
@@ -30,10 +30,16 @@ def checkpoint(run: Run, *, uuid: str | None = None, steps: int = 100, **more: A
         "metadata": {"steps_completed": steps, "framework": "torch"},
         "resources": FILES,
         "reportTime": "2030-01-01T12:00:00.123456+00:00",
-        "storageId": 3,
+        "storageId": None,
         "training": {},
         **more,
     }
+
+
+async def registered_storage(client: httpx.AsyncClient, run: Run) -> int:
+    """The number of a storage that nobody has registered before."""
+    body = {"runId": run.trial, "checkpointStorage": {"type": "shared_fs", "host_path": f"/{uuid4()}"}}
+    return int((await client.post("/api/v1/runs/start", json=body)).json()["storageId"])
 
 
 async def counted(db: Database, run: Run) -> list[tuple[int, int]]:
@@ -42,7 +48,8 @@ async def counted(db: Database, run: Run) -> list[tuple[int, int]]:
 
 
 async def test_a_report_is_recorded_once(db: Database, client: httpx.AsyncClient, run: Run) -> None:
-    body = checkpoint(run)
+    storage = await registered_storage(client, run)
+    body = checkpoint(run, storageId=storage)
     answers = await asyncio.gather(*(client.post("/api/v1/checkpoints", json=body) for _ in range(4)))
     assert [(answer.status_code, answer.text) for answer in answers] == [(200, "{}")] * 4
     row = await row_of(db, checkpoints, uuid=body["uuid"])
@@ -54,10 +61,25 @@ async def test_a_report_is_recorded_once(db: Database, client: httpx.AsyncClient
         105,
     )
     assert row.resources == {"model.pt": 100, "code/": 0, "code/main.py": 5}
-    assert (row.metadata, row.storage_id) == (body["metadata"], 3)
+    assert (row.metadata, row.storage_id) == (body["metadata"], storage)
     assert row.report_time.isoformat() == "2030-01-01T12:00:00.123456+00:00"
     assert await counted(db, run) == [(1, 105), (1, 105)]
     assert len(await announced(db, f"checkpoint.{body['uuid']}.reported")) == 1
+
+
+async def test_a_report_cannot_name_the_storage_of_another_experiment(
+    db: Database, owner: httpx.AsyncClient, run: Run
+) -> None:
+    stranger, sibling = await new_run(db), await new_run(db, experiment=run.experiment)
+    theirs, ours = await registered_storage(owner, stranger), await registered_storage(owner, sibling)
+    for foreign in (theirs, 10**6):
+        body = checkpoint(run, allocationId=None, storageId=foreign)
+        refused = await owner.post("/api/v1/checkpoints", json=body)
+        expected = f"no trial of experiment {run.experiment} has registered checkpoint storage {foreign}"
+        assert (refused.status_code, error_of(refused)) == (400, expected)
+        assert not await rows_of(db, checkpoints, uuid=body["uuid"])
+    taken = await owner.post("/api/v1/checkpoints", json=checkpoint(run, allocationId=None, storageId=ours))
+    assert taken.status_code == 200
 
 
 async def test_sizes_of_trial_and_experiment(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
