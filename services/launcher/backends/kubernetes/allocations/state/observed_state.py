@@ -1,4 +1,4 @@
-"""State of one allocation as the cluster has told it. Only the tracker writes here, for what informers see.
+"""State of one allocation as the cluster tells it to informers; the tracker passes it on, and time is passed in.
 
 What ``determined-container`` does decides. Why a pod ended often cannot be read from the pod: one that somebody deletes
 says the same as one that we delete. So what was known when its deletion was seen first is kept with it.
