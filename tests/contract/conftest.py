@@ -8,6 +8,7 @@ import pytest
 
 from tests.harness.client import Client
 from tests.harness.looking import Looking
+from tests.harness.whole_system import WholeSystem
 from tests.programs import submit
 
 
@@ -17,6 +18,12 @@ class Finished:
     trial: int
     task: str
     checkpoint: str
+
+
+@pytest.fixture(scope="session")
+def det(whole_system: WholeSystem) -> Client:
+    """For the many commands of these tests; whole programs are started by those of ``tests/e2e``."""
+    return whole_system.det("contract", forked=True)
 
 
 @pytest.fixture(scope="session")

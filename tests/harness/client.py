@@ -26,14 +26,17 @@ def result(value):
 class Client:
     """One person's client.
 
-    home  where it remembers logins; its working directory too
-    env   added to the few variables that it gets
+    home    where it remembers logins; its working directory too
+    env     added to the few variables that it gets
+    forked  see ``Det``
     """
 
-    def __init__(self, master_url: str, home: Path, *, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, master_url: str, home: Path, *, env: Mapping[str, str] | None = None, forked: bool = False
+    ) -> None:
         self.home = home
         home.mkdir(parents=True, exist_ok=True)
-        self._det = Det(url=master_url, home=home, env=env or {}, forked=False)
+        self._det = Det(url=master_url, home=home, env=env or {}, forked=forked)
 
     def __call__(self, *arguments: str, answers: tuple[str, ...] = (), timeout_s: float = 180) -> str:
         """What ``det`` printed. AssertionError with everything it said when it did not exit with 0."""

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy  # noqa: F401  # the client imports it with its first request
 from determined.cli.__main__ import main
 
 _LONGEST_REQUEST = 2**17

@@ -52,8 +52,9 @@ class WholeSystem:
     def url(self) -> str:
         return self.options.master_url
 
-    def det(self, name: str = "client") -> Client:
-        return Client(self.url, self.home / name, env=certificates.for_clients(self.options.certificate))
+    def det(self, name: str = "client", *, forked: bool = False) -> Client:
+        environment = certificates.for_clients(self.options.certificate)
+        return Client(self.url, self.home / name, env=environment, forked=forked)
 
     def token(self, username: str = "determined", password: str = "") -> str:
         body = {"username": username, "password": password}
