@@ -33,9 +33,9 @@ def find_helm() -> str:
     return found
 
 
-def run_helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_helm(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """One command, whether it succeeds or not."""
-    return subprocess.run([find_helm(), *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([find_helm(), *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
 @dataclass(frozen=True)
