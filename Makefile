@@ -11,7 +11,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-compose test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -70,12 +70,12 @@ down:
 # ---- checking -------------------------------------------------------------------------------------------------------
 # In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster" -q tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster and not compose" -q tests
 
 # For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
 # which takes longer than its share of the tests.
 test-unit: setup
-	@$(BIN)/python -m pytest -m "not chaos and not cluster" -q tests/unit tests/scenarios
+	@$(BIN)/python -m pytest -m "not chaos and not cluster and not compose" -q tests/unit tests/scenarios
 
 check: setup
 	@$(BIN)/ruff check .
@@ -88,6 +88,10 @@ test-chaos: setup
 
 test-cluster: setup
 	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q tests
+
+# Builds the images, from RESOLUTE_TEST_BASE_IMAGE if that is set.
+test-compose: setup
+	@$(BIN)/python -m pytest -m compose -q tests/e2e/compose
 
 # What depends on the release of Kubernetes: for a cluster of the oldest one that is supported.
 test-oldest: setup

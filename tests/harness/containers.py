@@ -15,8 +15,8 @@ from testcontainers.core.docker_client import DockerClient
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.process import accepts_connections, free_port
 
-NATS_IMAGE = os.environ.get("RESOLUTE_TEST_NATS_IMAGE", "nats:2.10-alpine")
-POSTGRES_IMAGE = os.environ.get("RESOLUTE_TEST_POSTGRES_IMAGE", "postgres:16-alpine")
+NATS_IMAGE = os.environ.get("RESOLUTE_TEST_NATS_IMAGE", "nats:2.12-alpine")
+POSTGRES_IMAGE = os.environ.get("RESOLUTE_TEST_POSTGRES_IMAGE", "postgres:18")
 
 
 def containers_wanted() -> bool:

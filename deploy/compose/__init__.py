@@ -1,0 +1,1 @@
+"""Prepares what the containers of ``docker-compose.yml`` begin with."""
