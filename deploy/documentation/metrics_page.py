@@ -42,6 +42,7 @@ def metrics_page() -> str:
         GENERATED,
         "",
         "Each service shows its metrics on `/metrics` of its [status port](administrators.md#services-and-settings).",
+        "[Alerts and dashboards](administrators.md#alerts-and-dashboards) are made of them.",
     ]
     left = list(product_metrics())
     for prefix, section in SECTIONS.items():
