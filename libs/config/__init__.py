@@ -25,7 +25,7 @@ from libs.config.experiment import normalise_experiment_config, parse_experiment
 from libs.config.merge import merge
 from libs.config.names import random_name, three_words
 from libs.config.parts.searcher import check_current_searcher
-from libs.config.secrets import CREDENTIALS, MASK, mask_credentials, mask_secrets
+from libs.config.secrets import CREDENTIALS, MASK, check_unmasked, mask_credentials, mask_secrets
 from libs.config.task_container_defaults import merge_task_container_defaults, task_container_defaults_as_config
 from libs.config.yaml_text import InvalidText, parse_text
 from libs.shapes.problems import InvalidConfig
@@ -45,6 +45,7 @@ __all__ = [
     "check_max_slots_change",
     "check_priority_change",
     "check_task_pod_spec",
+    "check_unmasked",
     "check_weight_change",
     "failed_pod_checks",
     "mask_credentials",

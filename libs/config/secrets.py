@@ -7,8 +7,10 @@ Source: docs/reference/experiments.md 1.2 (data) and 1.9.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
+from libs.shapes.problems import ROOT, InvalidConfig, Problem, listing
 from libs.shapes.shape import Object
 
 MASK: Final = "********"
@@ -57,6 +59,30 @@ def mask_credentials(value: Any, names: frozenset[str] = CREDENTIALS) -> Any:
     if isinstance(value, (list, tuple)):
         return [mask_credentials(item, names) for item in value]
     return value
+
+
+def check_unmasked(config: Object) -> None:
+    """Refuse a configuration that was shown masked and comes back: it would be stored with the mask as its secret.
+
+    Raises InvalidConfig, naming every field.
+    """
+    secrets = (config.get("data") or {}).get("secrets")
+    registry = (config.get("environment") or {}).get("registry_auth")
+    masked = [
+        *_masked_fields(secrets, f"{ROOT}.data.secrets"),
+        *_masked_fields(registry, f"{ROOT}.environment.registry_auth"),
+        *_masked_fields(config.get("checkpoint_storage"), f"{ROOT}.checkpoint_storage"),
+    ]
+    if masked:
+        raise InvalidConfig(listing(Problem(path, f"{MASK} hides a secret, give the secret itself") for path in masked))
+
+
+def _masked_fields(value: Any, path: str) -> Iterator[str]:
+    if value == MASK:
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _masked_fields(item, f"{path}.{key}")
 
 
 def _hidden(secrets: Any) -> Any:

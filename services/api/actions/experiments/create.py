@@ -18,7 +18,7 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.resolution import resolve_pool
-from libs.config import build_config, merge, parse_experiment_config, parse_template, random_name
+from libs.config import build_config, check_unmasked, merge, parse_experiment_config, parse_template, random_name
 from libs.db.new_trials import Origin
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments, model_definitions
@@ -68,6 +68,7 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
         user = await asyncio.to_thread(parse_experiment_config, request.config)
+        check_unmasked(user)
         template = await _template(connection, request.template)
         asked = await asyncio.to_thread(merge, user, template)
         project = await choose_project(connection, request.project_id, asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -234,6 +235,14 @@ async def test_secrets_are_never_shown(api: Api) -> None:
     assert experiment["config"]["data"] == {"secrets": {"key": "********"}, "url": "x"}
     assert "********" in experiment["originalConfig"]
     assert (await api.rows.experiment(experiment_id)).config["data"]["secrets"] == {"key": "hunter2"}
+
+
+async def test_a_configuration_that_was_shown_masked_is_refused_when_it_comes_back(api: Api) -> None:
+    experiment_id = await api.create(MINIMAL + ", data: {secrets: {key: hunter2}}}")
+    shown = (await api.ok("GET", f"/api/v1/experiments/{experiment_id}"))["experiment"]
+    for body in ({"config": json.dumps(shown["config"])}, {"config": shown["originalConfig"]}):
+        refusal = await api.refused(400, "POST", "/api/v1/experiments", json={**body, "parentId": experiment_id})
+        assert "<config>.data.secrets.key: ******** hides a secret" in refusal
 
 
 async def test_credentials_of_the_cluster_are_read_by_the_owner_of_an_experiment_alone(api: Api) -> None:

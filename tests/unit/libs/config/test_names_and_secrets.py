@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from libs.config import mask_secrets, random_name, three_words
+from libs.config import InvalidConfig, check_unmasked, mask_secrets, random_name, three_words
 from libs.config.names import WORDS
 
 
@@ -55,3 +55,16 @@ def test_credentials_are_hidden_from_all_but_the_owner() -> None:
         "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "********", "secret_key": "********"},
         "hyperparameters": {"password": {"type": "const", "val": "not one"}},
     }
+
+
+def test_whatever_was_masked_is_named_when_it_comes_back() -> None:
+    config = {
+        "data": {"secrets": {"a": "x"}, "url": "y"},
+        "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "a", "secret_key": None},
+        "environment": {"registry_auth": {"username": "u", "password": "p"}},
+    }
+    check_unmasked(config)
+    with pytest.raises(InvalidConfig) as refused:
+        check_unmasked(mask_secrets(config, to_owner=False))
+    named = [line.partition(": *")[0].rpartition("<config>.")[2] for line in str(refused.value).splitlines()]
+    assert named == ["checkpoint_storage.access_key", "data.secrets.a", "environment.registry_auth.password"]
