@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
+from libs.bus.durables import PENDING
+from libs.events.subjects import LOGS_STREAM
 from tests.harness.helm import Release, at
 from tests.integration.helm.conftest import Rendered
 
@@ -370,6 +372,15 @@ def test_the_launcher_of_a_pool_has_values_of_its_own(rendered: Rendered) -> Non
     large, other = (release.get("Deployment", release.launcher_of(pool)) for pool in ("A100", "cpu_only"))
     assert (at(large, "spec/replicas"), at(other, "spec/replicas")) == (3, 2)
     assert at(large, f"{FIRST}/resources/requests") == {"cpu": "1", "memory": "256Mi"}
+
+
+def test_the_logs_service_is_scaled_by_a_metric_that_there_is(rendered: Rendered) -> None:
+    metric = at(
+        rendered("autoscaling_logs").get("HorizontalPodAutoscaler", "resolute-logs"), "spec/metrics/0/external/metric"
+    )
+    (family,) = PENDING.collect()
+    assert metric["name"] == family.name
+    assert metric["selector"]["matchLabels"]["stream"] == LOGS_STREAM
 
 
 SERVICES: Final = (
