@@ -1,8 +1,8 @@
-"""Rows of which there is one per installation, and the outbox."""
+"""Rows of which there is one per installation, its history, and the outbox."""
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Integer, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Date, Float, ForeignKey, Integer, LargeBinary, Table, Text
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 
@@ -35,4 +35,44 @@ node_overrides = Table(
     # Nodes an administrator has disabled (det agent disable).
     Column("node", Text, primary_key=True),
     Column("draining", Boolean, nullable=False),
+)
+
+# Slot seconds of each day, by user, pool, label and so on, as an old installation has summed them up; nothing else is
+# left of them there. Written by ``resolute import``.
+usage_days = Table(
+    "usage_days",
+    metadata,
+    Column("day", Date, primary_key=True),
+    # total, username, experiment_label, resource_pool, workspace ...
+    Column("aggregation_type", Text, primary_key=True),
+    Column("aggregation_key", Text, primary_key=True),
+    Column("seconds", Float, nullable=False),
+)
+
+# Installations that were imported, and how far each table of theirs is: what an import that was cut off goes on from.
+imports = Table(
+    "imports",
+    metadata,
+    # Cluster id of the old installation.
+    Column("source", Text, primary_key=True),
+    moment("started_at", default_now=True),
+    # When the last table was complete.
+    moment("finished_at"),
+)
+
+import_progress = Table(
+    "import_progress",
+    metadata,
+    Column("source", Text, ForeignKey("imports.source", ondelete="CASCADE"), primary_key=True),
+    # As in the report.
+    Column("kind", Text, primary_key=True),
+    # Everything up to this key is copied.
+    Column("last_key", Text),
+    Column("imported", BigInteger, nullable=False, server_default="0"),
+    # What the other columns say is known from here on.
+    moment("finished_at"),
+    Column("in_source", BigInteger),
+    # Reason -> rows that were left out.
+    document("skipped", default="{}"),
+    Column("in_target", BigInteger),
 )

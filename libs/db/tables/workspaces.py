@@ -79,3 +79,12 @@ project_keys = Table(
     # NULL when the project is gone.
     Column("project_id", BigInteger, ForeignKey("projects.id", ondelete="SET NULL"), index=True),
 )
+
+# Pools that are for some workspaces only: where a pool is named here, others may not use it. Written by ``resolute
+# import`` until there are endpoints for it.
+pool_bindings = Table(
+    "pool_bindings",
+    metadata,
+    Column("workspace_id", BigInteger, ForeignKey("workspaces.id", ondelete="CASCADE"), primary_key=True),
+    Column("pool", Text, primary_key=True),
+)

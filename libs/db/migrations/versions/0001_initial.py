@@ -27,6 +27,7 @@ CREATE TRIGGER outbox_news AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUN
 
 def upgrade() -> None:
     _create_tables()
+    _create_imported_tables()
     op.execute("CREATE SEQUENCE task_line_seq")
     for part in range(METRIC_PARTITIONS):
         op.execute(
@@ -745,4 +746,210 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.ForeignKeyConstraint(["trial_id"], ["trials.id"], name=op.f("fk_trial_tasks_trial_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("trial_id", "position", name=op.f("pk_trial_tasks")),
         sa.UniqueConstraint("task_id", name=op.f("uq_trial_tasks_task_id")),
+    )
+
+
+def _create_imported_tables() -> None:
+    """What only an import fills, until there are endpoints for it."""
+    op.create_table(
+        "groups",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_groups_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_groups")),
+        sa.UniqueConstraint("name", name=op.f("uq_groups_name")),
+        sa.UniqueConstraint("user_id", name=op.f("uq_groups_user_id")),
+    )
+    op.create_table(
+        "group_members",
+        sa.Column("group_id", sa.BigInteger(), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["group_id"], ["groups.id"], name=op.f("fk_group_members_group_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_group_members_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("group_id", "user_id", name=op.f("pk_group_members")),
+    )
+    op.create_index(op.f("ix_group_members_user_id"), "group_members", ["user_id"], unique=False)
+    op.create_table(
+        "role_assignments",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("group_id", sa.BigInteger(), nullable=False),
+        sa.Column("role_id", sa.Integer(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["group_id"], ["groups.id"], name=op.f("fk_role_assignments_group_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_role_assignments_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_role_assignments")),
+    )
+    op.create_index(op.f("ix_role_assignments_workspace_id"), "role_assignments", ["workspace_id"], unique=False)
+    op.create_index(
+        "uq_role_assignments",
+        "role_assignments",
+        ["group_id", "role_id", sa.literal_column("coalesce(workspace_id, 0)")],
+        unique=True,
+    )
+    op.create_table(
+        "models",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("description", sa.Text(), server_default="", nullable=False),
+        sa.Column("notes", sa.Text(), server_default="", nullable=False),
+        sa.Column(
+            "metadata",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "labels",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_models_owner_id")),
+        sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_models_workspace_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_models")),
+        sa.UniqueConstraint("name", name=op.f("uq_models_name")),
+    )
+    op.create_index(op.f("ix_models_workspace_id"), "models", ["workspace_id"], unique=False)
+    op.create_table(
+        "model_versions",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("model_id", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("checkpoint_uuid", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), server_default="", nullable=False),
+        sa.Column("comment", sa.Text(), server_default="", nullable=False),
+        sa.Column("notes", sa.Text(), server_default="", nullable=False),
+        sa.Column(
+            "metadata",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "labels",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("owner_id", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["model_id"], ["models.id"], name=op.f("fk_model_versions_model_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_model_versions_owner_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_model_versions")),
+        sa.UniqueConstraint("model_id", "version", name=op.f("uq_model_versions_model_id_version")),
+    )
+    op.create_index(op.f("ix_model_versions_checkpoint_uuid"), "model_versions", ["checkpoint_uuid"], unique=False)
+    op.create_table(
+        "webhooks",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("webhook_type", sa.Text(), nullable=False),
+        sa.Column("mode", sa.Text(), server_default="WORKSPACE", nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhooks_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+    )
+    op.create_index(op.f("ix_webhooks_workspace_id"), "webhooks", ["workspace_id"], unique=False)
+    op.create_index(
+        "uq_webhooks_name", "webhooks", ["name", sa.literal_column("coalesce(workspace_id, 0)")], unique=True
+    )
+    op.create_table(
+        "webhook_triggers",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("webhook_id", sa.BigInteger(), nullable=False),
+        sa.Column("trigger_type", sa.Text(), nullable=False),
+        sa.Column(
+            "condition",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.ForeignKeyConstraint(
+            ["webhook_id"], ["webhooks.id"], name=op.f("fk_webhook_triggers_webhook_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_triggers")),
+    )
+    op.create_index(op.f("ix_webhook_triggers_webhook_id"), "webhook_triggers", ["webhook_id"], unique=False)
+    op.create_table(
+        "config_policies",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger(), nullable=True),
+        sa.Column("workload_type", sa.Text(), nullable=False),
+        sa.Column("invariant_config", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("constraints", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True),
+        sa.Column("updated_by", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["updated_by"], ["users.id"], name=op.f("fk_config_policies_updated_by")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_config_policies_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_config_policies")),
+    )
+    op.create_index(
+        "uq_config_policies",
+        "config_policies",
+        [sa.literal_column("coalesce(workspace_id, 0)"), "workload_type"],
+        unique=True,
+    )
+    op.create_table(
+        "usage_days",
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("aggregation_type", sa.Text(), nullable=False),
+        sa.Column("aggregation_key", sa.Text(), nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("day", "aggregation_type", "aggregation_key", name=op.f("pk_usage_days")),
+    )
+    op.create_table(
+        "imports",
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("source", name=op.f("pk_imports")),
+    )
+    op.create_table(
+        "import_progress",
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("last_key", sa.Text(), nullable=True),
+        sa.Column("imported", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("in_source", sa.BigInteger(), nullable=True),
+        sa.Column(
+            "skipped",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("in_target", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["source"], ["imports.source"], name=op.f("fk_import_progress_source"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("source", "kind", name=op.f("pk_import_progress")),
+    )
+    op.create_table(
+        "pool_bindings",
+        sa.Column("workspace_id", sa.BigInteger(), nullable=False),
+        sa.Column("pool", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_pool_bindings_workspace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("workspace_id", "pool", name=op.f("pk_pool_bindings")),
     )
