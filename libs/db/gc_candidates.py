@@ -12,6 +12,7 @@ from libs.checkpoints.checkpoint_retention import Candidate
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
+from libs.db.tables.models import model_versions
 from libs.db.tables.trials import trials
 from libs.searchers.reports import read_number
 
@@ -21,7 +22,7 @@ _DELETABLE = ("COMPLETED", "PARTIALLY_DELETED")
 async def gc_candidates(connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]) -> list[Candidate]:
     """The candidates of an experiment, oldest report first.
 
-    Left out are those whose files are gone, and those from which a trial started or may yet start.
+    Left out are those whose files are gone, those from which a trial started or may yet start, and versions of models.
     config  the stored configuration of the experiment, for its searcher metric
     """
     searcher = config.get("searcher") or {}
@@ -35,6 +36,7 @@ async def gc_candidates(connection: AsyncConnection, experiment_id: int, config:
         metrics.c.kind != "PROFILING",  # as the index has it
     )
     started_from = exists().where(trials.c.warm_start_checkpoint_uuid == checkpoints.c.uuid)
+    registered = exists().where(model_versions.c.checkpoint_uuid == checkpoints.c.uuid)
     others = experiments.alias()
     will_start_from = exists().where(
         others.c.end_time.is_(None),
@@ -56,6 +58,7 @@ async def gc_candidates(connection: AsyncConnection, experiment_id: int, config:
             checkpoints.c.state.in_(_DELETABLE),
             ~started_from,
             ~will_start_from,
+            ~registered,
         )
         .order_by(checkpoints.c.report_time, checkpoints.c.uuid)
     )

@@ -14,6 +14,7 @@ from libs.cluster.config import ClusterConfig
 from libs.config.parts.storage import missing_parts, storage
 from libs.db.engine import Database
 from libs.db.outbox import announce
+from libs.db.tables.models import models
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
@@ -142,6 +143,8 @@ async def delete_workspace(db: Database, workspace_id: int) -> bool:
         before = await workspace_row(connection, workspace_id, lock=True)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")
+        if await connection.scalar(select(models.c.id).where(models.c.workspace_id == workspace_id).limit(1)):
+            raise FailedPrecondition(f"workspace ({workspace_id}) contains models; move or delete models first")
         empty = not before["num_projects"] and not await _has_live_tasks(connection, workspace_id)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="deleted", name=before["name"]))
         if empty:

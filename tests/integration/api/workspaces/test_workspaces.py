@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.db.engine import Connection, DatabaseSettings, connect_database
 from libs.db.tables.experiments import experiments
+from libs.db.tables.models import models
 from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
@@ -130,6 +131,17 @@ async def test_what_no_index_can_hold_is_refused(database_url: str) -> None:
             async with db.transaction() as connection:
                 await connection.execute(insert(users).values(username=INCOMPRESSIBLE))
     assert isinstance(as_known_error(caught.value), InvalidRequest)
+
+
+def test_what_has_models_is_not_deleted(admin: httpx.Client, world: World) -> None:
+    home = workspace(admin, "registry")
+
+    async def register(connection: Connection) -> None:
+        await connection.execute(insert(models).values(name="mnist", owner_id=1, workspace_id=home["id"]))
+
+    world.in_database(register)
+    refused = error_of(admin.delete(f"/api/v1/workspaces/{home['id']}"))
+    assert refused == (400, f"workspace ({home['id']}) contains models; move or delete models first")
 
 
 def test_what_has_experiments_is_deleted_later(admin: httpx.Client, rows: Rows, world: World) -> None:
