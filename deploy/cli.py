@@ -30,6 +30,9 @@ SUBCOMMANDS: Final = (
     Subcommand("down", "deploy.local.cli", "stop the services; running tasks go on by themselves"),
     Subcommand("reset", "deploy.local.cli", "stop everything and delete what was stored"),
     Subcommand("events", "deploy.local.cli", "print public events as they happen"),
+    Subcommand(
+        "import", "deploy.determined_import.command", "bring everything from a Determined 0.38 installation here"
+    ),
     Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
 )
 

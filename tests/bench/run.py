@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import idle, logs, metrics, planner, submit
+from tests.bench import idle, imports, logs, metrics, planner, submit
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.result import Result, table
@@ -26,6 +26,7 @@ BENCHMARKS = {
     "metrics": metrics.measure,
     "logs": logs.measure,
     "planner": planner.measure,
+    "imports": imports.measure,
 }
 
 CLUSTER_BENCHMARKS = {

@@ -1,0 +1,173 @@
+"""The database of this installation while an import writes it: alone, into one that nobody has used yet, in batches.
+
+How far each kind has come is a row of its own, written with the rows of the batch in one transaction. Whoever kills an
+import loses the batch that was under way, and the next one goes on behind the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Final
+
+import asyncpg
+import msgspec
+from msgspec import Struct
+
+from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copied, overwrite
+from deploy.determined_import.old_database import CONNECT_TIMEOUT_S, OldDatabase, SourceCount
+from deploy.determined_import.piping import pipe
+from deploy.determined_import.refusal import ImportRefused
+from libs.db.engine import asyncpg_url
+from libs.db.failures import DRIVER_ERRORS
+from libs.db.tables import metadata
+from services.scheduler.scheduler_lease import SCHEDULER_LOCK
+
+_BUILT_IN: Final = {"users": 2, "workspaces": 1, "projects": 1, "project_keys": 1}
+"""Rows of every new installation."""
+_SETTINGS: Final = {"application_name": "resolute import", "statement_timeout": "0", "jit": "off"}
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far one kind is; what follows ``finished_at`` is None before that."""
+
+    last_key: str | None = None
+    imported: int = 0
+    finished_at: datetime | None = None
+    in_source: int | None = None
+    skipped: dict[str, int] = {}
+    in_target: int | None = None
+
+
+class NewDatabase:
+    """A connection that holds the lock of schedulers: nobody acts upon what is imported before all of it is there."""
+
+    def __init__(self, connection: Any, *, source: str) -> None:
+        self.connection = connection
+        self._source = source
+
+    async def progress(self, kind: str) -> Progress:
+        row = await self.connection.fetchrow(
+            "SELECT last_key, imported, finished_at, in_source, skipped, in_target FROM import_progress"
+            " WHERE source = $1 AND kind = $2",
+            self._source,
+            kind,
+        )
+        if row is None:
+            return Progress()
+        return Progress(**{**row, "skipped": msgspec.json.decode(row["skipped"])})
+
+    async def copy_batch(self, old: OldDatabase, table: CopiedTable, *, last: str | None, until: str) -> int:
+        """Copy the rows above ``last`` up to ``until`` and remember it, in one transaction; returns how many."""
+        async with self.connection.transaction():
+            if last is None:
+                for statement in table.before:
+                    await self.connection.execute(statement)
+            rows = await self._copy(old, table, batch(table, last, until))
+            await self.connection.execute(
+                "INSERT INTO import_progress (source, kind, last_key, imported) VALUES ($1, $2, $3, $4)"
+                " ON CONFLICT (source, kind) DO UPDATE SET last_key = excluded.last_key,"
+                " imported = import_progress.imported + excluded.imported",
+                self._source,
+                table.kind,
+                until,
+                rows,
+            )
+            return rows
+
+    async def finish_kind(self, table: CopiedTable, counted: SourceCount) -> None:
+        """Remember that a kind is complete, and what there is of it on both sides."""
+        in_target = await self.connection.fetchval(count_copied(table))
+        await self.connection.execute(
+            "INSERT INTO import_progress (source, kind, finished_at, in_source, skipped, in_target)"
+            " VALUES ($1, $2, now(), $3, $4, $5)"
+            " ON CONFLICT (source, kind) DO UPDATE SET finished_at = excluded.finished_at,"
+            " in_source = excluded.in_source, skipped = excluded.skipped, in_target = excluded.in_target",
+            self._source,
+            table.kind,
+            counted.wanted + sum(counted.skipped.values()),
+            msgspec.json.encode(counted.skipped).decode(),
+            in_target,
+        )
+
+    async def advance_sequences(self) -> None:
+        """Let the ids of new rows begin behind those that were imported."""
+        for table in metadata.sorted_tables:
+            for column in table.columns:
+                if column.identity is not None:
+                    await self.connection.execute(
+                        f"SELECT setval(pg_get_serial_sequence('{table.name}', '{column.name}'),"  # noqa: S608
+                        f" max({column.name})) FROM {table.name} HAVING max({column.name}) > 0"
+                    )
+
+    async def finish(self) -> None:
+        await self.connection.execute(
+            "UPDATE imports SET finished_at = coalesce(finished_at, now()) WHERE source = $1", self._source
+        )
+
+    async def _copy(self, old: OldDatabase, table: CopiedTable, query: str) -> int:
+        if not table.replaces:
+            return await pipe(old.connection, query, self.connection, table.target.name, list(table.columns))
+        await self.connection.execute(f"CREATE TEMP TABLE incoming (LIKE {table.target.name}) ON COMMIT DROP")
+        for column in table.target.c:
+            if column.name not in table.columns:
+                await self.connection.execute(f"ALTER TABLE incoming DROP COLUMN {column.name}")
+        rows = await pipe(old.connection, query, self.connection, "incoming", list(table.columns))
+        await self.connection.execute(overwrite(table, "incoming"))
+        return rows
+
+
+@asynccontextmanager
+async def open_new_database(url: str, *, source: str, kinds: Iterable[CopiedTable]) -> AsyncIterator[NewDatabase]:
+    """The database at ``url``, for an import from ``source`` that begins or goes on.
+
+    Raises ImportRefused when it is in use, or has rows that no earlier part of this import has written.
+    """
+    try:
+        connection = await asyncpg.connect(
+            asyncpg_url(url), timeout=CONNECT_TIMEOUT_S, command_timeout=None, server_settings=_SETTINGS
+        )
+    except (OSError, *DRIVER_ERRORS) as error:
+        raise ImportRefused(f"the database of this installation does not answer: {error}") from error
+    try:
+        await _check_schema(connection)
+        await _take_alone(connection)
+        known = await connection.fetchval("SELECT count(*) FROM imports WHERE source = $1", source)
+        if not known:
+            await _check_unused(connection, kinds)
+            await connection.execute("INSERT INTO imports (source) VALUES ($1)", source)
+        yield NewDatabase(connection, source=source)
+    finally:
+        await connection.close()
+
+
+async def _check_schema(connection: Any) -> None:
+    if await connection.fetchval("SELECT to_regclass('import_progress') IS NULL"):
+        raise ImportRefused("the database of this installation has no tables yet: run `resolute db upgrade`")
+
+
+async def _take_alone(connection: Any) -> None:
+    """Keep schedulers away, and see that no service is there."""
+    others = await connection.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'resolute'"
+    )
+    if others or not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SCHEDULER_LOCK):
+        raise ImportRefused(
+            "services of this installation, or another import, are connected to its database: stop them, and start them"
+            " when the import is complete"
+        )
+
+
+async def _check_unused(connection: Any, kinds: Iterable[CopiedTable]) -> None:
+    used: dict[str, int] = {}
+    for name in dict.fromkeys(table.target.name for table in kinds):
+        rows = await connection.fetchval(f"SELECT count(*) FROM {name}")  # noqa: S608
+        if rows > _BUILT_IN.get(name, 0):
+            used[name] = rows
+    if used:
+        found = ", ".join(f"{name} ({rows} rows)" for name, rows in used.items())
+        raise ImportRefused(
+            f"this installation has been used already: {found}. Ids would clash with those of the old installation;"
+            " import into a new, empty database"
+        )

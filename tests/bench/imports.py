@@ -1,0 +1,83 @@
+"""Metric rows per second that an import from an old installation brings over, against a bare COPY of the same rows."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+
+from deploy.determined_import.importing import run_import
+from libs.db.migrate import upgrade
+from tests.bench.result import Result
+from tests.bench.system import BenchSystem
+from tests.harness.determined.rows import add_metrics, populate
+from tests.harness.determined.schema import create_schema
+
+ROWS = 1_000_000
+COLUMNS = ("id", "trial_id", "trial_run_id", "metric_group", "kind", "total_batches", "end_time", "metrics", "archived")
+
+
+async def measure(system: BenchSystem) -> list[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with _database(system) as old, _database(system) as new, _database(system) as bare:
+            connection = await asyncpg.connect(old)
+            await create_schema(connection)
+            await populate(connection, Path(folder))
+            await add_metrics(connection, ROWS)
+            await connection.close()
+            for url in (new, bare):
+                await upgrade(url)
+            began = time.perf_counter()
+            report = await run_import(source_url=old, target_url=new, with_logs=False, say=lambda _line: None)
+            imported = ROWS / (time.perf_counter() - began)
+            assert report.agrees
+            copied = await _copy(new, bare, Path(folder) / "metrics")
+    return [
+        Result(
+            name="metric rows per second, imported",
+            value=imported,
+            unit="rows/s",
+            baseline=copied,
+            goal=0.5,
+            better="higher",
+        )
+    ]
+
+
+async def _copy(source: str, target: str, file: Path) -> float:
+    """Rows per second of a bare COPY from a file."""
+    reading, writing = await asyncpg.connect(source), await asyncpg.connect(target)
+    try:
+        query = f"SELECT {', '.join(COLUMNS)} FROM metrics"
+        await reading.copy_from_query(query, output=file, format="binary")
+        began = time.perf_counter()
+        await writing.copy_to_table("metrics", source=file, columns=COLUMNS, format="binary", timeout=None)
+        return ROWS / (time.perf_counter() - began)
+    finally:
+        await reading.close()
+        await writing.close()
+
+
+@asynccontextmanager
+async def _database(system: BenchSystem) -> AsyncIterator[str]:
+    """A new, empty database beside that of the system."""
+    name = f"bench_{uuid4().hex[:12]}"
+    await _execute(system.database_url, f"CREATE DATABASE {name}")
+    try:
+        yield f"{system.database_url.rpartition('/')[0]}/{name}"
+    finally:
+        await _execute(system.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection: Any = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

@@ -1,0 +1,136 @@
+"""Afterwards people log in as before, and the unmodified client lists, describes and downloads what it did."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deploy.determined_import.importing import run_import
+from tests.harness import NatsServer
+from tests.harness.api import ApiProcess
+from tests.harness.containers import ContainerNats
+from tests.harness.det import Det
+from tests.harness.determined.rows import (
+    ADA,
+    CHECKPOINT,
+    FINISHED,
+    FINISHED_TRIAL,
+    LATEST,
+    PASSWORD,
+    TEAM,
+    UNFINISHED,
+    VISION,
+)
+from tests.integration.api.conftest import run_async
+from tests.integration.api.world import CLUSTER
+
+
+@pytest.fixture(scope="module")
+def api(
+    old_url: str,
+    database_url: str,
+    nats_server: NatsServer | ContainerNats,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiProcess]:
+    """An api of the installation that everything was imported into."""
+    run_async(run_import(source_url=old_url, target_url=database_url, with_logs=True, say=lambda _line: None))
+    directory = tmp_path_factory.mktemp("api")
+    cluster = directory / "cluster.yaml"
+    cluster.write_text(CLUSTER)
+    settings = {"cluster_config": str(cluster)}
+    with ApiProcess(directory, database_url=database_url, bus_url=nats_server.url, settings=settings) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def ada(api: ApiProcess) -> Iterator[httpx.Client]:
+    with api.client("ada", PASSWORD) as client:
+        yield client
+
+
+def get(client: httpx.Client, path: str) -> dict:  # type: ignore[type-arg]
+    reply = client.get(path)
+    assert reply.status_code == 200, reply.text
+    return reply.json()  # type: ignore[no-any-return]
+
+
+def test_everybody_logs_in_with_the_old_password_and_nobody_with_another(api: ApiProcess) -> None:
+    logins = [("admin", PASSWORD), ("determined", ""), ("ada", PASSWORD), ("admin", ""), ("gone", "")]
+    with httpx.Client(base_url=api.url, timeout=60) as client:
+        replies = [
+            client.post("/api/v1/auth/login", json={"username": name, "password": password, "isHashed": False})
+            for name, password in logins
+        ]
+    assert [reply.status_code for reply in replies] == [200, 200, 200, 401, 401]
+
+
+def test_people_workspaces_and_projects_are_as_they_were(ada: httpx.Client) -> None:
+    me = get(ada, "/api/v1/me")["user"]
+    assert (me["id"], me["agentUserGroup"]["agentUser"]) == (ADA, "ada")
+    workspace = get(ada, f"/api/v1/workspaces/{TEAM}")["workspace"]
+    assert (workspace["name"], workspace["pinned"], workspace["numExperiments"]) == ("Team", True, 4)
+    project = get(ada, f"/api/v1/projects/{VISION}")["project"]
+    assert (project["key"], project["notes"][0]["name"]) == ("VIS", "plan")
+    assert get(ada, "/api/v1/projects/key/old")["project"]["id"] == VISION, "by a key that it had before"
+    assert get(ada, "/api/v1/users/setting")["settings"] == [{"key": "theme", "storagePath": "ui", "value": '"dark"'}]
+    assert get(ada, "/api/v1/templates/small")["template"]["workspaceId"] == TEAM
+
+
+def test_experiments_and_trials_are_as_they_were(ada: httpx.Client) -> None:
+    listed = {each["id"]: each for each in get(ada, "/api/v1/experiments")["experiments"]}
+    finished = listed[FINISHED]
+    assert (finished["state"], finished["numTrials"], finished["username"]) == ("STATE_COMPLETED", 1, "ada")
+    assert listed[UNFINISHED]["state"] == "STATE_PAUSED"
+    experiment = get(ada, f"/api/v1/experiments/{FINISHED}")
+    assert experiment["experiment"]["bestTrialId"] == FINISHED_TRIAL
+    assert experiment["config"]["searcher"]["name"] == "random"
+    trial = get(ada, f"/api/v1/trials/{FINISHED_TRIAL}")["trial"]
+    assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.25}
+    assert trial["summaryMetrics"]["validation_metrics"]["loss"]["mean"] == 0.375
+    assert trial["bestCheckpoint"]["uuid"] == CHECKPOINT
+    assert trial["metadata"] == {"owner": {"team": "vision"}}
+    assert trial["wallClockTime"] == 1800
+    history = get(ada, f"/api/v1/experiments/{FINISHED}/validation-history")["validationHistory"]
+    assert [point["searcherMetric"] for point in history] == [0.5, 0.25]
+
+
+def test_metrics_of_every_group_can_be_read(ada: httpx.Client) -> None:
+    reply = ada.get(f"/api/v1/trials/metrics/trial_metrics?trialIds={FINISHED_TRIAL}")
+    groups = {word for word in ("training", "validation", "fairness", "cpu") if f'"group":"{word}"' in reply.text}
+    assert groups == {"training", "validation", "fairness", "cpu"}
+
+
+@pytest.fixture(scope="module")
+def det(api: ApiProcess, tmp_path_factory: pytest.TempPathFactory) -> Det:
+    det = Det(url=api.url, home=tmp_path_factory.mktemp("det"))
+    det("user", "login", "ada", answers=[PASSWORD])
+    return det
+
+
+def test_the_client_lists_and_describes(det: Det) -> None:
+    assert f"old-{FINISHED}" in det("experiment", "list").out
+    assert str(FINISHED_TRIAL) in det("experiment", "describe", str(FINISHED)).out
+    assert CHECKPOINT in det("checkpoint", "describe", CHECKPOINT).out
+    lines = det("trial", "logs", str(FINISHED_TRIAL)).out
+    assert "INFO: hello\n" in lines
+    assert "grüß dich" in lines
+
+
+def test_the_client_downloads_checkpoints_and_model_definitions(det: Det, tmp_path: Path) -> None:
+    for uuid in (CHECKPOINT, LATEST):  # one in a storage of its own, one in that of its experiment
+        target = tmp_path / uuid
+        det("checkpoint", "download", uuid, "--output-dir", str(target), "--mode", "master")
+        assert (target / "weights").read_bytes() == b"12345"
+    det("experiment", "download-model-def", str(FINISHED), "--output-dir", str(tmp_path))
+    (archive,) = tmp_path.glob("*.tgz") or tmp_path.glob("*.tar.gz")
+    assert tarfile.is_tarfile(archive)
+
+
+def test_a_search_can_be_searched_for_in_logs(ada: httpx.Client) -> None:
+    trial = get(ada, f"/api/v1/trials/{FINISHED_TRIAL}")["trial"]
+    reply = ada.get(f"/api/v1/tasks/{trial['taskId']}/logs?searchText=broken")
+    assert reply.text.count("broken") >= 1
