@@ -22,6 +22,7 @@ class ServiceProcess:
 
     env       added to the environment of the tests
     is_ready  asked until it says yes; None means ready at once
+    forked    a service of ours is forked (see ``forked``); False starts an interpreter, for those who measure it
     """
 
     def __init__(
@@ -32,17 +33,17 @@ class ServiceProcess:
         env: Mapping[str, str] | None = None,
         is_ready: Callable[[], bool] | None = None,
         ready_timeout_s: float = 60.0,
-        python: str = sys.executable,
+        forked: bool = True,
     ) -> None:
         self._is_ready = is_ready
         self._ready_timeout_s = ready_timeout_s
         everything = {**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})}
         self._process: ChildProcess
-        if module in SERVICES and python == sys.executable:
+        if forked and module in SERVICES:
             self._process = ForkedService(module, arguments, log_path=log_path, env=everything, cwd=REPOSITORY)
         else:
             self._process = ChildProcess(
-                (python, "-m", module, *arguments),
+                (sys.executable, "-m", module, *arguments),
                 log_path=log_path,
                 cwd=REPOSITORY,
                 env=everything,

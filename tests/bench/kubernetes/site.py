@@ -93,6 +93,7 @@ class Site:
                 "RESOLUTE_KUBERNETES__NAMESPACE": self.namespace.name,
                 "RESOLUTE_TASKS__LOG_INTAKE_URL": "http://logs:8090",
             },
+            forked=False,
         )
         launcher.start()
 
