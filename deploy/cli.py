@@ -33,6 +33,8 @@ SUBCOMMANDS: Final = (
     Subcommand(
         "import", "deploy.determined_import.command", "bring everything from a Determined 0.38 installation here"
     ),
+    Subcommand("config", "deploy.operations.config.command", "look for mistakes in a configuration file"),
+    Subcommand("doctor", "deploy.operations.doctor.command", "look whether everything is there and works"),
     Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
 )
 

@@ -28,7 +28,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _upgrade(arguments: Namespace) -> int:
-    schema = asyncio.run(_when_it_answers(load_settings(arguments).database, upgrade))
+    schema = asyncio.run(_when_it_answers(load_settings(arguments, log_level="info").database, upgrade))
     if schema.is_outdated:
         print(f"the schema was {_name(schema.found)}, and is {schema.newest} now")
     else:

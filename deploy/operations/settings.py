@@ -17,7 +17,7 @@ from deploy.command_line import state_folder
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.settings import load
-from libs.telemetry import TelemetrySettings, configure_logging
+from libs.telemetry import LogLevel, TelemetrySettings, configure_logging
 
 _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
@@ -27,6 +27,8 @@ class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     bus: BusSettings = BusSettings(name="resolute")
     cluster_config: str | None = None
     """Path of the cluster configuration file."""
+    checkpoint_roots: dict[str, str] = {}
+    """Where shared directories of checkpoint storage are seen here: host path -> path here."""
 
 
 def add_settings_argument(parser: ArgumentParser) -> None:
@@ -38,12 +40,12 @@ def add_settings_argument(parser: ArgumentParser) -> None:
     )
 
 
-def load_settings(arguments: Namespace) -> OperationsSettings:
+def load_settings(arguments: Namespace, *, log_level: LogLevel = "warning") -> OperationsSettings:
     """The settings that the command line, the state folder and the environment come to. Raises InvalidSettings.
 
     From here on what libraries log goes to standard error: standard output is for the answer.
     """
-    configure_logging(TelemetrySettings(log_format="console"), service="resolute")
+    configure_logging(TelemetrySettings(log_format="console", log_level=log_level), service="resolute")
     of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
     path = arguments.settings or (of_state if of_state.exists() else None)
     return load(OperationsSettings, path, os.environ, others_sections=True)

@@ -12,6 +12,8 @@ import structlog
 from libs.bus import availability, batches, consumer, core, publish, streams
 from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
+from libs.bus.contents.reading import StoredMessage, stored_messages
+from libs.bus.contents.states import StreamStatus, stream_states
 from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
 from libs.bus.storage_probe import StorageProbe
@@ -44,6 +46,14 @@ class Bus:
             return "not connected"
         refused = await self.refused_streams() if self._connection.settings.manage_streams else ()
         return f"does not store {', '.join(refused)}" if refused else None
+
+    async def stream_states(self) -> dict[str, StreamStatus]:
+        """``contents.states.stream_states``: how the streams that are there stand."""
+        return await stream_states(self._connection)
+
+    def stored_messages(self, stream: str, *, last: int) -> AsyncIterator[StoredMessage]:
+        """``contents.reading.stored_messages``: everything that a stream holds, without taking part in its work."""
+        return stored_messages(self._connection, stream, last=last)
 
     async def ensure_streams(self) -> None:
         """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""

@@ -17,7 +17,7 @@ from libs.errors import InvalidRequest
 
 Object = dict[str, Any]
 
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     "db": "the database is in the settings of each service: database",
     "log": "the level of a service is in its settings: telemetry.log_level",
     "port": "it is in the settings of the api: http.port",
@@ -85,7 +85,7 @@ def upgrade(document: Mapping[str, Any]) -> tuple[Object, tuple[ConfigWarning, .
     """
     found: Object = _given(document)
     warnings: list[ConfigWarning] = []
-    warnings += _dropped(found, _ELSEWHERE)
+    warnings += _dropped(found, ELSEWHERE)
     _refuse_more_managers(found)
     found.pop("additional_resource_managers", None)
     if isinstance(manager := found.get("resource_manager"), dict):

@@ -1,0 +1,51 @@
+"""The database: whether it answers, has the schema that this release needs, and knows what time it is."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Final
+
+import asyncpg
+
+from deploy.operations.doctor.clocks import clock_difference
+from deploy.operations.doctor.findings import Finding, ok, problem, warning
+from libs.clock import Clock
+from libs.db.engine import DatabaseSettings, address
+from libs.db.failures import DRIVER_ERRORS
+from libs.db.migrate import Schema, schema_of
+
+PART: Final = "database"
+ANSWERS_WITHIN_S: Final = 5.0
+
+
+async def check_database(settings: DatabaseSettings, clock: Clock) -> list[Finding]:
+    try:
+        async with asyncio.timeout(ANSWERS_WITHIN_S):
+            before = clock.now()
+            theirs = await _time_there(address(settings))
+            ours = before + (clock.now() - before) / 2
+            schema = await schema_of(address(settings))
+    except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
+        remedy = "see that PostgreSQL runs, and that database.url and its password are right"
+        return [problem(PART, f"does not answer: {error or 'no answer in time'}", remedy=remedy)]
+    return [ok(PART, "answers"), about_schema(schema), clock_difference(PART, theirs=theirs, ours=ours)]
+
+
+async def _time_there(url: str) -> datetime:
+    connection = await asyncpg.connect(url, timeout=ANSWERS_WITHIN_S)
+    try:
+        time: datetime = await connection.fetchval("SELECT clock_timestamp()")
+        return time
+    finally:
+        await connection.close()
+
+
+def about_schema(schema: Schema) -> Finding:
+    if schema.is_outdated:
+        found = "no schema" if schema.found is None else f"the schema {schema.found}"
+        return problem(PART, f"has {found}, and {schema.newest} is needed", remedy="run: resolute db upgrade")
+    if not schema.is_known:
+        says = f"has the schema {schema.found} of a newer release; the newest known here is {schema.newest}"
+        return warning(PART, says, remedy="services of the release before work with it; upgrade them again")
+    return ok(PART, f"has the schema {schema.found}")
