@@ -36,6 +36,8 @@ SUBCOMMANDS: Final = (
     Subcommand("config", "deploy.operations.config.command", "look for mistakes in a configuration file"),
     Subcommand("doctor", "deploy.operations.doctor.command", "look whether everything is there and works"),
     Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
+    Subcommand("backup", "deploy.operations.backup.command", "write the database and the streams into one file"),
+    Subcommand("restore", "deploy.operations.backup.command", "fill a new installation from such a file"),
 )
 
 

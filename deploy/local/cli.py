@@ -50,6 +50,11 @@ def add_parser(commands: Commands) -> None:
         choices=("yes", "no"),
         help="a second scheduler, which takes over when the first dies (default: where there is memory for one)",
     )
+    up.add_argument(
+        "--only-servers",
+        action="store_true",
+        help="PostgreSQL and NATS alone, until the next down: for resolute restore",
+    )
     add_arguments(up)
     up.set_defaults(run=_on_state_folder(_up))
 
@@ -82,6 +87,9 @@ def _up(layout: Layout, arguments: argparse.Namespace) -> int:
     options = system.start(layout, arguments)
     print(f"ready after {time.monotonic() - started_at:.1f} s")
     _print_status(layout, options)
+    if arguments.only_servers:
+        print("no service runs; afterwards: resolute down, and resolute up")
+        return 0
     environment = {"DET_MASTER": options.master_url, **certificates.for_clients(options.certificate)}
     print(f"\n  export {' '.join(f'{name}={value}' for name, value in environment.items())}\n  det user whoami")
     made = initial_password.initial_password(layout)

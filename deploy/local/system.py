@@ -35,11 +35,12 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     layout.create()
     initial_password.prepare(layout, arguments)
     options = choose(layout, arguments)
+    held = plan.services(layout, options) if getattr(arguments, "only_servers", False) else set(without)
     if processes.find(layout, processes.SUPERVISOR) is None:
-        _start_supervisor(layout, options, set(without))
+        _start_supervisor(layout, options, held)
     if options.kubernetes is not None:
-        _introduce_launchers(layout, options, set(without))
-    wait_until_ready(layout, options, set(without))
+        _introduce_launchers(layout, options, held)
+    wait_until_ready(layout, options, held)
     return options
 
 

@@ -29,6 +29,7 @@ from libs.retry import every, with_retry
 log = structlog.get_logger()
 
 MIGRATION_LOCK: Final = 0x5E50_1074
+NEWEST: Final = "head"
 _LOOK_EVERY_S: Final = 1.0
 
 
@@ -68,9 +69,9 @@ async def provide_schema(settings: DatabaseSettings) -> None:
         )
 
 
-async def upgrade(url: str) -> Schema:
+async def upgrade(url: str, *, to: str = NEWEST) -> Schema:
     """Apply the migrations that ``url`` lacks; concurrent callers wait for the first. Returns what it was before."""
-    return await _on_connection(url, _upgrade)
+    return await _on_connection(url, lambda connection: _upgrade(connection, to))
 
 
 async def schema_of(url: str) -> Schema:
@@ -100,7 +101,7 @@ async def _on_connection(url: str, work: Callable[[Connection], Schema]) -> Sche
         await engine.dispose()
 
 
-def _upgrade(connection: Connection) -> Schema:
+def _upgrade(connection: Connection, to: str) -> Schema:
     # Held until the connection closes; a crash in the middle rolls back and frees it.
     connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
     connection.commit()
@@ -109,7 +110,7 @@ def _upgrade(connection: Connection) -> Schema:
     if schema.is_known:
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, to)
         connection.commit()
     else:
         log.info("database.schema_of_newer_release", found=schema.found, newest_known=schema.newest)

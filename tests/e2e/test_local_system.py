@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.local.configuration import plan
 from deploy.local.layout import Layout, Options
 from tests.harness.certificates import self_signed
 from tests.harness.installed_client import client_python
@@ -127,6 +129,30 @@ def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> 
     assert "ended 1 tasks" in resolute("down", "--tasks")
     resolute("reset", "--yes")
     assert not resolute.state.exists()
+
+
+def test_running_task_is_found_again_after_a_restore_into_new_servers(resolute: Resolute) -> None:
+    resolute.up()
+    system, file = resolute.system(), str(resolute.state.parent / "backup.tar.gz")
+    experiment = submit(system.det(), "steps.py", hyperparameters={"steps": 0, "pause_s": 0.1})
+    with system.http() as http:
+        look = Looking(http)
+        wait_until(lambda: look.state(experiment) == "STATE_RUNNING")
+        trial = look.trial(experiment)["id"]
+    resolute("backup", file)
+    assert "services hold" in resolute("restore", file, code=1)
+    resolute("down")
+    shutil.rmtree(system.options.postgres_data)
+    shutil.rmtree(plan.nats(system.layout, system.options).store_directory)
+    resolute.up("--only-servers")
+    assert "are restored" in resolute("restore", file)
+    resolute("down")
+    resolute.up()
+    with system.http() as http:
+        look = Looking(http)
+        known = look.steps(trial)
+        wait_until(lambda: len(look.steps(trial)) > len(known), what="the task that went on is found again")
+        assert look.trial(experiment)["restarts"] == 0
 
 
 def test_tasks_and_clients_speak_https_where_the_api_does(resolute: Resolute) -> None:

@@ -78,6 +78,11 @@ def launchers(layout: Layout, options: Options) -> dict[str, str]:
     return {"launcher" if pool == names[0] else f"launcher-{pool}": pool for pool in names}
 
 
+def services(layout: Layout, options: Options) -> set[str]:
+    """Every process but the servers of the database and the bus."""
+    return {*SERVICES, STANDBY, *launchers(layout, options)}
+
+
 def write_settings(layout: Layout, options: Options) -> None:
     """One YAML file per service below ``config/``, and the cluster configuration unless somebody wrote one."""
     cluster = options.cluster_file(layout)

@@ -1,0 +1,133 @@
+"""``resolute backup FILE`` while the system runs, and ``resolute restore FILE`` into a new installation."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import ArgumentParser, Namespace
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+from msgspec import structs
+
+from deploy.command_line import Commands, behind_the_command
+from deploy.operations.backup import streams
+from deploy.operations.backup.archive import (
+    BackupContent,
+    BackupCounts,
+    examine_archive,
+    read_sections,
+    write_archive,
+)
+from deploy.operations.backup.database import DatabaseLoader, dump_database, expect_empty
+from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
+from libs.bus import Bus, connect_bus
+from libs.db.engine import DatabaseSettings, address
+from libs.db.failures import DRIVER_ERRORS
+from libs.db.migrate import schema_of, upgrade
+from libs.errors import FailedPrecondition, InvalidRequest, Unavailable
+
+
+def add_parser(commands: Commands) -> None:
+    for name, run in (("backup", _backup), ("restore", _restore)):
+        parser: ArgumentParser = commands.add_parser(name, description=__doc__, parents=[behind_the_command()])
+        parser.add_argument("file", type=Path)
+        add_settings_argument(parser)
+        parser.set_defaults(run=run)
+
+
+def _backup(arguments: Namespace) -> int:
+    counts = asyncio.run(back_up(load_settings(arguments), arguments.file))
+    print(f"{_said(counts)} are in {arguments.file}; it holds secrets, and only you may read it")
+    return 0
+
+
+def _restore(arguments: Namespace) -> int:
+    counts = asyncio.run(restore(load_settings(arguments), arguments.file))
+    print(f"{_said(counts)} are restored; start the services")
+    return 0
+
+
+async def back_up(settings: OperationsSettings, file: Path) -> BackupCounts:
+    """Write the installation, as it is in these moments, to a new file."""
+    schema = await schema_of(address(settings.database))
+    if schema.is_outdated or not schema.is_known:
+        raise FailedPrecondition(
+            f"the database has the schema {schema.found}; back it up with the release that knows it"
+        )
+    content = BackupContent(
+        taken_at=datetime.now(UTC).isoformat(), release=metadata.version("resolute"), schema=schema.newest
+    )
+    async with AsyncExitStack() as stack:
+        connection = await _connection(stack, settings.database)
+        bus = await stack.enter_async_context(connect_bus(structs.replace(settings.bus, manage_streams=False)))
+        archive = stack.enter_context(write_archive(file, content))
+        messages = await streams.dump_streams(bus, archive)
+        counts = BackupCounts(messages=messages, rows=await dump_database(connection, archive))
+        archive.end(counts)
+    return counts
+
+
+async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
+    """Fill an empty installation from a file; the services must not run. The database is filled whole or not at all."""
+    content, expected = examine_archive(file)
+    await _provide_schema(settings.database, content.schema)
+    async with AsyncExitStack() as stack:
+        connection = await _connection(stack, settings.database)
+        bus = await stack.enter_async_context(connect_bus(settings.bus))
+        await expect_empty(connection)
+        await streams.expect_empty_streams(bus)
+        async with connection.transaction():
+            rows = await _load_database(connection, file)
+            if rows != expected.rows:
+                raise InvalidRequest(f"{file} does not hold what it says")
+            messages = await _load_streams(bus, file, orders=await streams.live_orders(connection))
+    await upgrade(address(settings.database))
+    return BackupCounts(messages=messages, rows=rows)
+
+
+async def _provide_schema(settings: DatabaseSettings, revision: str) -> None:
+    """Raises FailedPrecondition when the database has another schema than the backup."""
+    schema = await schema_of(address(settings))
+    if schema.found is None:
+        await upgrade(address(settings), to=revision)
+    elif schema.found != revision:
+        raise FailedPrecondition(
+            f"the database has the schema {schema.found}, and the backup {revision}; restore into a new, empty database"
+        )
+
+
+async def _load_database(connection: Any, file: Path) -> dict[str, int]:
+    loader = DatabaseLoader(connection)
+    await loader.begin()
+    for name, parts in read_sections(file):
+        if name.startswith("database"):
+            await loader.take(name, parts)
+    await loader.end()
+    return loader.rows
+
+
+async def _load_streams(bus: Bus, file: Path, *, orders: set[str]) -> dict[str, int]:
+    messages = {}
+    for section, parts in read_sections(file):
+        if section.startswith(f"{streams.PREFIX}/"):
+            name = section.removeprefix(f"{streams.PREFIX}/")
+            messages[name] = await streams.load_stream(bus, name, parts, orders=orders)
+    return messages
+
+
+async def _connection(stack: AsyncExitStack, settings: DatabaseSettings) -> Any:
+    """A connection of its own. Raises Unavailable."""
+    try:
+        connection = await asyncpg.connect(address(settings), timeout=10)
+    except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
+        raise Unavailable(f"the database does not answer: {error}") from error
+    stack.push_async_callback(connection.close)
+    return connection
+
+
+def _said(counts: BackupCounts) -> str:
+    return f"{sum(counts.rows.values())} rows and {sum(counts.messages.values())} messages"

@@ -1,0 +1,133 @@
+"""A backup of a running installation fills an empty one, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+from sqlalchemy import func, insert, text
+
+from deploy.operations.backup.command import back_up, restore
+from deploy.operations.settings import OperationsSettings
+from libs.bus import Bus, BusSettings, connect_bus
+from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database
+from libs.db.tables.logs import day_partition, day_partition_ddl, task_logs
+from libs.errors import FailedPrecondition, InvalidRequest
+from libs.events.subjects import EVENTS_STREAM, LOGS_STREAM, ORDERS_BUCKET, event, logs, order_key
+from tests import builders
+from tests.harness import NatsServer, PostgresServer
+from tests.harness.containers import ContainerPostgres
+
+DAY = date(2026, 1, 2)
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def database_urls(postgres_server: PostgresServer | ContainerPostgres, database_template: str) -> Iterator[list[str]]:
+    """An installation's database, and one without any table."""
+    names = [f"{kind}_{uuid4().hex[:12]}" for kind in ("used", "empty")]
+    postgres_server.execute(f"CREATE DATABASE {names[0]} TEMPLATE {database_template}")
+    postgres_server.execute(f"CREATE DATABASE {names[1]}")
+    yield [postgres_server.url(name) for name in names]
+    for name in names:
+        postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def fill(db: Database, bus: Bus) -> tuple[str, str]:
+    """Something of everything; returns the keys of the order of a running allocation and of one that is over."""
+    async with db.transaction() as connection:
+        experiment = await builders.insert_experiment(connection)
+        trial = await builders.insert_trial(connection, experiment_id=experiment)
+        await builders.insert_metrics(connection, trial_id=trial, step=1, values={"loss": 0.5})
+        job = await builders.insert_job(connection)
+        task = await builders.insert_task(connection, job_id=job)
+        runs = await builders.insert_allocation(connection, task_id=task, run=1, assigned_at=func.now())
+        ended = await builders.insert_allocation(
+            connection, task_id=task, run=2, assigned_at=func.now(), released_at=func.now()
+        )
+        await connection.execute(text(day_partition_ddl(DAY)))
+        line = {"task_id": task, "log": b'tab\t, back\\slash, "quotes", NUL\0, \xff', "ingested_at": NOON}
+        await connection.execute(insert(task_logs).values(line))
+    keys = order_key("default", runs), order_key("default", ended)
+    for key in keys:
+        await bus.bucket(ORDERS_BUCKET).put(key, b"{}")
+    await bus.bucket(ORDERS_BUCKET).put("default.withdrawn", b"{}")
+    await bus.bucket(ORDERS_BUCKET).delete("default.withdrawn")
+    await bus.publish(event("trial", 1, "changed"), b"{}", msg_id="m-1", headers={"ce-id": "m-1"})
+    await bus.publish(logs(task), b"\x00\xff binary")
+    return keys
+
+
+async def content(url: str) -> dict[str, Any]:
+    connection = await asyncpg.connect(asyncpg_url(url))
+    try:
+        tables = await connection.fetch(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')"
+            " AND relnamespace = 'public'::regnamespace ORDER BY 1"
+        )
+        found = {
+            name: sorted(map(repr, await connection.fetch(f'SELECT * FROM "{name}"')))
+            for name in (row["relname"] for row in tables)
+        }
+        found["sequences"] = [
+            tuple(row) for row in await connection.fetch("SELECT sequencename, last_value FROM pg_sequences ORDER BY 1")
+        ]
+        return found
+    finally:
+        await connection.close()
+
+
+async def messages(bus: Bus, stream: str) -> list[tuple[str, bytes, str | None]]:
+    state = (await bus.stream_states())[stream]
+    found = [each async for each in bus.stored_messages(stream, last=state.last_sequence)]
+    return [(each.subject, each.data, each.headers.get("ce-id")) for each in found]
+
+
+async def test_new_installation_has_what_the_old_one_had(
+    database_urls: list[str], bus_settings: BusSettings, own_nats_server: NatsServer, tmp_path: Path
+) -> None:
+    used, empty = database_urls
+    file = tmp_path / "backup.tar.gz"
+    new_bus = BusSettings(url=own_nats_server.url, logs_max_bytes=2**28)
+    old = OperationsSettings(database=DatabaseSettings(url=used), bus=bus_settings)
+    new = OperationsSettings(database=DatabaseSettings(url=empty), bus=new_bus)
+    async with connect_database(old.database) as db, connect_bus(bus_settings) as bus:
+        runs, ended = await fill(db, bus)
+        counts = await back_up(old, file)
+        with pytest.raises(FailedPrecondition, match="services hold"):
+            await restore(old, file)
+        kept = {stream: await messages(bus, stream) for stream in (EVENTS_STREAM, LOGS_STREAM)}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("*.partial"))
+
+    restored = await restore(new, file)
+    assert restored.rows == counts.rows
+    assert await content(empty) == await content(used)
+    assert day_partition(DAY) in await content(empty)
+    async with connect_bus(new_bus) as bus:
+        assert {stream: await messages(bus, stream) for stream in kept} == kept
+        assert await bus.bucket(ORDERS_BUCKET).keys() == [runs], f"{ended} would be started again"
+
+    with pytest.raises(FailedPrecondition, match="the database is in use: there are rows in"):
+        await restore(new, file)
+
+
+async def test_file_that_is_not_whole_is_not_used(
+    database_urls: list[str], bus_settings: BusSettings, tmp_path: Path
+) -> None:
+    used, empty = database_urls
+    file = tmp_path / "backup.tar.gz"
+    async with connect_bus(bus_settings):
+        await back_up(OperationsSettings(database=DatabaseSettings(url=used), bus=bus_settings), file)
+    new = OperationsSettings(database=DatabaseSettings(url=empty), bus=bus_settings)
+    whole = file.read_bytes()
+    for broken in (whole[: len(whole) * 2 // 3], b"", b"something else"):
+        file.write_bytes(broken)
+        with pytest.raises(InvalidRequest, match=r"cannot be read|is not whole|is no backup"):
+            await restore(new, file)
+    assert await content(empty) == {"sequences": []}
