@@ -16,8 +16,6 @@ from tests.harness.determined.rows import populate
 from tests.harness.determined.schema import create_schema
 from tests.integration.api.conftest import run_async
 
-MANY_METRICS = 250_000
-
 
 async def make_old(url: str, storage: Path) -> None:
     connection = await asyncpg.connect(asyncpg_url(url))
