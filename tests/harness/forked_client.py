@@ -42,5 +42,6 @@ def _server(python: Path, master: str) -> socket.socket:
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONWARNINGS": "ignore", "DET_MASTER": master}
     with its:
-        subprocess.Popen([str(python), str(_SERVER)], stdin=its, env=env)
+        # -P: beside the program there is a folder ``determined`` that is not the client.
+        subprocess.Popen([str(python), "-P", str(_SERVER)], stdin=its, env=env)
     return ours
