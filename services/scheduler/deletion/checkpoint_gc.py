@@ -15,6 +15,7 @@ from msgspec import Struct
 from sqlalchemy import delete, insert, select, update
 
 from libs.checkpoints.checkpoint_retention import Candidate, checkpoints_to_delete, policy_of
+from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.db.any_of import any_of
 from libs.db.engine import Connection
 from libs.db.gc_candidates import gc_candidates
@@ -192,7 +193,7 @@ async def _create(
         slots=0,
         num_pods=1,
         preemptible=False,
-        preemption_timeout_s=3600,
+        preemption_timeout_s=PREEMPTION_TIMEOUT_S,
         state="PENDING",
         requested_at=locked.now,
     )

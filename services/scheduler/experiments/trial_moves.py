@@ -5,11 +5,13 @@ Source: docs/reference/experiments.md 5.1 and 5.2 (effects of entered states).
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import structlog
 
 from libs.cluster.resolution import PodSplit, could_fit, resolve_pool, split_slots
+from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
@@ -23,7 +25,6 @@ from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
 log = structlog.get_logger()
 
-DEFAULT_PREEMPTION_TIMEOUT_S: Final = 3600
 EXCEEDS: Final = "slots requested exceeds cluster capacity without the nodes that log policies exclude"
 _CAPACITY_LOOK_S: Final = 1.0
 
@@ -168,6 +169,12 @@ def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split:
     return None if capacity is None else could_fit(split, capacity.nodes, excluded=trial.blocked_nodes)
 
 
+def _preemption_timeout_s(config: Mapping[str, Any]) -> int:
+    """0 leaves no time at all; it does not mean the default."""
+    timeout = config.get("preemption_timeout")
+    return PREEMPTION_TIMEOUT_S if timeout is None else int(timeout)
+
+
 def _request(locked: LockedExperiment, trial: TrialRow) -> None:
     """Give it an allocation that waits for its slots. A trial that can never have them is over."""
     if trial.not_before is not None and trial.not_before > locked.now:
@@ -205,7 +212,7 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
         slots=slots,
         num_pods=split.num_pods,
         preemptible=True,
-        preemption_timeout_s=int(config.get("preemption_timeout") or DEFAULT_PREEMPTION_TIMEOUT_S),
+        preemption_timeout_s=_preemption_timeout_s(config),
         state="PENDING",
         requested_at=locked.now,
         blocked_nodes=list(trial.blocked_nodes),

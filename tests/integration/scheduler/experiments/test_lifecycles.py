@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
+
 from libs.events.orders import Order
 from libs.tokens import digest
 from services.scheduler.settings import EngineSettings, SchedulerSettings
@@ -194,15 +196,16 @@ async def test_kill_after_a_cancel_that_hangs(world: World) -> None:
         assert [t["state"] for t in await w.api.trials(experiment)] == ["CANCELED"]
 
 
-async def test_what_ignores_its_preemption_is_killed_in_time(world: World) -> None:
+@pytest.mark.parametrize("timeout_s", [0, 1])
+async def test_what_ignores_its_preemption_is_killed_in_time(world: World, timeout_s: int) -> None:
     async with world.scheduling() as w:
-        experiment = await w.api.create(preemption_timeout=1)
+        experiment = await w.api.create(preemption_timeout=timeout_s)
         [allocation] = await w.launcher.running()
         await w.api.ready(allocation)
         await w.api.cancel(experiment)
         await w.api.ended(experiment, "CANCELED")
         row = await w.api.allocation(allocation)
-        assert row["kill_reason"] == "allocation did not preempt in 0:00:01"
+        assert row["kill_reason"] == f"allocation did not preempt in 0:00:0{timeout_s}"
         assert [t["state"] for t in await w.api.trials(experiment)] == ["CANCELED"]
 
 
