@@ -12,6 +12,7 @@ from deploy.documentation.metrics_page import metrics_page
 from deploy.documentation.struct_fields import fields_of
 from deploy.documentation.tables import GENERATED, row, table
 from libs.cluster.config import ClusterConfig
+from libs.events import asyncapi
 from libs.settings import variable
 from services.api.settings import ApiSettings
 from services.launcher.settings import LauncherSettings
@@ -95,6 +96,7 @@ PAGES: Final = {
     "settings.md": settings_page,
     "values.md": values_page,
     "metrics.md": metrics_page,
+    "asyncapi.yaml": asyncapi.render,
 }
 """File below ``docs/`` -> what makes its text."""
 

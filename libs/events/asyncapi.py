@@ -1,11 +1,10 @@
 """The AsyncAPI document of the bus, generated from the structs, so that it cannot say anything else than the code.
 
-``python -m libs.events.asyncapi > docs/asyncapi.yaml``. Source: AsyncAPI specification 3.0.0.
+``make docs`` writes it to docs/asyncapi.yaml. Source: AsyncAPI specification 3.0.0.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -211,7 +210,3 @@ def _event_headers() -> dict[str, Any]:
 def render() -> str:
     """The document as YAML."""
     return yaml.safe_dump(document(), sort_keys=False, allow_unicode=True, width=120)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

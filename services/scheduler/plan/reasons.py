@@ -1,4 +1,4 @@
-"""Reasons why an allocation waits, in words its owner reads. They name no numbers that change from plan to plan."""
+"""Reasons why an allocation waits, for people to read. They name no numbers that change from plan to plan."""
 
 from __future__ import annotations
 

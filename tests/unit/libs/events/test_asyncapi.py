@@ -70,4 +70,4 @@ def test_subjects_match_their_address(channel: str, subject: str) -> None:
 def test_published_document_is_current() -> None:
     path = Path(__file__).parents[4] / "docs" / "asyncapi.yaml"
     current = yaml.safe_load(asyncapi.render())
-    assert yaml.safe_load(path.read_text()) == current, "python -m libs.events.asyncapi > docs/asyncapi.yaml"
+    assert yaml.safe_load(path.read_text()) == current, "run make docs, and commit what it writes"
