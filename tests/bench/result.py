@@ -38,9 +38,9 @@ def table(results: Sequence[Result]) -> str:
     for result in results:
         sign = ">=" if result.better == "higher" else "<="
         goal = "-" if result.goal is None else f"{sign} {result.goal:g}"
-        verdict = {None: "", True: "met", False: "MISSED"}[result.is_met]
+        outcome = {None: "", True: "met", False: "MISSED"}[result.is_met]
         lines.append(
             f"{result.name:<44} {result.value:>12.4g} {result.baseline:>12.4g} {result.unit:<10} "
-            f"{result.ratio:>8.3f} {goal:>10} {verdict}"
+            f"{result.ratio:>8.3f} {goal:>10} {outcome}"
         )
     return "\n".join(lines)

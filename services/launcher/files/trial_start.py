@@ -100,7 +100,7 @@ def in_a_copy(step: Callable[[], None]) -> int:
     return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def patiently(step: Callable[[], None]) -> int:
+def with_retry(step: Callable[[], None]) -> int:
     """Take a step in a copy of this process, again while the master is away; returns the last exit code."""
     for pause_s in PAUSES_S:
         exit_code = in_a_copy(step)
@@ -116,7 +116,7 @@ def main(args: list[str]) -> None:
     import determined  # noqa: F401, PLC0415
 
     after_hooks = args == ["--after-hooks"]
-    exit_code = patiently(meet if after_hooks else prepare)
+    exit_code = with_retry(meet if after_hooks else prepare)
     if exit_code:
         sys.exit(exit_code)
     if not after_hooks and has_hooks():

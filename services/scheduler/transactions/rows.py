@@ -168,7 +168,7 @@ def _values(row: Struct) -> dict[str, Any]:
 
 
 # The locks are FOR NO KEY UPDATE: they let others insert rows that refer to the locked one, as the api does when it
-# has a trial locked and adds to the inbox of its experiment.
+# has a trial locked and adds to the searcher events of its experiment.
 
 
 async def lock_one(connection: Connection, kind: type[RowT], key: Any, locked: Locked[RowT]) -> RowT | None:

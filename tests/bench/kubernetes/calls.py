@@ -12,7 +12,7 @@ from services.launcher.backends.kubernetes.settings import StandbySettings
 from tests.bench.kubernetes.site import GIVE_UP_S, BenchCluster, Site, open_site
 from tests.bench.result import Result
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
-from tests.integration.launcher.backends.kubernetes.place import task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import task
 
 FEW, MANY = 40, 200
 RUN_S = 2

@@ -19,7 +19,7 @@ from services.launcher.backends.kubernetes.wiring import pool_traits
 from tests.bench.kubernetes import bare
 from tests.bench.kubernetes.site import BenchCluster, Site, open_site, orders_of
 from tests.bench.result import Result
-from tests.integration.launcher.backends.kubernetes.place import TASKS, cluster, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import TASKS, cluster, task
 
 ALLOCATIONS = 1000
 ROUNDS = 3

@@ -14,7 +14,7 @@ from services.launcher.backends.kubernetes.client.objects import Pod
 from tests.bench.kubernetes import bare
 from tests.bench.kubernetes.site import BenchCluster, Site, open_site
 from tests.bench.result import Result
-from tests.integration.launcher.backends.kubernetes.place import task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import task
 
 PODS = 5000
 CHANGES = 200

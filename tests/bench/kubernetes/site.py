@@ -26,7 +26,7 @@ from tests.harness import NatsServer
 from tests.harness.processes import ServiceProcess
 from tests.harness.streams import wipe
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
     CLUSTER_ID,
     POOL,
     RBAC,

@@ -115,7 +115,7 @@ async def test_an_order_that_goes_takes_along_what_it_was_about_and_nothing_else
     assert [what for what in shelf.asked if what[1] == "b.1"] == [("start", "b.1")]
 
 
-async def test_what_ends_without_a_hint_is_found_some_time_later(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_ends_unannounced_is_found_some_time_later(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order_loop, "LOOK_AT_ALL_S", 0.1)
     shelf = Shelf()
     async with looping(bus, shelf):

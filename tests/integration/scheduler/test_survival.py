@@ -136,7 +136,7 @@ async def test_search_survives_kill_9(
     await check_nothing_was_done_twice(world, experiment)
 
 
-async def test_nothing_depends_on_hints(world: World) -> None:
+async def test_nothing_depends_on_notifications(world: World) -> None:
     """The outbox is not relayed while the experiment is created, killed, and so on: no notification ever arrives."""
     await world.launcher.offer()
     async with background(world.scheduler(QUICK).run()):

@@ -60,12 +60,12 @@ async def claim_namespace(
     namespace: str,
     workspace_id: int,
     *,
-    is_settled: bool,
+    is_confirmed: bool,
     now: datetime,
 ) -> NamespaceClaim:
     """Keep the namespace from being deleted, or forgotten, while this request is at work.
 
-    is_settled  the workspace has it already
+    is_confirmed  the workspace has it already
     Raises FailedPrecondition when it was made for another workspace.
     """
     until = now + CLAIM
@@ -80,11 +80,11 @@ async def claim_namespace(
     if not (await connection.execute(mine)).rowcount:
         raise FailedPrecondition(f"namespace {namespace} was made for another workspace")
     is_given_up = known is not None and known.claimed_until is not None and known.claimed_until <= now
-    is_first = not is_settled and (known is None or is_given_up)
+    is_first = not is_confirmed and (known is None or is_given_up)
     return NamespaceClaim(**key, workspace_id=workspace_id, until=until, is_first=is_first)
 
 
-async def settle_namespace(
+async def confirm_namespace(
     connection: AsyncConnection, claim: NamespaceClaim, *, quota: int | None, now: datetime
 ) -> None:
     """From here on the namespace is there as long as its workspace is.
@@ -94,8 +94,8 @@ async def settle_namespace(
     mine = made.c.workspace_id == claim.workspace_id
     in_time = or_(made.c.claimed_until.is_(None), made.c.claimed_until > now)
     values = {"claimed_until": None} | ({} if quota is None else {"quota_slots": quota})
-    settled = update(made).where(_row_of(claim), mine, in_time).values(values)
-    if not (await connection.execute(settled)).rowcount:
+    confirmed = update(made).where(_row_of(claim), mine, in_time).values(values)
+    if not (await connection.execute(confirmed)).rowcount:
         raise Unavailable(f"making namespace {claim.namespace} took too long, try again")
 
 

@@ -28,8 +28,8 @@ from services.api.actions.workspaces.namespace_claims import (
     check_unclaimed,
     claim_namespace,
     claimed_name,
+    confirm_namespace,
     give_up_namespace,
-    settle_namespace,
 )
 from services.api.app import App
 from services.api.cluster_admin.launcher_client import create_namespace, require_namespace, set_quota
@@ -166,7 +166,7 @@ async def plan_bindings(
                 request.cluster_name,
                 namespace,
                 workspace_id,
-                is_settled=known is not None,
+                is_confirmed=known is not None,
                 now=app.clock.now(),
             )
         plans.append(
@@ -212,7 +212,7 @@ async def write_bindings(
     """The third step, in the transaction in which the workspace is locked or made."""
     for plan in plans:
         if plan.claim is not None:
-            await settle_namespace(connection, plan.claim, quota=plan.quota, now=app.clock.now())
+            await confirm_namespace(connection, plan.claim, quota=plan.quota, now=app.clock.now())
             values = {"auto_created_namespace": plan.namespace}
             await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(values))
         key = {"workspace_id": workspace_id, "cluster_name": plan.cluster_name}

@@ -128,7 +128,7 @@ async def test_writer_survives_kill_and_restart_of_server(own_nats_server: NatsS
 
     async with (
         connect_bus(settings) as bus,
-        bus.subscribe("hints", ignore, on_gap=reconnected.set),
+        bus.subscribe("notifications", ignore, on_gap=reconnected.set),
         running(work(bus, writer)),
     ):
         lines = await send(bus, 0, 25)

@@ -125,7 +125,7 @@ async def test_watch_survives_kill_and_restart_with_new_snapshot(own_nats_server
             assert await watcher.read_snapshot() == {A: b"a"}
             own_nats_server.restart()
             assert await watcher.read_snapshot() == {A: b"a"}
-            await patiently_put(bucket, B, b"b")
+            await put_with_retry(bucket, B, b"b")
             await watcher.read()
             assert watcher.values == {A: b"a", B: b"b"}
 
@@ -143,7 +143,7 @@ async def test_watch_notices_keys_lost_with_the_disk(own_nats_server: NatsServer
             assert await watcher.read_snapshot() == {}
 
 
-async def patiently_put(bucket: Bucket, key: str, value: bytes) -> None:
+async def put_with_retry(bucket: Bucket, key: str, value: bytes) -> None:
     while True:
         try:
             await bucket.put(key, value)

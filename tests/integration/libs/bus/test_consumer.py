@@ -150,7 +150,7 @@ async def test_consumer_survives_kill_and_restart_of_server(own_nats_server: Nat
         await bus.publish(SUBJECT, b"before")
         await eventually(lambda: handler.seen == [b"before"])
         own_nats_server.restart()
-        await publish_patiently(bus, b"after")
+        await publish_with_retry(bus, b"after")
         await eventually(lambda: handler.seen == [b"before", b"after"])
 
 
@@ -162,7 +162,7 @@ async def test_consumer_survives_server_that_lost_its_disk(own_nats_server: Nats
         own_nats_server.kill()
         shutil.rmtree(own_nats_server.store_directory)
         own_nats_server.start()
-        await publish_patiently(bus, b"after")
+        await publish_with_retry(bus, b"after")
         await eventually(lambda: handler.seen == [b"before", b"after"])
 
 
@@ -173,8 +173,8 @@ async def test_publish_says_unavailable_while_server_is_down(own_nats_server: Na
         with pytest.raises(Unavailable):
             await bus.publish(SUBJECT, b"1", msg_id="1")
         own_nats_server.start()
-        await publish_patiently(bus, b"1")
-        assert await publish_patiently(bus, b"1") == 1, "it was stored once"
+        await publish_with_retry(bus, b"1")
+        assert await publish_with_retry(bus, b"1") == 1, "it was stored once"
 
 
 async def test_starting_service_gives_up_on_server_that_is_not_there() -> None:
@@ -189,7 +189,7 @@ def settings_of(server: NatsServer, request_timeout_s: float = 3.0) -> BusSettin
     )
 
 
-async def publish_patiently(bus: Bus, payload: bytes) -> int:
+async def publish_with_retry(bus: Bus, payload: bytes) -> int:
     """Publish as the outbox relay does: again with the same id until the bus has it; returns its sequence."""
     while True:
         try:

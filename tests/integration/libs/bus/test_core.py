@@ -15,7 +15,7 @@ from tests.harness.waiting import PATIENCE_S
 PREVIEW = rpc("scheduler", "preview")
 
 
-async def test_subscriber_hears_hints_and_stream_messages(bus: Bus) -> None:
+async def test_subscriber_hears_notifications_and_stream_messages(bus: Bus) -> None:
     heard: list[tuple[str, bytes]] = []
 
     async def hear(message: CoreMessage) -> None:
@@ -37,7 +37,7 @@ async def test_subscriber_is_told_of_gap(own_nats_server: NatsServer) -> None:
         pass
 
     settings = BusSettings(url=own_nats_server.url, logs_max_bytes=2**28)
-    async with connect_bus(settings) as bus, bus.subscribe("hints", hear, on_gap=gap.set):
+    async with connect_bus(settings) as bus, bus.subscribe("notifications", hear, on_gap=gap.set):
         assert not gap.is_set()
         own_nats_server.restart()
         async with asyncio.timeout(PATIENCE_S):

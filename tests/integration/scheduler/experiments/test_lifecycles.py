@@ -103,7 +103,7 @@ async def test_pause_preempts_and_activate_runs_again_from_the_checkpoint(world:
             await insert_checkpoint(connection, uuid="ckpt", steps_completed=40, **of_trial)
         await w.api.ack(first)
         await w.launcher.exit(first)
-        await eventually(lambda: _is_settled(w, first))
+        await eventually(lambda: _is_exit_processed(w, first))
         [trial] = await w.api.trials(experiment)
         assert (trial["state"], trial["run_id"], trial["restarts"]) == ("PAUSED", 1, 0)
         await w.api.activate(experiment)
@@ -131,7 +131,7 @@ async def test_pause_before_ready_kills_and_activate_runs_again(world: World) ->
         experiment = await w.api.create()
         [first] = await w.launcher.running()
         await w.api.pause(experiment)
-        await eventually(lambda: _is_settled(w, first))
+        await eventually(lambda: _is_exit_processed(w, first))
         assert (await w.api.allocation(first))["exit_reason"].startswith("allocation killed after")
         assert [t["state"] for t in await w.api.trials(experiment)] == ["PAUSED"]
         await w.api.activate(experiment)
@@ -344,7 +344,7 @@ async def test_asha_stops_a_trial_by_asking_it_to_leave(world: World) -> None:
         await w.launcher.running(3)
         await w.api.ack(left)
         await w.launcher.exit(left)
-        await eventually(lambda: _is_settled(w, left))
+        await eventually(lambda: _is_exit_processed(w, left))
         assert [t["state"] for t in await w.api.trials(experiment)] == ["ACTIVE", "COMPLETED", "ACTIVE"]
         assert await w.api.state(experiment) == "ACTIVE"
 
@@ -445,7 +445,7 @@ async def _is_preempted(w: World, allocation: str) -> bool:
     return (await w.api.allocation(allocation))["preempted_at"] is not None
 
 
-async def _is_settled(w: World, allocation: str) -> bool:
+async def _is_exit_processed(w: World, allocation: str) -> bool:
     return bool((await w.api.allocation(allocation))["exit_processed"])
 
 

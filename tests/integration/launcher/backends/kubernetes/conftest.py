@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from libs.bus import Bus
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    LauncherHarness,
     Namespace,
-    Place,
     launcher_kubeconfig,
     new_namespace,
     open_place,
@@ -24,14 +24,14 @@ async def namespace(kubeconfig: Path) -> AsyncIterator[Namespace]:
 
 
 @pytest.fixture
-async def idle(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Place]:
-    """A place whose launcher has not been started."""
+async def idle(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher has not been started."""
     async with open_place(bus, namespace, await launcher_kubeconfig(namespace, kubeconfig, tmp_path)) as opened:
         yield opened
 
 
 @pytest.fixture
-async def place(idle: Place) -> Place:
-    """A place with its launcher running."""
+async def harness(idle: LauncherHarness) -> LauncherHarness:
+    """A harness with its launcher running."""
     await idle.start()
     return idle

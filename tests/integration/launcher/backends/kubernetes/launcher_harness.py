@@ -236,10 +236,10 @@ async def _until_in_force(admin: Namespace, role: Json, subject: Json, where: st
     await eventually(is_so)
 
 
-def account_of(place: Place) -> Json:
-    """The service account of a place's launcher, as bindings name it."""
-    name = Path(place.settings.kubeconfig or "").stem
-    return {"kind": "ServiceAccount", "name": name, "namespace": place.namespace.name}
+def account_of(harness: LauncherHarness) -> Json:
+    """The service account of the launcher of a harness, as bindings name it."""
+    name = Path(harness.settings.kubeconfig or "").stem
+    return {"kind": "ServiceAccount", "name": name, "namespace": harness.namespace.name}
 
 
 def _binding(kind: str, role: Json, name: str, subject: Json) -> Json:
@@ -247,7 +247,7 @@ def _binding(kind: str, role: Json, name: str, subject: Json) -> Json:
     return {"metadata": {"name": name}, "roleRef": ref, "subjects": [subject]}
 
 
-class Place:
+class LauncherHarness:
     """A pool in a namespace; its launcher runs in this process, and can be killed and started again."""
 
     def __init__(self, bus: Bus, namespace: Namespace, kubeconfig: Path) -> None:
@@ -380,18 +380,18 @@ class Place:
 
 
 @asynccontextmanager
-async def open_place(bus: Bus, namespace: Namespace, kubeconfig: Path) -> AsyncIterator[Place]:
-    """A place whose launcher has not been started yet."""
-    place = Place(bus, namespace, kubeconfig)
+async def open_place(bus: Bus, namespace: Namespace, kubeconfig: Path) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher has not been started yet."""
+    harness = LauncherHarness(bus, namespace, kubeconfig)
 
     async def note(message: CoreMessage) -> None:
-        place.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
+        harness.observations.append(msgspec.json.decode(message.data, type=AllocationObserved))
 
     async with bus.subscribe(observed_by(), note):
         try:
-            yield place
+            yield harness
         finally:
-            await place.kill()
+            await harness.kill()
 
 
 def decoded(data: Mapping[str, str], key: str) -> str:

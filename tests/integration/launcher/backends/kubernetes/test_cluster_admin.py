@@ -18,10 +18,10 @@ from libs.events.capacity import NodeCapacity, PoolCapacity
 from libs.events.cluster_admin import ClusterNamespaceRequest, Done, NodeMarkRequest, Quota, SlotQuotaRequest
 from libs.events.subjects import launcher_rpc
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
     POOL,
+    LauncherHarness,
     Namespace,
-    Place,
     account_of,
     cluster,
     grant,
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.cluster
 GPU = "requests.nvidia.com/gpu"
 
 
-class Asking:
+class ClusterAdminClient:
     """The api, as far as launchers know it."""
 
     def __init__(self, bus: Bus) -> None:
@@ -69,27 +69,27 @@ class Asking:
 
 
 @pytest.fixture
-def asking(bus: Bus) -> Asking:
-    return Asking(bus)
+def admin(bus: Bus) -> ClusterAdminClient:
+    return ClusterAdminClient(bus)
 
 
 @pytest.fixture
-async def mighty(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Place]:
-    """A place of which the launcher makes namespaces; it runs."""
+async def mighty(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher makes namespaces; it runs."""
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, makes_namespaces=True)
-    async with open_place(bus, namespace, config) as place:
-        place.settings = msgspec.structs.replace(place.settings, cluster_id=str(uuid4()))
-        await place.start()
-        yield place
+    async with open_place(bus, namespace, config) as harness:
+        harness.settings = msgspec.structs.replace(harness.settings, cluster_id=str(uuid4()))
+        await harness.start()
+        yield harness
 
 
 @pytest.fixture
-async def modest(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Place]:
-    """A place of which the launcher has nothing but its Role; it runs."""
+async def modest(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher has nothing but its Role; it runs."""
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
-    async with open_place(bus, namespace, config) as place:
-        await place.start()
-        yield place
+    async with open_place(bus, namespace, config) as harness:
+        await harness.start()
+        yield harness
 
 
 @pytest.fixture
@@ -104,9 +104,9 @@ async def new(namespace: Namespace) -> AsyncIterator[Namespace]:
         await made.api.delete(made.paths.namespace)
 
 
-async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
+async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
     async def look() -> PoolCapacity | None:
-        found = await place.capacity()
+        found = await harness.capacity()
         return found if found is not None and is_so(found) else None
 
     found = await eventually(look, every_s=0.1)
@@ -114,15 +114,17 @@ async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) ->
     return found
 
 
-async def test_a_namespace_is_made_used_limited_and_deleted(mighty: Place, asking: Asking, new: Namespace) -> None:
-    await asking.create(new.name)
-    await asking.create(new.name)
+async def test_a_namespace_is_made_used_limited_and_deleted(
+    mighty: LauncherHarness, admin: ClusterAdminClient, new: Namespace
+) -> None:
+    await admin.create(new.name)
+    await admin.create(new.name)
     made = await new.read(new.paths.namespace)
     assert made["metadata"]["labels"]["determined"] == new.name
-    await asking.find(new.name)
-    assert await asking.quota(new.name) is None
-    await asking.limit(new.name, 1)
-    assert await asking.quota(new.name) == 1
+    await admin.find(new.name)
+    assert await admin.quota(new.name) is None
+    await admin.limit(new.name, 1)
+    assert await admin.quota(new.name) == 1
     quota = await new.read(new.paths.quota(f"{new.name}-quota"))
     assert quota["spec"]["hard"] == {GPU: "1"}
     assert quota["metadata"]["labels"]["determined"] == new.name
@@ -132,23 +134,23 @@ async def test_a_namespace_is_made_used_limited_and_deleted(mighty: Place, askin
     found = await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 1})
     assert found.quota_slots is None
     assert await new.pods() == []
-    await asking.limit(new.name, 2)
+    await admin.limit(new.name, 2)
     await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 2})
     running = await mighty.until(
         allocation, lambda seen: bool(seen.pods) and seen.pods[0].state == "RUNNING", timeout_s=90
     )
     assert running.quota_blocked is False
     await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 2})  # ours are not taken off
-    await asking.delete(new.name)
+    await admin.delete(new.name)
     ended = await mighty.until_ended(allocation, timeout_s=60)
     assert not ended.stopped
 
     said = set()
 
     async def is_gone() -> bool:
-        await asking.delete(new.name)
+        await admin.delete(new.name)
         try:
-            await asking.find(new.name)
+            await admin.find(new.name)
         except NotFound:
             return True
         except FailedPrecondition as error:
@@ -159,91 +161,93 @@ async def test_a_namespace_is_made_used_limited_and_deleted(mighty: Place, askin
     assert said <= {f"error finding namespace {new.name}: it is being deleted"}
 
 
-async def test_quotas_of_others(mighty: Place, asking: Asking, new: Namespace) -> None:
-    await asking.create(new.name)
+async def test_quotas_of_others(mighty: LauncherHarness, admin: ClusterAdminClient, new: Namespace) -> None:
+    await admin.create(new.name)
     theirs = {"metadata": {"name": "theirs"}, "spec": {"hard": {GPU: "4", "pods": "10"}}}
     await new.create(new.paths.quotas, theirs)
-    await asking.limit(new.name, 4)
+    await admin.limit(new.name, 4)
     with pytest.raises(FailedPrecondition, match="lower than the request limit you wish to set on this namespace"):
-        await asking.limit(new.name, 5)
-    assert await asking.quota(new.name) == 4
-    await asking.limit(new.name, 0)
-    assert await asking.quota(new.name) == 0
+        await admin.limit(new.name, 5)
+    assert await admin.quota(new.name) == 4
+    await admin.limit(new.name, 0)
+    assert await admin.quota(new.name) == 0
     with pytest.raises(InvalidRequest):
-        await asking.limit(new.name, -1)
+        await admin.limit(new.name, -1)
 
 
 async def test_namespaces_that_were_not_made_for_a_workspace_are_left_alone(
-    mighty: Place, asking: Asking, kubeconfig: Path
+    mighty: LauncherHarness, admin: ClusterAdminClient, kubeconfig: Path
 ) -> None:
     async with new_namespace(kubeconfig) as plain:
-        await asking.create(plain.name)  # whoever made it may bind it
-        await asking.find(plain.name)
+        await admin.create(plain.name)  # whoever made it may bind it
+        await admin.find(plain.name)
         with pytest.raises(FailedPrecondition, match=r"cannot set quota on .*Namespace needs determined label"):
-            await asking.limit(plain.name, 1)
+            await admin.limit(plain.name, 1)
         with pytest.raises(FailedPrecondition, match="Namespace needs determined label"):
-            await asking.delete(plain.name)
+            await admin.delete(plain.name)
         labels = {"determined": plain.name, "resolute/cluster-id": "another"}
         await plain.api.patch(plain.paths.namespace, {"metadata": {"labels": labels}})
         with pytest.raises(FailedPrecondition, match="belongs to another installation"):
-            await asking.delete(plain.name)
+            await admin.delete(plain.name)
         of_older_master = {"determined": plain.name, "resolute/cluster-id": None}
         await plain.api.patch(plain.paths.namespace, {"metadata": {"labels": of_older_master}})
-        await asking.limit(plain.name, 3)
+        await admin.limit(plain.name, 3)
         own = mighty.namespace
         await own.api.patch(own.paths.namespace, {"metadata": {"labels": {"determined": own.name}}})
         with pytest.raises(FailedPrecondition, match=f"it is that of resource pool {POOL}"):
-            await asking.delete(own.name)
+            await admin.delete(own.name)
 
 
-async def test_what_is_not_there(mighty: Place, asking: Asking) -> None:
+async def test_what_is_not_there(mighty: LauncherHarness, admin: ClusterAdminClient) -> None:
     with pytest.raises(NotFound, match=r'^error finding namespace not-there: namespaces "not-there" not found$'):
-        await asking.find("not-there")
+        await admin.find("not-there")
     with pytest.raises(NotFound, match=r"^error finding namespace not-there: "):
-        await asking.limit("not-there", 1)
-    await asking.delete("not-there")
-    assert await asking.quota("not-there") is None
+        await admin.limit("not-there", 1)
+    await admin.delete("not-there")
+    assert await admin.quota("not-there") is None
     for name in ("", "Not a name", "kube-system/pods/x", "a" * 64):
-        for question in (asking.find, asking.create, asking.delete, asking.quota):
+        for question in (admin.find, admin.create, admin.delete, admin.quota):
             with pytest.raises(InvalidRequest, match="no namespace can have this name"):
                 await question(name)
 
 
 async def test_slots_that_are_cores_are_not_limited(
-    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, asking: Asking, new: Namespace
+    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, admin: ClusterAdminClient, new: Namespace
 ) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, makes_namespaces=True)
-    async with open_place(bus, namespace, config) as place:
-        place.settings = msgspec.structs.replace(place.settings, cluster_id=str(uuid4()))
+    async with open_place(bus, namespace, config) as harness:
+        harness.settings = msgspec.structs.replace(harness.settings, cluster_id=str(uuid4()))
         manager = cluster().resource_manager
         cores = msgspec.structs.replace(manager.slot_resource_requests, cpu=2.0)
         manager = msgspec.structs.replace(manager, slot_type="cpu", slot_resource_requests=cores)
-        place.cluster = msgspec.structs.replace(place.cluster, resource_manager=manager)
-        await place.start()
-        await asking.create(new.name)
+        harness.cluster = msgspec.structs.replace(harness.cluster, resource_manager=manager)
+        await harness.start()
+        await admin.create(new.name)
         with pytest.raises(FailedPrecondition, match="are CPU cores"):
-            await asking.limit(new.name, 1)
+            await admin.limit(new.name, 1)
         body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.cpu": "5"}}}
         await new.create(new.paths.quotas, body)
-        assert await asking.quota(new.name) == 2.5
+        assert await admin.quota(new.name) == 2.5
 
 
-async def test_with_a_role_alone_refusals_say_what_is_missing(modest: Place, asking: Asking, kubeconfig: Path) -> None:
-    await asking.find(modest.namespace.name)
+async def test_with_a_role_alone_refusals_say_what_is_missing(
+    modest: LauncherHarness, admin: ClusterAdminClient, kubeconfig: Path
+) -> None:
+    await admin.find(modest.namespace.name)
     with pytest.raises(PermissionDenied, match=r"cannot create resource .namespaces.*cluster-role-workspaces\.yaml"):
-        await asking.create("not-there")
+        await admin.create("not-there")
     with pytest.raises(PermissionDenied, match=r"error finding namespace kube-system: .*role\.yaml"):
-        await asking.find("kube-system")
+        await admin.find("kube-system")
     with pytest.raises(PermissionDenied, match=r"cluster-role-workspaces\.yaml"):
-        await asking.delete("not-there")
+        await admin.delete("not-there")
     async with new_namespace(kubeconfig) as given:
         await given.api.patch(given.paths.namespace, {"metadata": {"labels": {"determined": given.name}}})
         await grant(given, account_of(modest))
-        await asking.find(given.name)
-        await asking.create(given.name)  # somebody did already
-        assert await asking.quota(given.name) is None
+        await admin.find(given.name)
+        await admin.create(given.name)  # somebody did already
+        assert await admin.quota(given.name) is None
         with pytest.raises(PermissionDenied, match=r"cannot create resource .resourcequotas.*workspaces\.yaml"):
-            await asking.limit(given.name, 1)
+            await admin.limit(given.name, 1)
         allocation = await modest.run(task(), namespace=given.name)
         await modest.until_running(allocation)
 
@@ -266,8 +270,10 @@ async def a_node(namespace: Namespace) -> AsyncIterator[str]:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
 
 
-async def test_nodes_are_marked_and_their_marks_are_seen(place: Place, asking: Asking, namespace: Namespace) -> None:
-    label = f"determined.ai/cluster-id-{place.settings.cluster_id}"
+async def test_nodes_are_marked_and_their_marks_are_seen(
+    harness: LauncherHarness, admin: ClusterAdminClient, namespace: Namespace
+) -> None:
+    label = f"determined.ai/cluster-id-{harness.settings.cluster_id}"
 
     def has(node: str, *, enabled: bool, draining: bool) -> Callable[[PoolCapacity], bool]:
         def is_so(capacity: PoolCapacity) -> bool:
@@ -277,26 +283,26 @@ async def test_nodes_are_marked_and_their_marks_are_seen(place: Place, asking: A
         return is_so
 
     async with a_node(namespace) as node:
-        await until_capacity(place, has(node, enabled=True, draining=False))
+        await until_capacity(harness, has(node, enabled=True, draining=False))
         for mark, draining in (("no-execute", False), ("no-schedule", True)):
             for _ in range(2):
-                await asking.mark(node, mark)
+                await admin.mark(node, mark)
             labels = (await namespace.read(f"/api/v1/nodes/{node}"))["metadata"]["labels"]
             assert labels[label] == mark
-            await until_capacity(place, has(node, enabled=False, draining=draining))
+            await until_capacity(harness, has(node, enabled=False, draining=draining))
         for _ in range(2):
-            await asking.mark(node, "")
+            await admin.mark(node, "")
         labels = (await namespace.read(f"/api/v1/nodes/{node}"))["metadata"].get("labels", {})
         assert label not in labels
-        await until_capacity(place, has(node, enabled=True, draining=False))
+        await until_capacity(harness, has(node, enabled=True, draining=False))
     for missing in (node, "", "../pods"):
         with pytest.raises(NotFound, match=f"^node '{missing}' not found$"):
-            await asking.mark(missing, "no-execute")
+            await admin.mark(missing, "no-execute")
 
 
-async def test_without_the_right_to_it_marking_says_so(modest: Place, asking: Asking) -> None:
+async def test_without_the_right_to_it_marking_says_so(modest: LauncherHarness, admin: ClusterAdminClient) -> None:
     with pytest.raises(PermissionDenied) as refusal:
-        await asking.mark("sim-0", "no-execute")
+        await admin.mark("sim-0", "no-execute")
     assert (
         "is missing permissions to patch nodes. Enabling or disabling nodes requires this permission, however "
         "Determined will otherwise still function correctly without these Kubernetes permissions"

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from libs.run_until_first_exits import end
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import Json, Namespace
+from tests.integration.launcher.backends.kubernetes.launcher_harness import Json, Namespace
 
 MAIN, INIT = "determined-container", "determined-init-container"
 OWN: Json = {"key": "test-own-node", "value": "true", "effect": "NoSchedule"}

@@ -32,8 +32,8 @@ from tests.harness.seeds import chance
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.allocations.lives import Life, draw
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
+from tests.integration.launcher.backends.kubernetes.launcher_harness import LauncherHarness, Namespace, task
 from tests.integration.launcher.backends.kubernetes.launcher_process import service
-from tests.integration.launcher.backends.kubernetes.place import Namespace, Place, task
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -46,7 +46,7 @@ PATIENCE_S = 240.0
 
 
 async def test_no_allocation_is_lost_doubled_or_left_behind(
-    idle: Place, bus: Bus, bus_settings: BusSettings, tmp_path: Path
+    idle: LauncherHarness, bus: Bus, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     rng = chance()
     lives = [draw(rng) for _ in range(LIVES)]
@@ -93,21 +93,21 @@ async def unlabelled(namespace: Namespace) -> list[str]:
     return [item["metadata"]["name"] for item in found if PURPOSE_LABEL not in item["metadata"].get("labels", {})]
 
 
-async def live(life: Life, place: Place, told: Told, killer: Killer, *, birth: float) -> str:
+async def live(life: Life, harness: LauncherHarness, told: Told, killer: Killer, *, birth: float) -> str:
     """What a scheduler does for an allocation from its first order to the withdrawal of the last; returns its id."""
     await killer.until_round(birth)
-    allocation = await place.run(task(notes=life.notes, num_pods=life.num_pods))
+    allocation = await harness.run(task(notes=life.notes, num_pods=life.num_pods))
     if life.withdraw_after_s is not None:
         await asyncio.sleep(life.withdraw_after_s)
-        await place.withdraw(allocation)
+        await harness.withdraw(allocation)
         return allocation
     if life.stop_after_s is not None:
         await asyncio.sleep(life.stop_after_s)
-        await place.stop(allocation, grace_s=2)
+        await harness.stop(allocation, grace_s=2)
     await told.until_gone(allocation)
     await asyncio.sleep(life.rest_s)
     told.stop_listening(allocation)
-    await place.withdraw(allocation)
+    await harness.withdraw(allocation)
     return allocation
 
 
@@ -186,14 +186,14 @@ class Killer:
             self._proxy.fault = count_before
         else:
             self._proxy.answered = count
-        opening = asyncio.create_task(self._until_open())
+        opened = asyncio.create_task(self._until_open())
         try:
             dying = asyncio.create_task(killed.wait())
-            await asyncio.wait([opening, dying], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([opened, dying], return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([dying], timeout=2)
         finally:
             self._proxy.fault, self._proxy.answered = None, lambda _request: None
-            await end(opening, dying)
+            await end(opened, dying)
 
     async def _until_open(self) -> None:
         """Until the launcher carries out orders."""

@@ -14,14 +14,14 @@ from libs.bus import Bus, BusSettings
 from libs.errors import InvalidRequest
 from libs.events.orders import Environment
 from tests.harness.waiting import eventually, wait_until
+from tests.integration.launcher.backends.kubernetes.launcher_harness import LauncherHarness, Namespace, task
 from tests.integration.launcher.backends.kubernetes.launcher_process import service
-from tests.integration.launcher.backends.kubernetes.place import Namespace, Place, task
 
 pytestmark = pytest.mark.cluster
 
 
 async def test_killed_at_any_moment_it_makes_nothing_twice_and_loses_nothing(
-    idle: Place, bus: Bus, bus_settings: BusSettings, tmp_path: Path
+    idle: LauncherHarness, bus: Bus, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     launcher = service(idle, bus_settings.url, tmp_path)
     launcher.start()
@@ -41,7 +41,9 @@ async def test_killed_at_any_moment_it_makes_nothing_twice_and_loses_nothing(
         launcher.stop()
 
 
-def test_settings_that_cannot_work_end_it_with_one_line(idle: Place, bus_settings: BusSettings, tmp_path: Path) -> None:
+def test_settings_that_cannot_work_end_it_with_one_line(
+    idle: LauncherHarness, bus_settings: BusSettings, tmp_path: Path
+) -> None:
     launcher = service(idle, bus_settings.url, tmp_path, RESOLUTE_KUBERNETES__KUBECONFIG=str(tmp_path / "not-there"))
     launcher.start()
     try:
@@ -54,7 +56,7 @@ def test_settings_that_cannot_work_end_it_with_one_line(idle: Place, bus_setting
         launcher.stop()
 
 
-async def test_wheels_are_put_there_once_and_mounted_by_all(idle: Place, tmp_path: Path) -> None:
+async def test_wheels_are_put_there_once_and_mounted_by_all(idle: LauncherHarness, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / "determined-0.38.1-py3-none-any.whl").write_bytes(b"wheel")
@@ -72,7 +74,7 @@ async def test_wheels_are_put_there_once_and_mounted_by_all(idle: Place, tmp_pat
     )
 
 
-async def test_wheels_of_before_go_when_nobody_mounts_them_any_more(idle: Place, tmp_path: Path) -> None:
+async def test_wheels_of_before_go_when_nobody_mounts_them_any_more(idle: LauncherHarness, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / "determined-0.38.1-py3-none-any.whl").write_bytes(b"wheel")
@@ -104,7 +106,7 @@ async def test_wheels_of_before_go_when_nobody_mounts_them_any_more(idle: Place,
     assert len(await names()) == 2
 
 
-async def test_wheels_that_are_too_large_are_refused_at_the_start(idle: Place, tmp_path: Path) -> None:
+async def test_wheels_that_are_too_large_are_refused_at_the_start(idle: LauncherHarness, tmp_path: Path) -> None:
     (tmp_path / "a.whl").write_bytes(bytes(1 << 20))
     (tmp_path / "b.whl").write_bytes(b"1")
     idle.settings = msgspec.structs.replace(idle.settings, wheels_dir=str(tmp_path))
@@ -112,7 +114,7 @@ async def test_wheels_that_are_too_large_are_refused_at_the_start(idle: Place, t
         await idle.start()
 
 
-async def test_a_node_that_is_lost_takes_its_pods_with_it(place: Place, namespace: Namespace) -> None:
+async def test_a_node_that_is_lost_takes_its_pods_with_it(harness: LauncherHarness, namespace: Namespace) -> None:
     name = f"node-{uuid4().hex[:8]}"
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     await namespace.create("/api/v1/nodes", {"metadata": {"name": name}})
@@ -125,8 +127,8 @@ async def test_a_node_that_is_lost_takes_its_pods_with_it(place: Place, namespac
         }
         await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
         pod_spec = {"spec": {"nodeName": name}}
-        allocation = await place.run(task(environment=Environment(image="i", pod_spec=pod_spec)))
-        seen = await place.until(allocation, lambda seen: bool(seen.pods) and seen.pods[0].node == name)
+        allocation = await harness.run(task(environment=Environment(image="i", pod_spec=pod_spec)))
+        seen = await harness.until(allocation, lambda seen: bool(seen.pods) and seen.pods[0].node == name)
         pod = seen.pods[0].name
         running = {
             "phase": "Running",
@@ -142,23 +144,23 @@ async def test_a_node_that_is_lost_takes_its_pods_with_it(place: Place, namespac
             ],
         }
         await namespace.api.patch(f"{namespace.paths.pod(pod)}/status", {"status": running})
-        await place.until_running(allocation)
+        await harness.until_running(allocation)
         gone = {**ready, "status": "Unknown", "message": "Kubelet stopped posting node status."}
         await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [gone]}})
         await namespace.delete_pod(pod)  # as the cluster does when it gives the node up
-        ended = await place.until_ended(allocation)
+        ended = await harness.until_ended(allocation)
         assert [(each.failure, each.message) for each in ended.pods if each.name == pod] == [
             ("NODE_LOST", f"node {name} is lost: Kubelet stopped posting node status.")
         ]
-        await place.withdraw(allocation)
+        await harness.withdraw(allocation)
         await namespace.until_empty()
     finally:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
 
 
-async def test_what_changes_is_told_at_once(place: Place, namespace: Namespace) -> None:
-    allocation = await place.run(task())
-    seen = await place.until_running(allocation)
+async def test_what_changes_is_told_at_once(harness: LauncherHarness, namespace: Namespace) -> None:
+    allocation = await harness.run(task())
+    seen = await harness.until_running(allocation)
     path = f"{namespace.paths.pod(seen.pods[0].name)}/status"
     loop = asyncio.get_running_loop()
     times = []
@@ -166,7 +168,7 @@ async def test_what_changes_is_told_at_once(place: Place, namespace: Namespace) 
         address = f"10.1.2.{index}"
         began = loop.time()
         await namespace.api.patch(path, {"status": {"podIP": address, "podIPs": [{"ip": address}]}})
-        await eventually(lambda: address in place.told(allocation)[-1].pods[0].addresses, every_s=0.001)  # noqa: B023
+        await eventually(lambda: address in harness.told(allocation)[-1].pods[0].addresses, every_s=0.001)  # noqa: B023
         times.append(loop.time() - began)
     assert sorted(times)[4] < 1.5, times  # 0.1 on a machine that has nothing else to do
     print("median", sorted(times)[4])

@@ -13,11 +13,11 @@ from libs.bus import Bus
 from libs.events.orders import Environment
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.allocations.statuses import RUNNING, exited, own_node, set_status
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
     CLUSTER_ID,
     POOL,
+    LauncherHarness,
     Namespace,
-    Place,
     launcher_kubeconfig,
     open_place,
     task,
@@ -28,118 +28,118 @@ pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 LAUNCH_RECORD = "resolute/purpose=launch-record"
 
 
-async def test_running_pending_and_ended_allocations_are_found_again(place: Place) -> None:
-    running = await place.run(task())
-    pending = await place.run(task(notes={"start-seconds": "6"}))
-    ending = await place.run(task(notes={"run-seconds": "5", "exit-code": "7"}))
-    await place.until_running(running)
-    await place.until_begun(ending)
-    await place.kill()
-    jobs = {job["metadata"]["uid"] for job in await place.namespace.jobs()}
+async def test_running_pending_and_ended_allocations_are_found_again(harness: LauncherHarness) -> None:
+    running = await harness.run(task())
+    pending = await harness.run(task(notes={"start-seconds": "6"}))
+    ending = await harness.run(task(notes={"run-seconds": "5", "exit-code": "7"}))
+    await harness.until_running(running)
+    await harness.until_begun(ending)
+    await harness.kill()
+    jobs = {job["metadata"]["uid"] for job in await harness.namespace.jobs()}
 
     async def has_ended() -> bool:
-        pods = await place.namespace.pods(f"determined={ending}")
+        pods = await harness.namespace.pods(f"determined={ending}")
         return [pod["status"]["phase"] for pod in pods] == ["Failed"]
 
     await eventually(has_ended)
-    place.observations.clear()
-    await place.start()
-    ended = await place.until_ended(ending)
+    harness.observations.clear()
+    await harness.start()
+    ended = await harness.until_ended(ending)
     assert [(pod.exit_code, pod.failure) for pod in ended.pods] == [(7, "FAILED")]
-    await place.until_running(running)
-    await place.until_running(pending)
-    assert {job["metadata"]["uid"] for job in await place.namespace.jobs()} == jobs
+    await harness.until_running(running)
+    await harness.until_running(pending)
+    assert {job["metadata"]["uid"] for job in await harness.namespace.jobs()} == jobs
 
 
-async def test_how_a_gang_ended_is_known_after_its_pods_are_gone(place: Place) -> None:
-    allocation = await place.run(task(slots=8, num_pods=2))
-    seen = await place.until_running(allocation, 2)
-    await place.namespace.delete_pod(seen.pods[0].name)
-    await place.until_ended(allocation)
-    await place.kill()
-    place.observations.clear()
-    await place.start()
-    ended = await place.until_ended(allocation)
+async def test_how_a_gang_ended_is_known_after_its_pods_are_gone(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task(slots=8, num_pods=2))
+    seen = await harness.until_running(allocation, 2)
+    await harness.namespace.delete_pod(seen.pods[0].name)
+    await harness.until_ended(allocation)
+    await harness.kill()
+    harness.observations.clear()
+    await harness.start()
+    ended = await harness.until_ended(allocation)
     assert {pod.name: pod.failure for pod in ended.pods}[seen.pods[0].name] == "DELETED"
-    await place.withdraw(allocation)
-    await place.namespace.until_empty()
+    await harness.withdraw(allocation)
+    await harness.namespace.until_empty()
 
 
-async def test_who_failed_first_is_known_from_what_is_left(place: Place) -> None:
+async def test_who_failed_first_is_known_from_what_is_left(harness: LauncherHarness) -> None:
     """Pods are listed by their names; the one that failed is the last here, and the one that ended of it the first."""
-    async with own_node(place.namespace, gpus="8") as node:
+    async with own_node(harness.namespace, gpus="8") as node:
         environment = Environment(image="local/python:3.11", pod_spec={"spec": node.pod_spec})
-        allocation = await place.run(task(slots=8, num_pods=2, environment=environment))
-        seen = await place.until(allocation, lambda seen: [pod.state for pod in seen.pods] == ["PULLING"] * 2)
+        allocation = await harness.run(task(slots=8, num_pods=2, environment=environment))
+        seen = await harness.until(allocation, lambda seen: [pod.state for pod in seen.pods] == ["PULLING"] * 2)
         first, last = sorted(pod.name for pod in seen.pods)
         for name in (first, last):
-            await set_status(place.namespace, name, "Running", init=exited(0), main=RUNNING)
-        await place.until_running(allocation, 2)
-        await place.kill()
-        await set_status(place.namespace, last, "Failed", main=exited(7))
+            await set_status(harness.namespace, name, "Running", init=exited(0), main=RUNNING)
+        await harness.until_running(allocation, 2)
+        await harness.kill()
+        await set_status(harness.namespace, last, "Failed", main=exited(7))
 
         async def is_being_deleted() -> bool:
-            return "deletionTimestamp" in (await place.namespace.read(place.namespace.paths.pod(first)))["metadata"]
+            return "deletionTimestamp" in (await harness.namespace.read(harness.namespace.paths.pod(first)))["metadata"]
 
         await eventually(is_being_deleted)
-        place.observations.clear()
-        await place.start()
-        await place.until(allocation, lambda seen: any(pod.state == "TERMINATED" for pod in seen.pods))
-        await place.namespace.delete_pod(first, grace_s=0)
-        ended = await place.until_ended(allocation)
+        harness.observations.clear()
+        await harness.start()
+        await harness.until(allocation, lambda seen: any(pod.state == "TERMINATED" for pod in seen.pods))
+        await harness.namespace.delete_pod(first, grace_s=0)
+        ended = await harness.until_ended(allocation)
         told = {pod.name: (pod.exit_code, pod.failure, pod.is_consequence) for pod in ended.pods}
         assert told == {first: (None, "DELETED", True), last: (7, "FAILED", False)}
 
 
-async def test_jobs_without_an_order_are_removed(place: Place) -> None:
-    allocation = await place.run(task())
-    await place.until_running(allocation)
-    await place.kill()
-    await place.withdraw(allocation)
-    await place.start()
-    await place.namespace.until_empty()
+async def test_jobs_without_an_order_are_removed(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task())
+    await harness.until_running(allocation)
+    await harness.kill()
+    await harness.withdraw(allocation)
+    await harness.start()
+    await harness.namespace.until_empty()
 
 
-async def test_what_was_deleted_while_nobody_looked_does_not_begin_anew(place: Place) -> None:
-    allocation = await place.run(task())
-    await place.until_running(allocation)
+async def test_what_was_deleted_while_nobody_looked_does_not_begin_anew(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task())
+    await harness.until_running(allocation)
 
     async def is_written() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD))
+        return bool(await harness.namespace.items(harness.namespace.paths.config_maps, LAUNCH_RECORD))
 
     await eventually(is_written)
-    await place.kill()
-    (job,) = await place.namespace.jobs()
-    await place.namespace.api.delete(
-        place.namespace.paths.job(job["metadata"]["name"]), {"propagationPolicy": "Background"}
+    await harness.kill()
+    (job,) = await harness.namespace.jobs()
+    await harness.namespace.api.delete(
+        harness.namespace.paths.job(job["metadata"]["name"]), {"propagationPolicy": "Background"}
     )
-    await place.namespace.until_empty()
-    place.observations.clear()
-    await place.start()
-    ended = await place.until_ended(allocation)
+    await harness.namespace.until_empty()
+    harness.observations.clear()
+    await harness.start()
+    ended = await harness.until_ended(allocation)
     assert (ended.failure, ended.message) == ("DELETED", "job was deleted")
-    assert await place.namespace.jobs() == []
-    await place.withdraw(allocation)
+    assert await harness.namespace.jobs() == []
+    await harness.withdraw(allocation)
 
     async def is_forgotten() -> bool:
-        (launch_record,) = await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD)
+        (launch_record,) = await harness.namespace.items(harness.namespace.paths.config_maps, LAUNCH_RECORD)
         return not launch_record.get("data")
 
     await eventually(is_forgotten)
 
 
-async def test_a_stop_is_carried_on(place: Place) -> None:
-    allocation = await place.run(task())
-    await place.until_running(allocation)
-    await place.kill()
-    await place.stop(allocation)
-    await place.start()
-    ended = await place.until_ended(allocation)
+async def test_a_stop_is_carried_on(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task())
+    await harness.until_running(allocation)
+    await harness.kill()
+    await harness.stop(allocation)
+    await harness.start()
+    ended = await harness.until_ended(allocation)
     assert ended.stopped is True
 
 
 async def test_installations_and_pools_do_not_notice_each_other(
-    place: Place, bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
+    harness: LauncherHarness, bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
 ) -> None:
     foreign = {
         "metadata": {"name": "foreign", "labels": {"determined": "5.x.1", "determined.ai/resource_pool": POOL}},
@@ -151,8 +151,8 @@ async def test_installations_and_pools_do_not_notice_each_other(
         },
     }
     await namespace.create(namespace.paths.jobs, foreign)
-    mine = await place.run(task())
-    await place.until_running(mine)
+    mine = await harness.run(task())
+    await harness.until_running(mine)
     other_config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)
     async with open_place(bus, namespace, other_config) as other:
         other.pool = "others"
@@ -177,17 +177,17 @@ async def test_installations_and_pools_do_not_notice_each_other(
     assert pod["status"]["phase"] == "Running"
 
 
-async def test_a_foreign_job_of_the_same_name_is_in_the_way_and_left_alone(place: Place) -> None:
+async def test_a_foreign_job_of_the_same_name_is_in_the_way_and_left_alone(harness: LauncherHarness) -> None:
     spec = task()
     name = f"det-{CLUSTER_ID[:8]}-cmd-{spec.task}"
     job = {
         "metadata": {"name": name},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
     }
-    await place.namespace.create(place.namespace.paths.jobs, job)
-    allocation = await place.run(spec)
-    ended = await place.until_ended(allocation)
+    await harness.namespace.create(harness.namespace.paths.jobs, job)
+    allocation = await harness.run(spec)
+    ended = await harness.until_ended(allocation)
     assert "is somebody else's" in ended.message
-    await place.withdraw(allocation)
+    await harness.withdraw(allocation)
     await asyncio.sleep(0.5)
-    assert [each["metadata"]["name"] for each in await place.namespace.jobs("")] == [name]
+    assert [each["metadata"]["name"] for each in await harness.namespace.jobs("")] == [name]

@@ -19,9 +19,9 @@ from services.launcher.backends.kubernetes.client.paths import PRIORITY_CLASSES
 from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    LauncherHarness,
     Namespace,
-    Place,
     cluster,
     launcher_kubeconfig,
     open_place,
@@ -31,9 +31,9 @@ from tests.integration.launcher.backends.kubernetes.place import (
 pytestmark = pytest.mark.cluster
 
 
-async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
+async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
     async def look() -> PoolCapacity | None:
-        found = await place.capacity()
+        found = await harness.capacity()
         return found if found is not None and is_so(found) else None
 
     found = await eventually(look, every_s=0.1)
@@ -50,19 +50,19 @@ def held(capacity: PoolCapacity) -> list[tuple[str | None, str | None]]:
     ]
 
 
-async def test_nodes_and_who_holds_their_slots(place: Place) -> None:
-    allocation = await place.run(task(slots=4))
-    seen = await place.until_running(allocation)
-    found = await until_capacity(place, lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
+async def test_nodes_and_who_holds_their_slots(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task(slots=4))
+    seen = await harness.until_running(allocation)
+    found = await until_capacity(harness, lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
     assert {node.name for node in found.nodes} >= {f"sim-{index}" for index in range(8)}
     (on,) = (node for node in found.nodes if any(device.allocation == allocation for device in node.devices))
     assert on.name == seen.pods[0].node
     assert (found.slot_type, found.max_slots_per_pod, found.backend) == ("cuda", 4, "kubernetes")
-    await place.withdraw(allocation)
-    await until_capacity(place, lambda capacity: allocation not in {each[0] for each in held(capacity)})
+    await harness.withdraw(allocation)
+    await until_capacity(harness, lambda capacity: allocation not in {each[0] for each in held(capacity)})
 
 
-async def test_slots_that_others_hold(place: Place, namespace: Namespace) -> None:
+async def test_slots_that_others_hold(harness: LauncherHarness, namespace: Namespace) -> None:
     foreign = {
         "metadata": {"name": f"foreign-{uuid4().hex[:6]}"},
         "spec": {
@@ -72,12 +72,12 @@ async def test_slots_that_others_hold(place: Place, namespace: Namespace) -> Non
     }
     await namespace.create(namespace.paths.pods, foreign)
     name = foreign["metadata"]["name"]
-    await until_capacity(place, lambda capacity: held(capacity).count((None, name)) == 2)
+    await until_capacity(harness, lambda capacity: held(capacity).count((None, name)) == 2)
     await namespace.delete_pod(name)
-    await until_capacity(place, lambda capacity: (None, name) not in held(capacity))
+    await until_capacity(harness, lambda capacity: (None, name) not in held(capacity))
 
 
-async def test_a_node_that_comes_is_labelled_and_goes(place: Place, namespace: Namespace) -> None:
+async def test_a_node_that_comes_is_labelled_and_goes(harness: LauncherHarness, namespace: Namespace) -> None:
     name = f"node-{uuid4().hex[:8]}"
     status = {
         "allocatable": {"nvidia.com/gpu": "3", "cpu": "4"},
@@ -88,31 +88,31 @@ async def test_a_node_that_comes_is_labelled_and_goes(place: Place, namespace: N
     try:
         await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
         found = await until_capacity(
-            place, lambda capacity: any(node.name == name and node.slots == 3 for node in capacity.nodes)
+            harness, lambda capacity: any(node.name == name and node.slots == 3 for node in capacity.nodes)
         )
         assert not next(node for node in found.nodes if node.name == name).enabled
         await namespace.api.patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None, "taints": None}})
-        await until_capacity(place, lambda capacity: _node(capacity, name).enabled)
-        label = f"determined.ai/cluster-id-{place.settings.cluster_id}"
+        await until_capacity(harness, lambda capacity: _node(capacity, name).enabled)
+        label = f"determined.ai/cluster-id-{harness.settings.cluster_id}"
         for value in ("no-execute", "no-schedule"):
             await namespace.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
-            found = await until_capacity(place, lambda capacity: not _node(capacity, name).enabled)
-        await until_capacity(place, lambda capacity: _node(capacity, name).draining)
+            found = await until_capacity(harness, lambda capacity: not _node(capacity, name).enabled)
+        await until_capacity(harness, lambda capacity: _node(capacity, name).draining)
     finally:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
-    await until_capacity(place, lambda capacity: name not in {node.name for node in capacity.nodes})
+    await until_capacity(harness, lambda capacity: name not in {node.name for node in capacity.nodes})
 
 
 def _node(capacity: PoolCapacity, name: str) -> NodeCapacity:
     return next(node for node in capacity.nodes if node.name == name)
 
 
-async def test_the_quota_of_the_namespace_is_shown(place: Place, namespace: Namespace) -> None:
+async def test_the_quota_of_the_namespace_is_shown(harness: LauncherHarness, namespace: Namespace) -> None:
     body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
     await namespace.create(namespace.paths.quotas, body)
-    await until_capacity(place, lambda capacity: capacity.quota_slots == 6)
+    await until_capacity(harness, lambda capacity: capacity.quota_slots == 6)
     await namespace.api.delete(f"{namespace.paths.quotas}/q")
-    await until_capacity(place, lambda capacity: capacity.quota_slots is None)
+    await until_capacity(harness, lambda capacity: capacity.quota_slots is None)
 
 
 async def test_with_rights_in_the_namespace_alone_everything_else_works(
@@ -121,41 +121,41 @@ async def test_with_rights_in_the_namespace_alone_everything_else_works(
     body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
     await namespace.create(namespace.paths.quotas, body)
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
-    async with open_place(bus, namespace, config) as place:
-        await place.start()
-        found = await until_capacity(place, lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
+    async with open_place(bus, namespace, config) as harness:
+        await harness.start()
+        found = await until_capacity(harness, lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
         assert [node.slots for node in found.nodes] == [4, 2]
-        allocation = await place.run(task(slots=2, notes={"run-seconds": "0.5"}, priority=60))
-        await place.until_begun(allocation)
-        assert place.text(allocation)
+        allocation = await harness.run(task(slots=2, notes={"run-seconds": "0.5"}, priority=60))
+        await harness.until_begun(allocation)
+        assert harness.text(allocation)
         (pod,) = await namespace.pods(f"determined={allocation}")
         assert pod["spec"].get("priorityClassName") is None
-        ended = await place.until_ended(allocation)
+        ended = await harness.until_ended(allocation)
         assert [each.exit_code for each in ended.pods] == [0]
-        await place.withdraw(allocation)
+        await harness.withdraw(allocation)
         await namespace.until_empty()
 
 
 async def test_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
-    async with open_place(bus, namespace, config) as place:
-        place.settings = msgspec.structs.replace(place.settings, assumed_slots=8)
-        await place.start()
-        found = await until_capacity(place, lambda capacity: capacity.slots == 8)
+    async with open_place(bus, namespace, config) as harness:
+        harness.settings = msgspec.structs.replace(harness.settings, assumed_slots=8)
+        await harness.start()
+        found = await until_capacity(harness, lambda capacity: capacity.slots == 8)
         assert found.quota_slots is None
 
 
-async def test_one_priority_class_for_all_tasks_of_a_priority(place: Place, namespace: Namespace) -> None:
-    allocations = [await place.run(task(slots=1, priority=61)) for _ in range(2)]
+async def test_one_priority_class_for_all_tasks_of_a_priority(harness: LauncherHarness, namespace: Namespace) -> None:
+    allocations = [await harness.run(task(slots=1, priority=61)) for _ in range(2)]
     for allocation in allocations:
-        await place.until_running(allocation)
+        await harness.until_running(allocation)
         (pod,) = await namespace.pods(f"determined={allocation}")
         assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("determined-priority-61", 61)
         assert pod["spec"]["preemptionPolicy"] == "Never"
 
 
 async def test_a_class_that_somebody_deletes_is_made_again_for_the_pods_that_need_it(
-    idle: Place, kubeconfig: Path
+    idle: LauncherHarness, kubeconfig: Path
 ) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, stuck_grace_s=60.0)
     await idle.start()
@@ -183,19 +183,23 @@ async def test_classes_are_listed_again(kubeconfig: Path) -> None:
         assert (await admin.get(path, Named)).metadata.name == "determined-priority-68"  # somebody's pod needs it
 
 
-async def test_a_namespace_that_does_not_exist(idle: Place) -> None:
+async def test_a_namespace_that_does_not_exist(idle: LauncherHarness) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there")
     with pytest.raises((FailedPrecondition, PermissionDenied), match="not-there"):
         await idle.start()
 
 
-async def test_a_namespace_that_does_not_exist_for_somebody_who_may_know(idle: Place, kubeconfig: Path) -> None:
+async def test_a_namespace_that_does_not_exist_for_somebody_who_may_know(
+    idle: LauncherHarness, kubeconfig: Path
+) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="not-there", kubeconfig=str(kubeconfig))
     with pytest.raises(FailedPrecondition, match='error finding namespace not-there: namespaces "not-there" not found'):
         await idle.start()
 
 
-async def test_the_pools_namespace_is_that_of_the_cluster_configuration(idle: Place, namespace: Namespace) -> None:
+async def test_the_pools_namespace_is_that_of_the_cluster_configuration(
+    idle: LauncherHarness, namespace: Namespace
+) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, namespace="")
     idle.cluster = cluster(resource_pools=[{"pool_name": idle.pool, "kubernetes_namespace": namespace.name}])
     await idle.start()
@@ -203,13 +207,15 @@ async def test_the_pools_namespace_is_that_of_the_cluster_configuration(idle: Pl
     await idle.until_running(allocation)
 
 
-async def test_a_namespace_that_is_being_deleted_refuses_with_words(place: Place, namespace: Namespace) -> None:
+async def test_a_namespace_that_is_being_deleted_refuses_with_words(
+    harness: LauncherHarness, namespace: Namespace
+) -> None:
     hold = {"metadata": {"name": "hold", "finalizers": ["test/hold"]}}
     await namespace.create(namespace.paths.config_maps, hold)
     await namespace.api.delete(namespace.paths.namespace)
     try:
-        allocation = await place.run(task())
-        ended = await place.until_ended(allocation)
+        allocation = await harness.run(task())
+        ended = await harness.until_ended(allocation)
         assert ended.failure == "LAUNCH_ERROR"
         assert "being terminated" in ended.message
     finally:
@@ -222,14 +228,14 @@ async def test_without_the_role_the_launcher_says_what_is_missing(
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path)
     path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.name}/roles/resolute-launcher"
     await namespace.api.delete(path)
-    async with open_place(bus, namespace, config) as place:
+    async with open_place(bus, namespace, config) as harness:
 
         async def refuses() -> bool:
             try:
-                await place.start()
+                await harness.start()
             except PermissionDenied as error:
                 return "cannot list resource" in str(error) and "role.yaml" in str(error)
-            await place.kill()
+            await harness.kill()
             return False
 
         await eventually(refuses)
@@ -244,7 +250,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "words"), BROKEN)
-async def test_a_kubeconfig_that_does_not_work(idle: Place, tmp_path: Path, content: str, words: str) -> None:
+async def test_a_kubeconfig_that_does_not_work(idle: LauncherHarness, tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "broken"
     path.write_text(content)
     idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(path))
@@ -252,13 +258,13 @@ async def test_a_kubeconfig_that_does_not_work(idle: Place, tmp_path: Path, cont
         await idle.start()
 
 
-async def test_a_kubeconfig_that_is_not_there(idle: Place, tmp_path: Path) -> None:
+async def test_a_kubeconfig_that_is_not_there(idle: LauncherHarness, tmp_path: Path) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(tmp_path / "none"))
     with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
         await idle.start()
 
 
-async def test_a_server_that_does_not_answer(idle: Place, tmp_path: Path) -> None:
+async def test_a_server_that_does_not_answer(idle: LauncherHarness, tmp_path: Path) -> None:
     path = tmp_path / "dead"
     text = Path(idle.settings.kubeconfig or "").read_text()
     path.write_text(text.replace(text[text.index("https://") :].split()[0], "https://127.0.0.1:9"))
@@ -267,7 +273,7 @@ async def test_a_server_that_does_not_answer(idle: Place, tmp_path: Path) -> Non
         await idle.start()
 
 
-async def test_a_token_that_is_refused(idle: Place, tmp_path: Path) -> None:
+async def test_a_token_that_is_refused(idle: LauncherHarness, tmp_path: Path) -> None:
     path = tmp_path / "forged"
     text = Path(idle.settings.kubeconfig or "").read_text()
     token = text[text.index("token: ") :].split()[1]
@@ -277,7 +283,7 @@ async def test_a_token_that_is_refused(idle: Place, tmp_path: Path) -> None:
         await idle.start()
 
 
-async def test_credentials_that_are_replaced_are_read_again(idle: Place) -> None:
+async def test_credentials_that_are_replaced_are_read_again(idle: LauncherHarness) -> None:
     path = Path(idle.settings.kubeconfig or "")
     right = path.read_text()
     token = right[right.index("token: ") :].split()[1]
@@ -290,7 +296,7 @@ async def test_credentials_that_are_replaced_are_read_again(idle: Place) -> None
     await idle.until_running(allocation)
 
 
-async def test_without_a_cluster_id_nothing_is_touched(idle: Place) -> None:
+async def test_without_a_cluster_id_nothing_is_touched(idle: LauncherHarness) -> None:
     idle.settings = KubernetesSettings(kubeconfig=idle.settings.kubeconfig, namespace=idle.settings.namespace)
     with pytest.raises(InvalidRequest, match=r"kubernetes\.cluster_id is required"):
         await idle.start()

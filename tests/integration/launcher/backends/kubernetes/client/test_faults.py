@@ -13,13 +13,13 @@ from aiohttp import web
 from tests.harness.seeds import chance
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
-from tests.integration.launcher.backends.kubernetes.place import Place, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import LauncherHarness, task
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-async def proxy(idle: Place, tmp_path: Path) -> AsyncIterator[FaultyProxy]:
+async def proxy(idle: LauncherHarness, tmp_path: Path) -> AsyncIterator[FaultyProxy]:
     """Between the launcher of ``idle`` and the cluster."""
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (made, kubeconfig):
         idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig))
@@ -28,7 +28,9 @@ async def proxy(idle: Place, tmp_path: Path) -> AsyncIterator[FaultyProxy]:
         await idle.kill()
 
 
-async def test_connections_that_break_lose_no_exit_and_tell_none_twice(idle: Place, proxy: FaultyProxy) -> None:
+async def test_connections_that_break_lose_no_exit_and_tell_none_twice(
+    idle: LauncherHarness, proxy: FaultyProxy
+) -> None:
     allocations = [await idle.run(task(notes={"run-seconds": "1", "exit-code": str(code)})) for code in range(4)]
     for _ in range(15):
         await asyncio.sleep(0.15)
@@ -40,7 +42,7 @@ async def test_connections_that_break_lose_no_exit_and_tell_none_twice(idle: Pla
         assert len({msgspec.json.encode(msgspec.structs.replace(seen, revision=0)) for seen in ends}) == 1
 
 
-async def test_versions_that_are_too_old(idle: Place, proxy: FaultyProxy) -> None:
+async def test_versions_that_are_too_old(idle: LauncherHarness, proxy: FaultyProxy) -> None:
     allocation = await idle.run(task(notes={"run-seconds": "3"}))
     await idle.until_begun(allocation)
     gone = 0
@@ -59,7 +61,7 @@ async def test_versions_that_are_too_old(idle: Place, proxy: FaultyProxy) -> Non
     assert [pod.exit_code for pod in ended.pods] == [0]
 
 
-async def test_everything_at_once_and_again_and_again(idle: Place, proxy: FaultyProxy) -> None:
+async def test_everything_at_once_and_again_and_again(idle: LauncherHarness, proxy: FaultyProxy) -> None:
     rng = chance()
     answered: set[int] = set()
 
@@ -93,7 +95,7 @@ async def test_everything_at_once_and_again_and_again(idle: Place, proxy: Faulty
     await idle.namespace.until_empty(timeout_s=120)
 
 
-async def test_a_server_that_fails_or_is_busy(idle: Place, proxy: FaultyProxy) -> None:
+async def test_a_server_that_fails_or_is_busy(idle: LauncherHarness, proxy: FaultyProxy) -> None:
     left = {500: 2, 503: 2, 429: 2}
 
     async def fail(request: web.Request) -> web.StreamResponse | None:
@@ -110,7 +112,7 @@ async def test_a_server_that_fails_or_is_busy(idle: Place, proxy: FaultyProxy) -
     assert not any(left.values())
 
 
-async def test_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: FaultyProxy) -> None:
+async def test_answers_that_are_lost_make_nothing_twice(idle: LauncherHarness, proxy: FaultyProxy) -> None:
     proxy.loses_answers = True
     allocations = [await idle.run(task()) for _ in range(3)]
 
@@ -135,7 +137,9 @@ async def test_answers_that_are_lost_make_nothing_twice(idle: Place, proxy: Faul
     await idle.namespace.until_empty()
 
 
-async def test_the_end_of_a_gang_is_written_down_when_the_server_is_back(idle: Place, proxy: FaultyProxy) -> None:
+async def test_the_end_of_a_gang_is_written_down_when_the_server_is_back(
+    idle: LauncherHarness, proxy: FaultyProxy
+) -> None:
     allocation = await idle.run(task(slots=8, num_pods=2))
     seen = await idle.until_running(allocation, 2)
     refused = 0
@@ -160,7 +164,7 @@ def asked_lately(proxy: FaultyProxy) -> int:
     return sum(at > since and "/leases/" not in path for at, _, path in proxy.requests)
 
 
-async def test_nothing_is_asked_while_nothing_happens(idle: Place, proxy: FaultyProxy) -> None:
+async def test_nothing_is_asked_while_nothing_happens(idle: LauncherHarness, proxy: FaultyProxy) -> None:
     allocation = await idle.run(task())
     await idle.until_running(allocation)
 

@@ -17,12 +17,12 @@ from libs.bus import Bus
 from libs.events.orders import Owner, ProxyPort
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
     RBAC,
     RIGHTS,
     Json,
+    LauncherHarness,
     Namespace,
-    Place,
     account_of,
     launcher_kubeconfig,
     open_place,
@@ -68,7 +68,7 @@ def used(proxy: FaultyProxy) -> set[Right]:
     return found
 
 
-async def test_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Path) -> None:
+async def test_every_right_is_used_and_none_is_missing(idle: LauncherHarness, tmp_path: Path) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig), services=True)
         # Made once in the life of a cluster; no other test has such a priority.
@@ -109,23 +109,23 @@ async def test_every_right_is_used_and_none_is_missing(idle: Place, tmp_path: Pa
 @asynccontextmanager
 async def with_rights_in_cluster(
     bus: Bus, namespace: Namespace, kubeconfig: Path, directory: Path, resources: set[str]
-) -> AsyncIterator[Place]:
-    """A place whose launcher has the Role, and of the ClusterRole only what is about these resources."""
+) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher has the Role, and of the ClusterRole only what is about these resources."""
     config = await launcher_kubeconfig(namespace, kubeconfig, directory, sees_cluster=False)
     role = yaml.safe_load((RIGHTS / "cluster-role.yaml").read_text())
     name = f"test-{uuid4().hex[:8]}"
     rules = [rule for rule in role["rules"] if set(rule["resources"]) <= resources]
     await namespace.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     try:
-        async with open_place(bus, namespace, config) as place:
+        async with open_place(bus, namespace, config) as harness:
             binding: Json = {
                 "metadata": {"name": name, "labels": {"test": namespace.name}},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-                "subjects": [account_of(place)],
+                "subjects": [account_of(harness)],
             }
             await namespace.create(f"{RBAC}/clusterrolebindings", binding)
-            await place.start()
-            yield place
+            await harness.start()
+            yield harness
     finally:
         await namespace.api.delete(f"{RBAC}/clusterroles/{name}")
 
@@ -135,20 +135,20 @@ async def test_each_right_in_the_cluster_may_be_missing_by_itself(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, resource: str
 ) -> None:
     left = {"nodes", "pods", "priorityclasses"} - {resource}
-    async with with_rights_in_cluster(bus, namespace, kubeconfig, tmp_path, left) as place:
+    async with with_rights_in_cluster(bus, namespace, kubeconfig, tmp_path, left) as harness:
         owner = Owner(username="alice", uid=1000, gid=1000)
-        allocation = await place.run(task(slots=1, priority=64, owner=owner, notes={"run-seconds": "1"}))
-        await place.until_running(allocation)
+        allocation = await harness.run(task(slots=1, priority=64, owner=owner, notes={"run-seconds": "1"}))
+        await harness.until_running(allocation)
         (pod,) = await namespace.pods()
         has_class = resource != "priorityclasses"
         assert pod["spec"].get("priorityClassName") == ("determined-priority-64" if has_class else None)
 
         async def knows_nodes() -> bool:
-            found = await place.capacity()
+            found = await harness.capacity()
             return found is not None and ("sim-0" in {node.name for node in found.nodes}) == (resource != "nodes")
 
         await eventually(knows_nodes, every_s=0.1)
-        ended = await place.until_ended(allocation)
+        ended = await harness.until_ended(allocation)
         assert [each.exit_code for each in ended.pods] == [0]
-        await place.withdraw(allocation)
+        await harness.withdraw(allocation)
         await namespace.until_empty()

@@ -11,13 +11,13 @@ from aiohttp import web
 
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import faulty_proxy
-from tests.integration.launcher.backends.kubernetes.place import Json, Place, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import Json, LauncherHarness, task
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture
-async def half_made(idle: Place, tmp_path: Path) -> AsyncIterator[str]:
+async def half_made(idle: LauncherHarness, tmp_path: Path) -> AsyncIterator[str]:
     """An allocation whose launcher got as far as its Job and its Secret, and was killed."""
 
     async def refuse_config_maps(request: web.Request) -> web.StreamResponse | None:
@@ -40,19 +40,29 @@ async def half_made(idle: Place, tmp_path: Path) -> AsyncIterator[str]:
         await idle.kill()
 
 
-async def only_job(place: Place) -> Json:
-    (job,) = await place.namespace.jobs()
+async def only_job(harness: LauncherHarness) -> Json:
+    (job,) = await harness.namespace.jobs()
     return job
 
 
-async def until_whole(place: Place) -> None:
+async def until_whole(harness: LauncherHarness) -> None:
     async def is_whole() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, "determined"))
+        return bool(await harness.namespace.items(harness.namespace.paths.config_maps, "determined"))
 
     await eventually(is_whole)
 
 
-async def test_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_made: str) -> None:
+async def until_pods_are_of(harness: LauncherHarness, job: Json) -> None:
+    async def is_so() -> bool:
+        owners = {
+            owner["uid"] for pod in await harness.namespace.pods() for owner in pod["metadata"]["ownerReferences"]
+        }
+        return owners == {job["metadata"]["uid"]}
+
+    await eventually(is_so)
+
+
+async def test_the_rest_is_made_for_the_job_that_is_there(idle: LauncherHarness, half_made: str) -> None:
     begun = await only_job(idle)
     await idle.start()
     await until_whole(idle)
@@ -64,7 +74,7 @@ async def test_the_rest_is_made_for_the_job_that_is_there(idle: Place, half_made
     await idle.namespace.until_empty()
 
 
-async def test_what_other_settings_began_is_made_anew(idle: Place, half_made: str) -> None:
+async def test_what_other_settings_began_is_made_anew(idle: LauncherHarness, half_made: str) -> None:
     begun = await only_job(idle)
     idle.tasks = msgspec.structs.replace(idle.tasks, master_url="http://another-master:8080")
     await idle.start()
@@ -72,18 +82,21 @@ async def test_what_other_settings_began_is_made_anew(idle: Place, half_made: st
     (job,) = [each for each in await idle.namespace.jobs() if each["metadata"]["uid"] != begun["metadata"]["uid"]]
     (config_map,) = await idle.namespace.items(idle.namespace.paths.config_maps, "determined")
     assert config_map["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
-    assert not [seen for seen in idle.told(half_made) if seen.gone]
+    await until_pods_are_of(idle, job)
+    await idle.stop(half_made)
+    ended = await idle.until_ended(half_made)
+    assert (ended.stopped, ended.failure) == (True, ""), "what became of the other Job's pods is not its end"
     await idle.withdraw(half_made)
     await idle.namespace.until_empty()
 
 
-async def test_it_is_removed_when_its_order_is_withdrawn(idle: Place, half_made: str) -> None:
+async def test_it_is_removed_when_its_order_is_withdrawn(idle: LauncherHarness, half_made: str) -> None:
     await idle.withdraw(half_made)
     await idle.start()
     await idle.namespace.until_empty()
 
 
-async def test_it_is_stopped_when_its_order_says_so(idle: Place, half_made: str) -> None:
+async def test_it_is_stopped_when_its_order_says_so(idle: LauncherHarness, half_made: str) -> None:
     await idle.stop(half_made)
     await idle.start()
     ended = await idle.until_ended(half_made)
@@ -91,35 +104,37 @@ async def test_it_is_stopped_when_its_order_says_so(idle: Place, half_made: str)
     await idle.namespace.until_empty()
 
 
-async def test_a_task_that_runs_does_not_need_its_config_map_any_more(place: Place) -> None:
-    allocation = await place.run(task(notes={"start-seconds": "1", "run-seconds": "3", "exit-code": "4"}))
-    await place.until_running(allocation)
-    await place.kill()
-    job = await only_job(place)
-    await place.namespace.api.delete(f"{place.namespace.paths.config_maps}/{job['metadata']['name']}")
-    await place.start()
-    ended = await place.until_ended(allocation)
+async def test_a_task_that_runs_does_not_need_its_config_map_any_more(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task(notes={"start-seconds": "1", "run-seconds": "3", "exit-code": "4"}))
+    await harness.until_running(allocation)
+    await harness.kill()
+    job = await only_job(harness)
+    await harness.namespace.api.delete(f"{harness.namespace.paths.config_maps}/{job['metadata']['name']}")
+    await harness.start()
+    ended = await harness.until_ended(allocation)
     assert [(pod.exit_code, pod.failure) for pod in ended.pods] == [(4, "FAILED")]
-    assert (await only_job(place))["metadata"]["uid"] == job["metadata"]["uid"]
-    await place.withdraw(allocation)
-    await place.namespace.until_empty()
+    assert (await only_job(harness))["metadata"]["uid"] == job["metadata"]["uid"]
+    await harness.withdraw(allocation)
+    await harness.namespace.until_empty()
 
 
-async def test_a_stop_that_a_launcher_was_killed_over_was_a_stop(place: Place) -> None:
-    allocation = await place.run(task())
-    await place.until_running(allocation)
+async def test_a_stop_that_a_launcher_was_killed_over_was_a_stop(harness: LauncherHarness) -> None:
+    allocation = await harness.run(task())
+    await harness.until_running(allocation)
 
     async def is_written() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, "resolute/purpose=launch-record"))
+        return bool(
+            await harness.namespace.items(harness.namespace.paths.config_maps, "resolute/purpose=launch-record")
+        )
 
     await eventually(is_written)
-    await place.kill()
-    await place.stop(allocation)
-    job = await only_job(place)
-    path = place.namespace.paths.job(job["metadata"]["name"])
-    await place.namespace.api.delete(path, {"propagationPolicy": "Background"})
-    await place.namespace.until_empty()
-    place.observations.clear()
-    await place.start()
-    ended = await place.until_ended(allocation)
+    await harness.kill()
+    await harness.stop(allocation)
+    job = await only_job(harness)
+    path = harness.namespace.paths.job(job["metadata"]["name"])
+    await harness.namespace.api.delete(path, {"propagationPolicy": "Background"})
+    await harness.namespace.until_empty()
+    harness.observations.clear()
+    await harness.start()
+    ended = await harness.until_ended(allocation)
     assert (ended.stopped, ended.failure) == (True, "")

@@ -13,7 +13,13 @@ import yaml
 from libs.cluster.config import ClusterConfig, TaskGatewayConfig
 from services.launcher.backends.kubernetes.client.paths import gateway_path
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import RIGHTS, Namespace, Place, cluster, new_namespace
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    RIGHTS,
+    LauncherHarness,
+    Namespace,
+    cluster,
+    new_namespace,
+)
 
 Json = dict[str, Any]
 
@@ -148,9 +154,9 @@ class TestGateway:
         assert not [note for note in await self.notes() if "gateway-port" in note]
         assert WEB in await self.listeners()
 
-    def use(self, place: Place, **fields: Any) -> None:
-        """Have the launcher of a place use it; ``fields`` are of its configuration."""
-        place.cluster = with_gateway(place.cluster, msgspec.structs.replace(self.config, **fields))
+    def use(self, harness: LauncherHarness, **fields: Any) -> None:
+        """Have the launcher of a harness use it; ``fields`` are of its configuration."""
+        harness.cluster = with_gateway(harness.cluster, msgspec.structs.replace(self.config, **fields))
 
 
 def with_gateway(config: ClusterConfig, gateway: TaskGatewayConfig) -> ClusterConfig:
@@ -181,9 +187,9 @@ async def new_gateway(kubeconfig: Path, tasks: Namespace) -> AsyncIterator[TestG
         yield gateway
 
 
-async def _grant(place: Namespace, role: Json, accounts_of: Namespace) -> None:
-    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{place.name}"
-    await place.create(f"{rbac}/roles", role)
+async def _grant(harness: Namespace, role: Json, accounts_of: Namespace) -> None:
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{harness.name}"
+    await harness.create(f"{rbac}/roles", role)
     name = role["metadata"]["name"]
     group = {
         "kind": "Group",
@@ -191,4 +197,4 @@ async def _grant(place: Namespace, role: Json, accounts_of: Namespace) -> None:
         "apiGroup": "rbac.authorization.k8s.io",
     }
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    await place.create(f"{rbac}/rolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": [group]})
+    await harness.create(f"{rbac}/rolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": [group]})

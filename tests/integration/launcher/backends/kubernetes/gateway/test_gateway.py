@@ -26,14 +26,21 @@ from tests.integration.launcher.backends.kubernetes.gateway.gateways import (
     new_gateway,
     two_pools,
 )
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    POOL,
+    LauncherHarness,
+    Namespace,
+    env_of,
+    open_place,
+    task,
+)
 from tests.integration.launcher.backends.kubernetes.launcher_process import service
-from tests.integration.launcher.backends.kubernetes.place import POOL, Namespace, Place, env_of, open_place, task
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-async def gateway(kubeconfig: Path, namespace: Namespace, idle: Place) -> AsyncIterator[TestGateway]:
+async def gateway(kubeconfig: Path, namespace: Namespace, idle: LauncherHarness) -> AsyncIterator[TestGateway]:
     """A Gateway that the launcher of ``idle`` uses."""
     async with new_gateway(kubeconfig, namespace) as made:
         made.use(idle)
@@ -59,25 +66,27 @@ async def until_listed(gateway: TestGateway, ports: list[int]) -> None:
         raise AssertionError(f"listeners are {await gateway.ports()}") from error
 
 
-async def until_proxied(place: Place, allocation: str, *, timeout_s: float = 30) -> AllocationObserved:
+async def until_proxied(harness: LauncherHarness, allocation: str, *, timeout_s: float = 30) -> AllocationObserved:
     """Until a task runs and its ports are known; simulated nodes do not wait for the files of a pod."""
 
     def is_so(seen: AllocationObserved) -> bool:
         return bool(host_ports(seen)) and all(pod.state == "RUNNING" for pod in seen.pods)
 
-    return await place.until(allocation, is_so, timeout_s=timeout_s)
+    return await harness.until(allocation, is_so, timeout_s=timeout_s)
 
 
-async def until_complete(place: Place, allocation: str) -> None:
+async def until_complete(harness: LauncherHarness, allocation: str) -> None:
     """Until everything of an allocation was made."""
 
     async def is_complete() -> bool:
-        return bool(await place.namespace.items(place.namespace.paths.config_maps, f"determined={allocation}"))
+        return bool(await harness.namespace.items(harness.namespace.paths.config_maps, f"determined={allocation}"))
 
     await eventually(is_complete)
 
 
-async def test_a_task_has_listeners_services_and_routes_until_it_ends(idle: Place, gateway: TestGateway) -> None:
+async def test_a_task_has_listeners_services_and_routes_until_it_ends(
+    idle: LauncherHarness, gateway: TestGateway
+) -> None:
     await idle.start()
     allocation = await idle.run(proxied(8888, 6006))
     seen = await until_proxied(idle, allocation)
@@ -121,7 +130,7 @@ async def test_a_task_has_listeners_services_and_routes_until_it_ends(idle: Plac
     await idle.namespace.until_empty()
 
 
-async def test_ports_run_out_with_words_and_come_back(idle: Place, gateway: TestGateway) -> None:
+async def test_ports_run_out_with_words_and_come_back(idle: LauncherHarness, gateway: TestGateway) -> None:
     gateway.use(idle, gateway_port_range_start=FIRST, gateway_port_range_end=FIRST + 2)
     await idle.start()
     first = await idle.run(proxied(8888))
@@ -142,7 +151,7 @@ async def test_ports_run_out_with_words_and_come_back(idle: Place, gateway: Test
     assert host_ports(await until_proxied(idle, third)) == [FIRST, FIRST + 2]
 
 
-async def test_more_listeners_than_a_gateway_has_room_for(idle: Place, gateway: TestGateway) -> None:
+async def test_more_listeners_than_a_gateway_has_room_for(idle: LauncherHarness, gateway: TestGateway) -> None:
     others = [{"name": f"other-{port}", "port": port, "protocol": "UDP"} for port in range(1, MAX_LISTENERS - 1)]
     await gateway.change(listeners=[WEB, *others])
     await idle.start()
@@ -156,7 +165,7 @@ async def test_more_listeners_than_a_gateway_has_room_for(idle: Place, gateway: 
     assert await gateway.listeners() == [WEB, *others]
 
 
-async def test_without_the_gateway_only_tasks_with_ports_fail(idle: Place, gateway: TestGateway) -> None:
+async def test_without_the_gateway_only_tasks_with_ports_fail(idle: LauncherHarness, gateway: TestGateway) -> None:
     gateway.use(idle, gateway_name="nowhere")
     await idle.start()
     allocation = await idle.run(proxied(8888))
@@ -167,7 +176,7 @@ async def test_without_the_gateway_only_tasks_with_ports_fail(idle: Place, gatew
     await idle.until_running(await idle.run(task()))
 
 
-async def test_a_task_of_several_pods_is_not_proxied_and_told_so(idle: Place, gateway: TestGateway) -> None:
+async def test_a_task_of_several_pods_is_not_proxied_and_told_so(idle: LauncherHarness, gateway: TestGateway) -> None:
     await idle.start()
     allocation = await idle.run(proxied(8888, slots=8, num_pods=2))
     seen = await idle.until_running(allocation, 2)
@@ -180,7 +189,7 @@ async def test_a_task_of_several_pods_is_not_proxied_and_told_so(idle: Place, ga
 
 
 async def test_two_launchers_never_share_a_port(
-    idle: Place, bus: Bus, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
+    idle: LauncherHarness, bus: Bus, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
 ) -> None:
     """Two processes, many tasks at once, and somebody who edits the Gateway just before every second edit of theirs."""
     pools = (POOL, "others")
@@ -210,21 +219,23 @@ async def test_two_launchers_never_share_a_port(
         try:
             for launcher in launchers:
                 launcher.start()
-            allocations = [(place, await place.run(proxied(8888, 6006))) for _ in range(4) for place in (idle, other)]
-            seen = [await until_proxied(place, allocation) for place, allocation in allocations]
-            for place, allocation in allocations:
-                await until_complete(place, allocation)
+            allocations = [
+                (harness, await harness.run(proxied(8888, 6006))) for _ in range(4) for harness in (idle, other)
+            ]
+            seen = [await until_proxied(harness, allocation) for harness, allocation in allocations]
+            for harness, allocation in allocations:
+                await until_complete(harness, allocation)
             ports = list(chain.from_iterable(map(host_ports, seen)))
             assert len(ports) == len(set(ports)) == 16
             assert sorted(ports) == await gateway.ports() == [FIRST, *range(FIRST + 2, FIRST + 17)]
             assert edits >= 2 * len(allocations)
             assert "gateway.conflict" in launchers[0].log() + launchers[1].log()
             assert len(await gateway.routes()) == 16
-            for place, allocation in allocations:
-                await place.stop(allocation, grace_s=1)
-            for place, allocation in allocations:
-                await place.until_ended(allocation, timeout_s=40)
-                await place.withdraw(allocation)
+            for harness, allocation in allocations:
+                await harness.stop(allocation, grace_s=1)
+            for harness, allocation in allocations:
+                await harness.until_ended(allocation, timeout_s=40)
+                await harness.withdraw(allocation)
             await gateway.until_free()
         finally:
             for launcher in launchers:
@@ -232,7 +243,7 @@ async def test_two_launchers_never_share_a_port(
 
 
 async def test_after_kill_9_the_addresses_are_told_again(
-    idle: Place, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
+    idle: LauncherHarness, bus_settings: BusSettings, gateway: TestGateway, tmp_path: Path
 ) -> None:
     launcher = service(idle, bus_settings.url, tmp_path)
     launcher.start()
@@ -258,7 +269,7 @@ async def test_after_kill_9_the_addresses_are_told_again(
 
 
 async def test_a_gateway_that_cannot_be_read_at_the_start_is_read_later(
-    idle: Place, gateway: TestGateway, tmp_path: Path
+    idle: LauncherHarness, gateway: TestGateway, tmp_path: Path
 ) -> None:
     await idle.start()
     allocation = await idle.run(proxied(8888))
@@ -285,7 +296,7 @@ async def test_a_gateway_that_cannot_be_read_at_the_start_is_read_later(
 
 
 async def test_ports_of_what_ended_while_nobody_looked_are_freed_and_no_others(
-    idle: Place, gateway: TestGateway
+    idle: LauncherHarness, gateway: TestGateway
 ) -> None:
     await idle.start()
     gone, kept = await idle.run(proxied(8888)), await idle.run(proxied(8888))
@@ -317,7 +328,7 @@ async def test_ports_of_what_ended_while_nobody_looked_are_freed_and_no_others(
 @pytest.mark.parametrize("is_withdrawn", [True, False], ids=["withdrawn", "wanted"])
 @pytest.mark.parametrize("held", ["/services", "/tcproutes", "/configmaps"])
 async def test_killed_between_the_listeners_and_what_leads_to_them(
-    idle: Place, gateway: TestGateway, tmp_path: Path, held: str, is_withdrawn: bool
+    idle: LauncherHarness, gateway: TestGateway, tmp_path: Path, held: str, is_withdrawn: bool
 ) -> None:
     direct = idle.settings
     reached = asyncio.Event()

@@ -23,8 +23,8 @@ from services.launcher.backends.kubernetes.settings import StandbySettings
 from tests.harness.processes import ServiceProcess
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
+from tests.integration.launcher.backends.kubernetes.launcher_harness import RIGHTS, LauncherHarness, Namespace, task
 from tests.integration.launcher.backends.kubernetes.launcher_process import service
-from tests.integration.launcher.backends.kubernetes.place import RIGHTS, Namespace, Place, task
 
 pytestmark = pytest.mark.cluster
 
@@ -38,21 +38,21 @@ PATIENCE_S = 120.0
 
 
 @pytest.fixture
-def idle(idle: Place) -> Place:
+def idle(idle: LauncherHarness) -> LauncherHarness:
     idle.settings = msgspec.structs.replace(idle.settings, standby=TIMES)
     return idle
 
 
 @pytest.fixture
-async def other(idle: Place) -> AsyncIterator[Place]:
+async def other(idle: LauncherHarness) -> AsyncIterator[LauncherHarness]:
     """A second launcher of the same pool, which hears with the ears of the first."""
-    place = Place(idle.bus, idle.namespace, Path(idle.settings.kubeconfig or ""))
-    place.settings = idle.settings
-    place.observations = idle.observations
+    harness = LauncherHarness(idle.bus, idle.namespace, Path(idle.settings.kubeconfig or ""))
+    harness.settings = idle.settings
+    harness.observations = idle.observations
     try:
-        yield place
+        yield harness
     finally:
-        await place.kill()
+        await harness.kill()
 
 
 async def lease_of(namespace: Namespace) -> Json:
@@ -77,19 +77,19 @@ async def uids(namespace: Namespace) -> dict[str, str]:
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in found}
 
 
-async def until_running(place: Place, allocation: str) -> None:
+async def until_running(harness: LauncherHarness, allocation: str) -> None:
     """Also on a cluster that has much to do."""
 
     def is_running(seen: AllocationObserved) -> bool:
         return bool(seen.pods) and all(pod.state == "RUNNING" for pod in seen.pods)
 
-    await place.until(allocation, is_running, timeout_s=PATIENCE_S)
+    await harness.until(allocation, is_running, timeout_s=PATIENCE_S)
 
 
 @asynccontextmanager
-async def starting(place: Place) -> AsyncIterator[asyncio.Task[None]]:
+async def starting(harness: LauncherHarness) -> AsyncIterator[asyncio.Task[None]]:
     """Started, but perhaps not acting yet."""
-    start = asyncio.create_task(place.start())
+    start = asyncio.create_task(harness.start())
     try:
         yield start
     finally:
@@ -98,7 +98,7 @@ async def starting(place: Place) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def test_one_acts_while_the_other_waits_without_watching_anything(
-    idle: Place, other: Place, tmp_path: Path
+    idle: LauncherHarness, other: LauncherHarness, tmp_path: Path
 ) -> None:
     await idle.start()
     allocation = await idle.run(task())
@@ -126,7 +126,7 @@ def lease_requests(proxy: FaultyProxy) -> int:
     return sum("/leases/" in path for _, _, path in proxy.requests)
 
 
-async def test_the_lease_says_whose_it_is(idle: Place) -> None:
+async def test_the_lease_says_whose_it_is(idle: LauncherHarness) -> None:
     await idle.start()
     lease = await lease_of(idle.namespace)
     labels = lease["metadata"]["labels"]
@@ -143,7 +143,7 @@ async def test_the_lease_says_whose_it_is(idle: Place) -> None:
     assert await holder(idle.namespace) == ""
 
 
-async def test_a_lease_that_has_changed_meanwhile_is_given_up_all_the_same(idle: Place) -> None:
+async def test_a_lease_that_has_changed_meanwhile_is_given_up_all_the_same(idle: LauncherHarness) -> None:
     slow = StandbySettings(lease_s=600, renew_deadline_s=500.0, retry_s=300.0)
     idle.settings = msgspec.structs.replace(idle.settings, standby=slow)
     await idle.start()
@@ -154,14 +154,16 @@ async def test_a_lease_that_has_changed_meanwhile_is_given_up_all_the_same(idle:
 
 
 @contextmanager
-def processes(place: Place, bus_url: str, directory: Path, standby: StandbySettings) -> Iterator[list[ServiceProcess]]:
+def processes(
+    harness: LauncherHarness, bus_url: str, directory: Path, standby: StandbySettings
+) -> Iterator[list[ServiceProcess]]:
     """Two launchers of the same pool, not started yet."""
     env = {f"RESOLUTE_KUBERNETES__STANDBY__{key.upper()}": str(value) for key, value in times(standby).items()}
     with ExitStack() as stack:
         made = []
         for name in ("one", "two"):
             (directory / name).mkdir()
-            launcher = service(place, bus_url, directory / name, **env)
+            launcher = service(harness, bus_url, directory / name, **env)
             stack.callback(launcher.kill)
             made.append(launcher)
         yield made
@@ -176,7 +178,7 @@ async def until_said(launcher: ServiceProcess, what: str, count: int = 1) -> Non
 
 
 async def test_when_the_holder_is_killed_the_other_takes_over_and_no_task_notices(
-    idle: Place, bus_settings: BusSettings, tmp_path: Path
+    idle: LauncherHarness, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     with processes(idle, bus_settings.url, tmp_path, TIMES) as (one, two):
         one.start()
@@ -214,7 +216,7 @@ async def test_when_the_holder_is_killed_the_other_takes_over_and_no_task_notice
 
 
 async def test_a_holder_that_is_started_again_after_kill_9_goes_on_at_once(
-    idle: Place, bus_settings: BusSettings, tmp_path: Path
+    idle: LauncherHarness, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     with processes(idle, bus_settings.url, tmp_path, LONG) as (one, two):
         one.start()
@@ -233,7 +235,7 @@ async def test_a_holder_that_is_started_again_after_kill_9_goes_on_at_once(
 
 
 async def test_a_holder_that_was_frozen_changes_nothing_when_it_wakes_up(
-    idle: Place, other: Place, bus_settings: BusSettings, tmp_path: Path
+    idle: LauncherHarness, other: LauncherHarness, bus_settings: BusSettings, tmp_path: Path
 ) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig))
@@ -258,7 +260,7 @@ async def test_a_holder_that_was_frozen_changes_nothing_when_it_wakes_up(
 
 
 async def test_a_holder_cut_off_from_the_api_server_stops_before_the_other_begins(
-    idle: Place, other: Place, tmp_path: Path
+    idle: LauncherHarness, other: LauncherHarness, tmp_path: Path
 ) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         other.settings = idle.settings
@@ -289,7 +291,7 @@ async def test_a_holder_cut_off_from_the_api_server_stops_before_the_other_begin
         assert len(await idle.namespace.jobs()) == 1
 
 
-async def test_somebody_elses_lease_ends_us_at_once_and_other_changes_do_not(idle: Place) -> None:
+async def test_somebody_elses_lease_ends_us_at_once_and_other_changes_do_not(idle: LauncherHarness) -> None:
     await idle.start()
     running = idle._running
     assert running is not None
@@ -318,7 +320,7 @@ async def test_somebody_elses_lease_ends_us_at_once_and_other_changes_do_not(idl
     assert await holder(idle.namespace) == "somebody"
 
 
-async def test_without_the_right_to_leases_it_works_alone(idle: Place) -> None:
+async def test_without_the_right_to_leases_it_works_alone(idle: LauncherHarness) -> None:
     rules = yaml.safe_load((RIGHTS / "role.yaml").read_text())["rules"]
     role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{idle.namespace.name}/roles/resolute-launcher"
     await idle.namespace.api.patch(role, {"rules": [rule for rule in rules if "leases" not in rule["resources"]]})

@@ -20,7 +20,7 @@ from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.files import load_scripts
 from services.launcher.files.ship import Line, gzip, pack
 from tests.harness.waiting import PATIENCE_S, wait_until
-from tests.integration.launcher.backends.kubernetes.place import CLUSTER_ID, POOL, TASKS, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import CLUSTER_ID, POOL, TASKS, task
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
 
 

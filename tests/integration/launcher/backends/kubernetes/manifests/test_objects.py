@@ -15,7 +15,15 @@ from services.launcher.backends.kubernetes.manifests.files import archives
 from services.launcher.container.files import Placed
 from services.launcher.container.paths import RUN_DIR
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import CLUSTER_ID, POOL, Json, Place, cluster, env_of, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    CLUSTER_ID,
+    POOL,
+    Json,
+    LauncherHarness,
+    cluster,
+    env_of,
+    task,
+)
 from tests.unit.launcher.specs import trial
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
@@ -23,15 +31,15 @@ pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 GPU, ROCM = "nvidia.com/gpu", "amd.com/gpu"
 
 
-async def job_of(place: Place, allocation: str) -> Json:
+async def job_of(harness: LauncherHarness, allocation: str) -> Json:
     """The Job once everything of the allocation was made, or the words with which it was refused."""
 
     async def look() -> Json | None:
-        ended = [seen for seen in place.told(allocation) if seen.gone]
+        ended = [seen for seen in harness.told(allocation) if seen.gone]
         assert not ended, ended
-        if not await place.namespace.items(place.namespace.paths.config_maps, f"determined={allocation}"):
+        if not await harness.namespace.items(harness.namespace.paths.config_maps, f"determined={allocation}"):
             return None
-        (job,) = await place.namespace.jobs(f"determined={allocation}")
+        (job,) = await harness.namespace.jobs(f"determined={allocation}")
         return job
 
     found = await eventually(look, timeout_s=60, every_s=0.1)
@@ -39,16 +47,16 @@ async def job_of(place: Place, allocation: str) -> Json:
     return found
 
 
-async def made(place: Place, spec: TaskSpec) -> Json:
-    return await job_of(place, await place.run(spec))
+async def made(harness: LauncherHarness, spec: TaskSpec) -> Json:
+    return await job_of(harness, await harness.run(spec))
 
 
-async def until_a_pod_is_made(place: Place, allocation: str) -> Json:
+async def until_a_pod_is_made(harness: LauncherHarness, allocation: str) -> Json:
     """The Job controller makes pods from the template, and the server judges them."""
 
     async def look() -> list[Json]:
-        assert not [text for text in place.text(allocation) if "Error creating" in text], place.text(allocation)
-        return await place.namespace.pods(f"determined={allocation}")
+        assert not [text for text in harness.text(allocation) if "Error creating" in text], harness.text(allocation)
+        return await harness.namespace.pods(f"determined={allocation}")
 
     return (await eventually(look, timeout_s=60, every_s=0.1))[0]
 
@@ -78,7 +86,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize("slot_type", ["cuda", "rocm", "cpu"])
-async def test_every_size_on_every_kind_of_slot(idle: Place, slot_type: str) -> None:
+async def test_every_size_on_every_kind_of_slot(idle: LauncherHarness, slot_type: str) -> None:
     idle.cluster = cluster(
         resource_manager={
             "type": "kubernetes",
@@ -119,7 +127,7 @@ ODD_NAMES = {
 }
 
 
-async def test_labels_with_odd_names_are_found_by_selectors(place: Place) -> None:
+async def test_labels_with_odd_names_are_found_by_selectors(harness: LauncherHarness) -> None:
     for name, label in ODD_NAMES.items():
         base = task(workspace=name, owner=Owner(username=name))
         spec = trial(
@@ -127,8 +135,8 @@ async def test_labels_with_odd_names_are_found_by_selectors(place: Place) -> Non
             cluster_id=CLUSTER_ID,
             submitted_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
         )
-        allocation = await place.run(spec)
-        job = await job_of(place, allocation)
+        allocation = await harness.run(spec)
+        job = await job_of(harness, allocation)
         expected = {
             "determined": allocation,
             "determined.ai/allocation_id": allocation,
@@ -144,15 +152,15 @@ async def test_labels_with_odd_names_are_found_by_selectors(place: Place) -> Non
         }
         for labels in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
             assert expected.items() <= labels.items()
-    paths = place.namespace.paths
+    paths = harness.namespace.paths
     for path in (paths.jobs, paths.config_maps, paths.pods):
-        assert len(await place.namespace.items(path, "determined")) == len(ODD_NAMES)
+        assert len(await harness.namespace.items(path, "determined")) == len(ODD_NAMES)
 
 
 @pytest.mark.parametrize(
     "task_type", ["TRIAL", "NOTEBOOK", "SHELL", "COMMAND", "TENSORBOARD", "CHECKPOINT_GC", "GENERIC"]
 )
-async def test_the_most_that_a_task_of_each_type_may_have_is_accepted(place: Place, task_type: str) -> None:
+async def test_the_most_that_a_task_of_each_type_may_have_is_accepted(harness: LauncherHarness, task_type: str) -> None:
     own = {"name": "determined-container", "volumeMounts": [{"name": "mine", "mountPath": "/dev/shm"}]}
     pod_spec = {"spec": {"volumes": [{"name": "mine", "emptyDir": {"medium": "Memory"}}], "containers": [own]}}
     base = task(task_type=task_type)
@@ -171,30 +179,30 @@ async def test_the_most_that_a_task_of_each_type_may_have_is_accepted(place: Pla
         spec = trial(**same, **fields)
     else:
         spec = msgspec.structs.replace(base, **fields)
-    allocation = await place.run(spec)
-    pod = await until_a_pod_is_made(place, allocation)
+    allocation = await harness.run(spec)
+    pod = await until_a_pod_is_made(harness, allocation)
     main = pod["spec"]["containers"][-1]
     mounts = [mount["mountPath"] for mount in main["volumeMounts"]]
     assert len(mounts) == len(set(mounts))
     assert {"/dev/shm", f"{main['workingDir']}/data", "/determined_shared_fs"} <= set(mounts)
     expected = "determined-priority-62" if task_type != "CHECKPOINT_GC" else pod["spec"].get("priorityClassName")
     assert pod["spec"].get("priorityClassName") == expected
-    await place.until_running(allocation)
+    await harness.until_running(allocation)
 
 
 async def test_two_files_of_root_with_one_name_fail_the_launch_and_leave_nothing(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    harness: LauncherHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twice = (Placed(f"{RUN_DIR}/a/hosts", 0o644, b"1", "root"), Placed(f"{RUN_DIR}/b/hosts", 0o644, b"2", "root"))
     monkeypatch.setattr(archives, "container_files", lambda *_args, **_fields: twice)
-    allocation = await place.run(task())
-    ended = await place.until_ended(allocation)
+    allocation = await harness.run(task())
+    ended = await harness.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
     assert ended.message == f"multiple rooted files have same file name {RUN_DIR}/b/hosts"
-    assert await place.namespace.remains() == []
+    assert await harness.namespace.remains() == []
 
 
-async def test_both_containers_run_as_the_agent_user(place: Place) -> None:
+async def test_both_containers_run_as_the_agent_user(harness: LauncherHarness) -> None:
     wanted = {"runAsUser": 0, "runAsGroup": 0, "readOnlyRootFilesystem": True, "capabilities": {"add": ["SYS_PTRACE"]}}
     pod_spec = {
         "spec": {
@@ -203,7 +211,7 @@ async def test_both_containers_run_as_the_agent_user(place: Place) -> None:
         }
     }
     job = await made(
-        place,
+        harness,
         task(
             owner=Owner(username="alice", uid=1234, gid=2345, user="al", group="als"),
             environment=Environment(image="i", pod_spec=pod_spec),
@@ -215,7 +223,7 @@ async def test_both_containers_run_as_the_agent_user(place: Place) -> None:
     assert spec_of(job)["securityContext"] == {"fsGroup": 7}
 
 
-async def test_bind_mounts_of_every_kind(place: Place) -> None:
+async def test_bind_mounts_of_every_kind(harness: LauncherHarness) -> None:
     privileged = {"containers": [{"name": "determined-container", "securityContext": {"privileged": True}}]}
     kinds = ["rprivate", "private", "rslave", "rshared", "", "nonsense"]
     spec = task(
@@ -226,7 +234,7 @@ async def test_bind_mounts_of_every_kind(place: Place) -> None:
         ),
         shared_fs_host_path="/checkpoints",
     )
-    job = await made(place, spec)
+    job = await made(harness, spec)
     mounts = {mount["mountPath"]: mount for mount in main_of(job)["volumeMounts"]}
     assert [mounts[f"{RUN_DIR}/workdir/relative/{index}"].get("mountPropagation") for index in range(6)] == [
         None,
@@ -242,18 +250,18 @@ async def test_bind_mounts_of_every_kind(place: Place) -> None:
     assert volumes[shared["name"]]["hostPath"]["path"] == "/checkpoints"
 
 
-async def test_a_bidirectional_mount_needs_privileges_and_the_user_is_told(place: Place) -> None:
+async def test_a_bidirectional_mount_needs_privileges_and_the_user_is_told(harness: LauncherHarness) -> None:
     mount = BindMount(host_path="/a", container_path="/b", propagation="rshared")
-    ended = await place.until_ended(await place.run(task(bind_mounts=(mount,))))
+    ended = await harness.until_ended(await harness.run(task(bind_mounts=(mount,))))
     assert ended.failure == "LAUNCH_ERROR"
     assert "Bidirectional mount propagation is available only to privileged containers" in ended.message
-    assert await place.namespace.remains() == []
+    assert await harness.namespace.remains() == []
 
 
-async def test_directory_storage_is_mounted_only_by_its_user(place: Place) -> None:
+async def test_directory_storage_is_mounted_only_by_its_user(harness: LauncherHarness) -> None:
     base = task()
     job = await made(
-        place,
+        harness,
         trial(
             **{name: getattr(base, name) for name in ("task", "description", "environment", "cluster_id")},
             config={
@@ -266,7 +274,7 @@ async def test_directory_storage_is_mounted_only_by_its_user(place: Place) -> No
     assert not [volume for volume in spec_of(job)["volumes"] if "hostPath" in volume]
 
 
-async def test_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Place) -> None:
+async def test_blocked_nodes_are_avoided_whatever_the_user_prefers(harness: LauncherHarness) -> None:
     def hostname(*names: str) -> Json:
         return {
             "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": list(names)}],
@@ -278,10 +286,10 @@ async def test_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Place)
         environment=Environment(image="i", pod_spec={"spec": {"affinity": affinity}}),
         blocked_nodes=("sim-0", "sim-1"),
     )
-    allocation = await place.run(spec)
-    seen = await place.until_running(allocation)
+    allocation = await harness.run(spec)
+    seen = await harness.until_running(allocation)
     assert seen.pods[0].node == "sim-2"
-    job = await job_of(place, allocation)
+    job = await job_of(harness, allocation)
     terms = spec_of(job)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     for term in terms["nodeSelectorTerms"]:
         assert term["matchFields"] == [
@@ -290,20 +298,20 @@ async def test_blocked_nodes_are_avoided_whatever_the_user_prefers(place: Place)
         assert {"key": f"determined.ai/cluster-id-{CLUSTER_ID}", "operator": "DoesNotExist"} in term["matchExpressions"]
 
 
-async def test_the_users_priority_class_wins(place: Place) -> None:
+async def test_the_users_priority_class_wins(harness: LauncherHarness) -> None:
     name, classes = f"test-{uuid4().hex[:8]}", "/apis/scheduling.k8s.io/v1/priorityclasses"
     body = {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"}
-    await place.namespace.create(classes, body)
+    await harness.namespace.create(classes, body)
     try:
         pod_spec = {"spec": {"priorityClassName": name}}
-        allocation = await place.run(task(priority=63, environment=Environment(image="i", pod_spec=pod_spec)))
-        pod = await until_a_pod_is_made(place, allocation)
+        allocation = await harness.run(task(priority=63, environment=Environment(image="i", pod_spec=pod_spec)))
+        pod = await until_a_pod_is_made(harness, allocation)
         assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == (name, 7)
     finally:
-        await place.namespace.api.delete(f"{classes}/{name}")
+        await harness.namespace.api.delete(f"{classes}/{name}")
 
 
-async def test_labels_for_the_coscheduler(idle: Place) -> None:
+async def test_labels_for_the_coscheduler(idle: LauncherHarness) -> None:
     idle.settings = msgspec.structs.replace(idle.settings, default_scheduler="coscheduler")
     await idle.start()
     group = "pod-group.scheduling.sigs.k8s.io"

@@ -19,7 +19,7 @@ from libs.events.orders import BindMount, Environment, Owner, TaskFile
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.container.settings import TaskSettings
 from tests.harness.waiting import eventually
-from tests.integration.launcher.backends.kubernetes.place import Place, cluster, task
+from tests.integration.launcher.backends.kubernetes.launcher_harness import LauncherHarness, cluster, task
 from tests.integration.launcher.fakes import FakeIntake, FakeMaster, serve_intake, serve_master
 
 pytestmark = [pytest.mark.cluster, pytest.mark.kubelet, pytest.mark.oldest]
@@ -57,9 +57,9 @@ async def reachable(url: str) -> AsyncIterator[str]:
         yield f"http://{host}:{server.sockets[0].getsockname()[1]}"
 
 
-class RealPlace:
-    def __init__(self, place: Place, intake: FakeIntake, master: FakeMaster, image: str) -> None:
-        self.place = place
+class RealHarness:
+    def __init__(self, harness: LauncherHarness, intake: FakeIntake, master: FakeMaster, image: str) -> None:
+        self.harness = harness
         self.intake = intake
         self.master = master
         self.image = image
@@ -72,24 +72,24 @@ class RealPlace:
             environment=Environment(image=self.image, **environment),
             **fields,
         )
-        return await self.place.run(spec)
+        return await self.harness.run(spec)
 
     async def result(self, script: str, **fields: Any) -> tuple[int | None, list[str]]:
         """Exit code of a command, and the lines that it printed."""
         self.intake.lines.clear()
         allocation = await self.run(script, **fields)
-        ended = await self.place.until_ended(allocation, timeout_s=90)
-        await self.place.withdraw(allocation)
+        ended = await self.harness.until_ended(allocation, timeout_s=90)
+        await self.harness.withdraw(allocation)
         (pod,) = ended.pods
-        assert pod.exit_code is not None, (pod, self.place.text(allocation))
+        assert pod.exit_code is not None, (pod, self.harness.text(allocation))
         lines = [line.decode() for line in self.intake.printed()]
         if pod.exit_code not in (0, 7):
-            lines += [line.decode() for line in self.intake.printed("stderr")] + self.place.text(allocation)
+            lines += [line.decode() for line in self.intake.printed("stderr")] + self.harness.text(allocation)
         return pod.exit_code, lines
 
 
 @pytest.fixture
-async def real(idle: Place, image: str) -> AsyncIterator[RealPlace]:
+async def real(idle: LauncherHarness, image: str) -> AsyncIterator[RealHarness]:
     with serve_intake() as intake, serve_master() as master:
         async with reachable(intake.url) as intake_url, reachable(master.url) as master_url:
             idle.tasks = TaskSettings(master_url=master_url, log_intake_url=intake_url)
@@ -105,18 +105,18 @@ async def real(idle: Place, image: str) -> AsyncIterator[RealPlace]:
             )
             idle.settings = msgspec.structs.replace(idle.settings, shipper=ShipperSettings(kind="builtin"))
             await idle.start()
-            yield RealPlace(idle, intake, master, image)
+            yield RealHarness(idle, intake, master, image)
             await idle.kill()
 
 
-async def test_a_command_runs_and_its_lines_are_delivered_before_it_ends(real: RealPlace) -> None:
+async def test_a_command_runs_and_its_lines_are_delivered_before_it_ends(real: RealHarness) -> None:
     code, lines = await real.result("seq 1 500; echo dollars '$$' $(echo done); exit 7")
     assert code == 7
     assert lines[:2] == ["1", "2"]
     assert lines[-1] == "dollars $$ done"
 
 
-async def test_files_users_and_mounts_are_as_promised(real: RealPlace) -> None:
+async def test_files_users_and_mounts_are_as_promised(real: RealHarness) -> None:
     script = "; ".join(
         (
             "id -u; id -g; pwd",
@@ -148,7 +148,7 @@ async def test_files_users_and_mounts_are_as_promised(real: RealPlace) -> None:
     assert (node.startswith("node"), address.count("."), key, slots) == (True, 3, "key", "[0]")
 
 
-async def test_empty_directories_sidecars_and_init_containers_of_the_user(real: RealPlace) -> None:
+async def test_empty_directories_sidecars_and_init_containers_of_the_user(real: RealHarness) -> None:
     pod_spec = {
         "spec": {
             "volumes": [{"name": "mine", "emptyDir": {}}],
@@ -173,42 +173,42 @@ async def test_empty_directories_sidecars_and_init_containers_of_the_user(real: 
     }
     code, lines = await real.result("cat /mine/file", environment={"pod_spec": pod_spec})
     assert (code, lines) == (0, ["from-init"])
-    await real.place.namespace.until_empty(timeout_s=90)
+    await real.harness.namespace.until_empty(timeout_s=90)
 
 
-async def test_an_init_container_that_fails(real: RealPlace) -> None:
+async def test_an_init_container_that_fails(real: RealHarness) -> None:
     bad = {"name": "bad", "image": real.image, "command": ["sh", "-c", "echo went wrong; exit 4"]}
     allocation = await real.run("true", environment={"pod_spec": {"spec": {"initContainers": [bad]}}})
-    ended = await real.place.until_ended(allocation, timeout_s=60)
+    ended = await real.harness.until_ended(allocation, timeout_s=60)
     assert [(pod.exit_code, pod.failure, pod.message) for pod in ended.pods] == [(4, "FAILED", "container bad: Error")]
 
 
-async def test_an_image_without_python_says_so_in_the_log(real: RealPlace) -> None:
+async def test_an_image_without_python_says_so_in_the_log(real: RealHarness) -> None:
     allocation = await real.run("true", environment={"variables": ("DET_PYTHON_EXECUTABLE=/no/python",)})
-    ended = await real.place.until_ended(allocation, timeout_s=60)
+    ended = await real.harness.until_ended(allocation, timeout_s=60)
     assert [pod.exit_code for pod in ended.pods] == [127]
 
     def is_told() -> bool:
-        return any("/no/python" in text for text in real.place.text(allocation))
+        return any("/no/python" in text for text in real.harness.text(allocation))
 
     await eventually(is_told)
 
 
-async def test_stop_asks_and_kills_when_the_grace_is_over(real: RealPlace) -> None:
+async def test_stop_asks_and_kills_when_the_grace_is_over(real: RealHarness) -> None:
     real.intake.lines.clear()
     allocation = await real.run("trap 'echo asked' TERM; echo begun; while :; do sleep 0.1; done")
-    await real.place.until_running(allocation)
+    await real.harness.until_running(allocation)
     await eventually(lambda: b"begun" in real.intake.printed())
-    await real.place.stop(allocation, grace_s=3)
-    ended = await real.place.until_ended(allocation, timeout_s=60)
+    await real.harness.stop(allocation, grace_s=3)
+    ended = await real.harness.until_ended(allocation, timeout_s=60)
     assert ended.stopped
     assert b"asked" in real.intake.printed()
 
 
-async def test_an_image_that_does_not_exist(real: RealPlace) -> None:
+async def test_an_image_that_does_not_exist(real: RealHarness) -> None:
     real.image = "local/there-is-none:1"
     allocation = await real.run("true")
-    ended = await real.place.until_ended(allocation, timeout_s=120)
+    ended = await real.harness.until_ended(allocation, timeout_s=120)
     (pod,) = ended.pods
     assert pod.failure == "IMAGE_PULL"
     assert "local/there-is-none:1" in pod.message

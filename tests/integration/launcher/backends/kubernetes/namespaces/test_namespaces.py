@@ -17,9 +17,9 @@ from libs.events.capacity import PoolCapacity
 from libs.events.orders import Environment
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import faulty_proxy
-from tests.integration.launcher.backends.kubernetes.place import (
+from tests.integration.launcher.backends.kubernetes.launcher_harness import (
+    LauncherHarness,
     Namespace,
-    Place,
     account_of,
     grant,
     launcher_kubeconfig,
@@ -34,15 +34,15 @@ pytestmark = pytest.mark.cluster
 LAUNCH_RECORD = "resolute/purpose=launch-record"
 
 
-def alone(place: Place, **settings: Any) -> Place:
+def alone(harness: LauncherHarness, **settings: Any) -> LauncherHarness:
     """With an id of its own: a launcher looks for what is its own in the whole cluster."""
-    place.settings = msgspec.structs.replace(place.settings, cluster_id=str(uuid4()), **settings)
-    return place
+    harness.settings = msgspec.structs.replace(harness.settings, cluster_id=str(uuid4()), **settings)
+    return harness
 
 
 @pytest.fixture
-async def home(idle: Place) -> Place:
-    """A place of which the launcher sees the cluster, and runs."""
+async def home(idle: LauncherHarness) -> LauncherHarness:
+    """A harness whose launcher sees the cluster, and runs."""
     await alone(idle).start()
     return idle
 
@@ -50,21 +50,21 @@ async def home(idle: Place) -> Place:
 @pytest.fixture(params=[False])
 async def modest(
     bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> AsyncIterator[Place]:
-    """A place of which the launcher has nothing but Roles, unless the parameter is True; it runs."""
+) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher has nothing but Roles, unless the parameter is True; it runs."""
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=request.param)
-    async with open_place(bus, namespace, config) as place:
-        await alone(place).start()
-        yield place
+    async with open_place(bus, namespace, config) as harness:
+        await alone(harness).start()
+        yield harness
 
 
 @pytest.fixture
-async def mighty(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Place]:
-    """A place of which the launcher makes namespaces; it runs."""
+async def mighty(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> AsyncIterator[LauncherHarness]:
+    """A harness whose launcher makes namespaces; it runs."""
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, makes_namespaces=True)
-    async with open_place(bus, namespace, config) as place:
-        await alone(place).start()
-        yield place
+    async with open_place(bus, namespace, config) as harness:
+        await alone(harness).start()
+        yield harness
 
 
 @pytest.fixture
@@ -74,9 +74,9 @@ async def bound(namespace: Namespace, kubeconfig: Path) -> AsyncIterator[Namespa
         yield made
 
 
-async def until_capacity(place: Place, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
+async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
     async def look() -> PoolCapacity | None:
-        found = await place.capacity()
+        found = await harness.capacity()
         return found if found is not None and is_so(found) else None
 
     found = await eventually(look, every_s=0.1)
@@ -88,19 +88,19 @@ def holders(capacity: PoolCapacity) -> list[str]:
     return [device.allocation for node in capacity.nodes for device in node.devices if device.allocation is not None]
 
 
-async def launch_record_of(place: Place) -> dict[str, Any]:
-    found = await place.namespace.items(place.namespace.paths.config_maps, LAUNCH_RECORD)
+async def launch_record_of(harness: LauncherHarness) -> dict[str, Any]:
+    found = await harness.namespace.items(harness.namespace.paths.config_maps, LAUNCH_RECORD)
     return found[0] if found else {"metadata": {}}
 
 
-async def until_written(place: Place, *allocations: str) -> None:
+async def until_written(harness: LauncherHarness, *allocations: str) -> None:
     async def is_written() -> bool:
-        return set(allocations) <= ((await launch_record_of(place)).get("data") or {}).keys()
+        return set(allocations) <= ((await launch_record_of(harness)).get("data") or {}).keys()
 
     await eventually(is_written)
 
 
-async def test_an_order_runs_in_the_namespace_that_it_names(home: Place, bound: Namespace) -> None:
+async def test_an_order_runs_in_the_namespace_that_it_names(home: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(home))
     allocation = await home.run(task(slots=2), namespace=bound.name)
     seen = await home.until_running(allocation)
@@ -117,7 +117,7 @@ async def test_an_order_runs_in_the_namespace_that_it_names(home: Place, bound: 
     await bound.until_empty()
 
 
-async def test_a_namespace_is_bound_while_jobs_run(home: Place, kubeconfig: Path) -> None:
+async def test_a_namespace_is_bound_while_jobs_run(home: LauncherHarness, kubeconfig: Path) -> None:
     ending = await home.run(task(notes={"run-seconds": "3", "exit-code": "5"}))
     running = await home.run(task())
     await home.until_running(running)
@@ -139,37 +139,37 @@ async def test_a_namespace_is_bound_while_jobs_run(home: Place, kubeconfig: Path
 
 
 @pytest.mark.parametrize("modest", [False, True], indirect=True)
-async def test_a_restart_finds_runs_in_all_namespaces(modest: Place, bound: Namespace) -> None:
-    place = modest
-    await grant(bound, account_of(place))
-    mine = await place.run(task())
-    theirs = await place.run(task(), namespace=bound.name)
-    ending = await place.run(task(notes={"run-seconds": "5", "exit-code": "7"}), namespace=bound.name)
+async def test_a_restart_finds_runs_in_all_namespaces(modest: LauncherHarness, bound: Namespace) -> None:
+    harness = modest
+    await grant(bound, account_of(harness))
+    mine = await harness.run(task())
+    theirs = await harness.run(task(), namespace=bound.name)
+    ending = await harness.run(task(notes={"run-seconds": "5", "exit-code": "7"}), namespace=bound.name)
     for allocation in (mine, theirs):
-        await place.until_running(allocation)
-    await place.until_begun(ending)
-    await until_written(place, mine, theirs, ending)
-    await place.kill()
-    jobs = {job["metadata"]["uid"] for job in (*await place.namespace.jobs(), *await bound.jobs())}
+        await harness.until_running(allocation)
+    await harness.until_begun(ending)
+    await until_written(harness, mine, theirs, ending)
+    await harness.kill()
+    jobs = {job["metadata"]["uid"] for job in (*await harness.namespace.jobs(), *await bound.jobs())}
 
     async def has_ended() -> bool:
         pods = await bound.pods(f"determined={ending}")
         return [pod["status"]["phase"] for pod in pods] == ["Failed"]
 
     await eventually(has_ended)
-    place.observations.clear()
-    await place.start()
-    ended = await place.until_ended(ending)
+    harness.observations.clear()
+    await harness.start()
+    ended = await harness.until_ended(ending)
     assert [(pod.exit_code, pod.failure) for pod in ended.pods] == [(7, "FAILED")]
-    await place.until_running(mine)
-    await place.until_running(theirs)
-    assert {job["metadata"]["uid"] for job in (*await place.namespace.jobs(), *await bound.jobs())} == jobs
-    await place.withdraw(theirs)
-    await place.withdraw(ending)
+    await harness.until_running(mine)
+    await harness.until_running(theirs)
+    assert {job["metadata"]["uid"] for job in (*await harness.namespace.jobs(), *await bound.jobs())} == jobs
+    await harness.withdraw(theirs)
+    await harness.withdraw(ending)
     await bound.until_empty()
 
 
-async def test_what_was_withdrawn_while_nobody_looked_is_removed(modest: Place, bound: Namespace) -> None:
+async def test_what_was_withdrawn_while_nobody_looked_is_removed(modest: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     allocation = await modest.run(task(), namespace=bound.name)
     await modest.until_running(allocation)
@@ -179,7 +179,7 @@ async def test_what_was_withdrawn_while_nobody_looked_is_removed(modest: Place, 
     await bound.until_empty()
 
 
-async def test_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place, bound: Namespace) -> None:
+async def test_a_launcher_that_sees_the_cluster_needs_no_memory(home: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(home))
     allocation = await home.run(task(), namespace=bound.name)
     await home.until_running(allocation)
@@ -192,7 +192,7 @@ async def test_a_launcher_that_sees_the_cluster_needs_no_memory(home: Place, bou
     await bound.until_empty()
 
 
-async def test_without_any_memory_orders_tell_where_to_look(modest: Place, bound: Namespace) -> None:
+async def test_without_any_memory_orders_tell_where_to_look(modest: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     kept, stopped = [await modest.run(task(), namespace=bound.name) for _ in range(2)]
     for allocation in (kept, stopped):
@@ -213,7 +213,7 @@ async def test_without_any_memory_orders_tell_where_to_look(modest: Place, bound
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: Place, bound: Namespace) -> None:
+async def test_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(modest))
     allocation = await modest.run(task(), namespace=bound.name)
     await modest.until_running(allocation)
@@ -229,7 +229,9 @@ async def test_what_was_deleted_in_a_namespace_does_not_begin_anew(modest: Place
     assert await bound.jobs() == []
 
 
-async def test_a_namespace_that_is_deleted_ends_its_runs_and_no_others(mighty: Place, bound: Namespace) -> None:
+async def test_a_namespace_that_is_deleted_ends_its_runs_and_no_others(
+    mighty: LauncherHarness, bound: Namespace
+) -> None:
     mine = await mighty.run(task())
     theirs = await mighty.run(task(), namespace=bound.name)
     await mighty.until_running(mine)
@@ -252,7 +254,7 @@ async def test_a_namespace_that_is_deleted_ends_its_runs_and_no_others(mighty: P
     assert mighty.told(mine)[-1].pods[0].state == "RUNNING"
 
 
-async def test_a_namespace_that_was_deleted_while_nobody_looked(mighty: Place, bound: Namespace) -> None:
+async def test_a_namespace_that_was_deleted_while_nobody_looked(mighty: LauncherHarness, bound: Namespace) -> None:
     allocation = await mighty.run(task(), namespace=bound.name)
     await mighty.until_running(allocation)
     await until_written(mighty, allocation)
@@ -270,7 +272,9 @@ async def test_a_namespace_that_was_deleted_while_nobody_looked(mighty: Place, b
     assert (ended.failure, ended.message) == ("DELETED", f"namespace {bound.name} was deleted")
 
 
-async def test_forbidden_and_missing_namespaces_refuse_their_orders_only(home: Place, bound: Namespace) -> None:
+async def test_forbidden_and_missing_namespaces_refuse_their_orders_only(
+    home: LauncherHarness, bound: Namespace
+) -> None:
     running = await home.run(task())
     await home.until_running(running)
     refused = await home.run(task(), namespace=bound.name)
@@ -290,14 +294,14 @@ async def test_forbidden_and_missing_namespaces_refuse_their_orders_only(home: P
     await home.until_running(allowed)
 
 
-async def test_a_missing_namespace_for_somebody_who_may_know(mighty: Place) -> None:
+async def test_a_missing_namespace_for_somebody_who_may_know(mighty: LauncherHarness) -> None:
     allocation = await mighty.run(task(), namespace="not-there")
     ended = await mighty.until_ended(allocation)
     assert ended.failure == "LAUNCH_ERROR"
     assert ended.message == 'error finding namespace not-there: namespaces "not-there" not found'
 
 
-async def test_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namespace, tmp_path: Path) -> None:
+async def test_rights_that_are_taken_away_end_nothing(idle: LauncherHarness, bound: Namespace, tmp_path: Path) -> None:
     account = account_of(idle)
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
         idle.settings = msgspec.structs.replace(alone(idle).settings, kubeconfig=str(kubeconfig))
@@ -331,7 +335,7 @@ async def test_rights_that_are_taken_away_end_nothing(idle: Place, bound: Namesp
         await idle.kill()
 
 
-async def test_a_launcher_that_starts_without_rights_waits_for_them(modest: Place, bound: Namespace) -> None:
+async def test_a_launcher_that_starts_without_rights_waits_for_them(modest: LauncherHarness, bound: Namespace) -> None:
     account = account_of(modest)
     await grant(bound, account)
     allocation = await modest.run(task(), namespace=bound.name)
@@ -348,7 +352,7 @@ async def test_a_launcher_that_starts_without_rights_waits_for_them(modest: Plac
     await modest.until_running(allocation)
 
 
-async def test_a_namespace_that_nobody_uses_is_not_watched_any_more(idle: Place, bound: Namespace) -> None:
+async def test_a_namespace_that_nobody_uses_is_not_watched_any_more(idle: LauncherHarness, bound: Namespace) -> None:
     await grant(bound, account_of(idle))
     await alone(idle, namespace_idle_s=0.5).start()
     first = await idle.run(task(), namespace=bound.name)
@@ -365,7 +369,7 @@ async def test_a_namespace_that_nobody_uses_is_not_watched_any_more(idle: Place,
     await idle.until_running(second)
 
 
-async def test_wheels_are_where_the_pods_are(idle: Place, bound: Namespace, tmp_path: Path) -> None:
+async def test_wheels_are_where_the_pods_are(idle: LauncherHarness, bound: Namespace, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / "determined-0.38.1-py3-none-any.whl").write_bytes(b"wheel")
@@ -385,7 +389,7 @@ async def test_wheels_are_where_the_pods_are(idle: Place, bound: Namespace, tmp_
     await eventually(is_tidy)
 
 
-async def test_trouble_in_one_namespace_does_not_hold_up_others(home: Place, kubeconfig: Path) -> None:
+async def test_trouble_in_one_namespace_does_not_hold_up_others(home: LauncherHarness, kubeconfig: Path) -> None:
     """More orders than there are creators cannot be made for now, and wait."""
     hook = {
         "metadata": {"name": f"broken-{uuid4().hex[:8]}", "labels": {"test": home.namespace.name}},
@@ -422,7 +426,7 @@ async def test_trouble_in_one_namespace_does_not_hold_up_others(home: Place, kub
             assert (ended.stopped, ended.failure) == (True, "")
 
 
-async def test_two_workspaces_may_have_pods_of_the_same_name_in_view(home: Place, bound: Namespace) -> None:
+async def test_two_workspaces_may_have_pods_of_the_same_name_in_view(home: LauncherHarness, bound: Namespace) -> None:
     """A Job that was copied by hand into another namespace, labels and all, is not taken for the original."""
     await grant(bound, account_of(home))
     other = await home.run(task(), namespace=bound.name)
