@@ -174,6 +174,7 @@ class NamespaceInformers:
                 self._tracker.look(tracked)
             elif tracked.job_name in complete and tracked.intent.is_in_creation and tracked.observed.job is not None:
                 tracked.intent.end_creation()  # before its order came to us
+                self._tracker.look(tracked)
 
 
 def _may_be_abandoned(tracked: TrackedAllocation) -> bool:
