@@ -34,7 +34,7 @@ class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     token_grace_s: Annotated[float, Meta(ge=0)] = 3600.0
     """How long after the end of its allocation a token still brings lines."""
     idle_connection_s: Annotated[int, Meta(ge=1)] = 75
-    """When an idle connection is closed; fluent-bit should close first (``net.keepalive_idle_timeout`` of its configuration)."""
+    """When an idle connection is closed; fluent-bit should close first (its ``net.keepalive_idle_timeout``)."""
     limits: HttpLimits = HttpLimits()
     """What a request may be, and how slow, before anybody knows whose it is."""
 
