@@ -60,6 +60,7 @@ def test_configuration_never_gives_up_and_keeps_order_and_bytes() -> None:
     (tail,), (http,) = found["pipeline"]["inputs"], found["pipeline"]["outputs"]
     assert tail["path"] == f"{LOG_DIR}/*.log"
     assert (tail["read_from_head"], tail["refresh_interval"], tail["skip_empty_lines"]) == (True, 1, False)
+    assert tail["db.compare_filename"], "an inode is soon that of another file"
     assert (http["host"], http["port"], http["uri"]) == ("logs", 8090, "/ingest/v1/logs")
     assert (http["format"], http["workers"], http["retry_limit"]) == ("msgpack", 1, "no_limits")
     assert found["service"]["scheduler.cap"] < found["service"]["grace"]
