@@ -138,6 +138,15 @@ def database_url(postgres_server: PostgresServer | ContainerPostgres, database_t
     postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def empty_database_url(postgres_server: PostgresServer | ContainerPostgres) -> Iterator[str]:
+    """A database without any table, for one test."""
+    name = f"empty_{uuid4().hex[:12]}"
+    postgres_server.execute(f"CREATE DATABASE {name}")
+    yield postgres_server.url(name)
+    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture(scope="session")
 def whole_system() -> Iterator[WholeSystem]:
     """Everything, as ``resolute up`` starts it. Shared by the tests of a worker: look, but kill nothing."""

@@ -6,17 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import asyncpg
 import pytest
 
 from deploy.local.servers.postgres import find_postgres_bin
 from libs.db.engine import asyncpg_url
-from tests.harness import PostgresServer
-from tests.harness.containers import ContainerPostgres
 from tests.harness.determined.rows import add_metrics
 from tests.harness.processes import REPOSITORY
 from tests.integration.api.conftest import run_async
@@ -93,18 +89,14 @@ def test_what_stands_in_the_way_is_said_in_one_line(new_url: str) -> None:
     assert refused.stderr.startswith("resolute: the old database cannot be read as one of Determined 0.38")
 
 
-@pytest.fixture
-def scratch_url(postgres_server: PostgresServer | ContainerPostgres) -> Iterator[str]:
-    """An empty database."""
-    name = f"scratch_{uuid4().hex[:12]}"
-    postgres_server.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.url(name)
-    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 @pytest.mark.parametrize("dump_format", ["plain", "custom"])
 def test_a_dump_is_imported(
-    old_url: str, new_url: str, scratch_url: str, tmp_path: Path, dump_format: str, monkeypatch: pytest.MonkeyPatch
+    old_url: str,
+    new_url: str,
+    empty_database_url: str,
+    tmp_path: Path,
+    dump_format: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     programs = find_postgres_bin()
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
@@ -114,16 +106,16 @@ def test_a_dump_is_imported(
         check=True,
         timeout=120,
     )
-    done = import_all(scratch_url, new_url, "--dump", str(dump))
+    done = import_all(empty_database_url, new_url, "--dump", str(dump))
     assert done.returncode == 0, done.stderr
 
 
 def test_a_program_that_is_missing_is_named(
-    new_url: str, scratch_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_url: str, empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     dump = tmp_path / "dump"
     dump.write_bytes(b"PGDMP")
-    refused = import_all(scratch_url, new_url, "--dump", str(dump))
+    refused = import_all(empty_database_url, new_url, "--dump", str(dump))
     assert refused.returncode == 1
     assert "pg_restore is not on the PATH" in refused.stderr

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from uuid import uuid4
+from collections.abc import Callable
 
 import pytest
 
 from deploy import cli
 from deploy.operations.db import OUTDATED
-from tests.harness import PostgresServer
-from tests.harness.containers import ContainerPostgres
 
 Run = Callable[..., tuple[object, str]]
 
 
 @pytest.fixture
-def resolute(
-    postgres_server: PostgresServer | ContainerPostgres,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Iterator[Run]:
-    name = f"empty_{uuid4().hex[:12]}"
-    postgres_server.execute(f"CREATE DATABASE {name}")
-    monkeypatch.setenv("RESOLUTE_DATABASE__URL", postgres_server.url(name))
+def resolute(empty_database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("RESOLUTE_DATABASE__URL", empty_database_url)
 
     def run(*argv: str) -> tuple[object, str]:
         with pytest.raises(SystemExit) as ended:
             cli.main(argv)
         return ended.value.code, capsys.readouterr().out
 
-    yield run
-    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    return run
 
 
 def test_upgrade_says_from_where_to_where(resolute: Run) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -19,8 +17,6 @@ from libs.db.engine import DatabaseSettings
 from libs.db.migrate import provide_schema, schema_of, upgrade
 from libs.db.tables import metadata
 from libs.errors import Unavailable
-from tests.harness import PostgresServer
-from tests.harness.containers import ContainerPostgres
 
 
 def _is_ours(_object: object, name: str | None, kind: str, _reflected: bool, _compared: object) -> bool:
@@ -42,34 +38,25 @@ async def test_migrated_database_has_the_tables_of_the_code(database_url: str) -
     assert {sequence.name for sequence in metadata._sequences.values()} <= set(sequences)
 
 
-@pytest.fixture
-def empty_database(postgres_server: PostgresServer | ContainerPostgres) -> Iterator[str]:
-    """A database without any table."""
-    name = f"empty_{uuid4().hex[:12]}"
-    postgres_server.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.url(name)
-    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-async def test_service_waits_for_the_schema_that_somebody_else_provides(empty_database: str) -> None:
-    settings = DatabaseSettings(url=empty_database, migrate=False)
+async def test_service_waits_for_the_schema_that_somebody_else_provides(empty_database_url: str) -> None:
+    settings = DatabaseSettings(url=empty_database_url, migrate=False)
     with pytest.raises(Unavailable, match="run: resolute db upgrade"):
         await provide_schema(structs.replace(settings, connect_timeout_s=0.01))
-    assert (await schema_of(empty_database)).found is None, "nobody touched it"
+    assert (await schema_of(empty_database_url)).found is None, "nobody touched it"
     waiting = asyncio.create_task(provide_schema(settings))
-    before = await upgrade(empty_database)
+    before = await upgrade(empty_database_url)
     await waiting
-    assert (before.is_outdated, (await schema_of(empty_database)).is_outdated) == (True, False)
+    assert (before.is_outdated, (await schema_of(empty_database_url)).is_outdated) == (True, False)
 
 
-async def test_schema_of_a_newer_release_is_left_as_it_is(empty_database: str) -> None:
-    await upgrade(empty_database)
-    engine = create_async_engine(empty_database, poolclass=NullPool)
+async def test_schema_of_a_newer_release_is_left_as_it_is(empty_database_url: str) -> None:
+    await upgrade(empty_database_url)
+    engine = create_async_engine(empty_database_url, poolclass=NullPool)
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     for migrate in (True, False):
-        await provide_schema(DatabaseSettings(url=empty_database, migrate=migrate, connect_timeout_s=0.01))
-    assert (await schema_of(empty_database)).found == "9999"
+        await provide_schema(DatabaseSettings(url=empty_database_url, migrate=migrate, connect_timeout_s=0.01))
+    assert (await schema_of(empty_database_url)).found == "9999"
 
 
 async def test_everybody_may_migrate_at_once(database_url: str) -> None:
