@@ -49,11 +49,6 @@
 {{- fail (printf "security.authz.type: %s is not available, and who may do what would not be what it says; leave it out for basic" .type) -}}
 {{- end -}}
 {{- end -}}
-{{- with (lookup "apps/v1" "StatefulSet" .Release.Namespace (printf "resolute-nats-%s" .Release.Name)).spec -}}
-{{- if and (not $.Values.nats.external.url) (ne (int .replicas) (int $.Values.nats.replicas)) -}}
-{{- fail (printf "nats.replicas is %d, and the bus has %d: a single server does not become part of a cluster; docs/install-kubernetes.md says how to change it" (int $.Values.nats.replicas) (int .replicas)) -}}
-{{- end -}}
-{{- end -}}
 {{- $seen := dict -}}
 {{- range (include "resolute.pools" . | fromJsonArray) -}}
 {{- if hasKey $seen .name }}{{ fail (printf "resource pool has a duplicate name: %s" .name) }}{{ end -}}

@@ -6,6 +6,8 @@ runAsNonRoot: true
 runAsUser: {{ .user | default 10001 }}
 runAsGroup: {{ .user | default 10001 }}
 fsGroup: {{ .user | default 10001 }}
+# Otherwise everything on a volume would become writable for the group with each start, which PostgreSQL refuses.
+fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -59,6 +61,10 @@ imagePullSecrets: [{name: {{ . }}}]
 {{- $levels := dict "trace" "debug" "debug" "debug" "info" "info" "warn" "warning" "warning" "warning" "error" "error" "fatal" "error" -}}
 - {name: RESOLUTE_TELEMETRY__STATUS_PORT, value: "9090"}
 - {name: RESOLUTE_TELEMETRY__LOG_LEVEL, value: {{ get $levels (.root.Values.logLevel | default "info") | quote }}}
+{{- with .root.Values.traces.endpoint }}
+- {name: RESOLUTE_TELEMETRY__TRACES_ENDPOINT, value: {{ . | quote }}}
+- {name: RESOLUTE_TELEMETRY__TRACES_RATIO, value: {{ $.root.Values.traces.ratio | quote }}}
+{{- end }}
 {{- with .group.extraEnv }}
 {{ toYaml . }}
 {{- end }}

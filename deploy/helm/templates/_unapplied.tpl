@@ -11,9 +11,6 @@
 {{- if ($given.telemetry).enabled }}{{ $notes = append $notes "telemetry: nothing is sent to anybody." }}{{ end -}}
 {{- if not (kindIs "invalid" ($given.observability).enable_prometheus) }}{{ $notes = append $notes "observability: /metrics is always served." }}{{ end -}}
 {{- if $given.logColor }}{{ $notes = append $notes "logColor: logs are JSON." }}{{ end -}}
-{{- range list "tensorboardTimeout" "notebookTimeout" -}}
-{{- if not (kindIs "invalid" (index $given .)) }}{{ $notes = append $notes (printf "%s: the configuration of a task says when it is idle." .) }}{{ end -}}
-{{- end -}}
 {{- with ($given.retentionPolicy).schedule -}}
 {{- if not (include "resolute.seconds" .) }}{{ $notes = append $notes (printf "retentionPolicy.schedule: %q is no duration such as 24h; expired lines are deleted every hour." .) }}{{ end -}}
 {{- end -}}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from deploy.bus_permissions import FILE, bus_file
+from deploy.cli import _parser
 from deploy.local.servers.nats import find_nats_server
 from deploy.nats_configuration import allowed
 from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS, accounts
 from libs.events.permissions import launcher_permissions, subscriber_permissions
 from libs.events.subjects import token
-from tests.harness.helm import Release
-from tests.integration.helm.conftest import Rendered
+from tests.harness.helm import CHART, Release, render
+from tests.integration.helm.conftest import VALUES, Rendered
 
 
 def test_the_chart_has_the_permissions_of_the_code() -> None:
@@ -58,6 +61,38 @@ def test_the_server_takes_the_configuration(values: str, rendered: Rendered, tmp
         [find_nats_server(), "-c", path, "-t"], env={"POD_NAME": "nats-0"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_servers_of_a_cluster_are_prepared_by_the_command_line(rendered: Rendered) -> None:
+    template = rendered("three_nats").get("StatefulSet", "resolute-nats")["spec"]["template"]["spec"]
+    program, prepare = template["initContainers"]
+    assert program["image"] == template["containers"][0]["image"]
+    _, *command = prepare["command"]
+    arguments = _parser("deploy.bus_servers.command").parse_args(command)
+    assert [name for name, _ in arguments.servers] == [f"resolute-nats-rel-{number}" for number in range(3)]
+    assert arguments.servers[2][1] == "http://resolute-nats-rel-2.resolute-nats-headless-rel.ml.svc.cluster.local:8222"
+    alone = rendered("defaults").get("StatefulSet", "resolute-nats")["spec"]["template"]["spec"]
+    assert "initContainers" not in alone
+
+
+def test_what_three_servers_have_is_left_to_the_first_before_the_others_go(tmp_path: Path) -> None:
+    """Only an upgrade of a cluster that has three makes the Job: its answer is put into the template here."""
+    chart = shutil.copytree(CHART, tmp_path / "chart")
+    template = chart / "templates" / "bus" / "shrink.yaml"
+    asks = re.compile(r"\(lookup [^)]*\)\.spec")
+    jobs = {}
+    for replicas in (1, 3):
+        template.write_text(
+            asks.sub(f'(dict "replicas" {replicas})', (CHART / "templates/bus/shrink.yaml").read_text())
+        )
+        jobs[replicas] = render(VALUES / "defaults.yaml", "--is-upgrade", chart=chart).find("Job", "resolute-shrink")
+    assert jobs[1] is None
+    assert jobs[3] is not None
+    container = jobs[3]["spec"]["template"]["spec"]["containers"][0]
+    arguments = _parser("deploy.bus_servers.command").parse_args(container["command"][1:])
+    assert arguments.to == "resolute-nats-rel-0"
+    url = next(each["value"] for each in container["env"] if each["name"] == "RESOLUTE_BUS__URL")
+    assert url.startswith(f"nats://{arguments.to}.")
 
 
 def test_a_password_is_in_no_config_map_and_in_no_command_line(any_values: str, rendered: Rendered) -> None:

@@ -84,6 +84,11 @@ CONDITIONS: Final = [
     ),
     Condition(("ScaledObject/resolute-logs",), ("external_nats",), ("defaults", "autoscaling")),
     Condition(("PodMonitor/resolute",), ("monitoring",), ("defaults",)),
+    Condition(
+        ("PrometheusRule/resolute", "ConfigMap/resolute-dashboard-pools", "ConfigMap/resolute-dashboard-control-plane"),
+        ("monitoring",),
+        ("defaults", "launcher_only"),
+    ),
     Condition(("Namespace/research", "Namespace/batch"), ("two_pools",), ("defaults", "launcher_only")),
     Condition(("NetworkPolicy/resolute-db",), ("defaults",), ("open_network", "external_database")),
     Condition(("NetworkPolicy/resolute-nats",), ("defaults",), ("open_network", "external_nats")),

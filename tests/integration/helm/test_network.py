@@ -71,6 +71,15 @@ def test_everybody_reaches_the_api_and_the_log_intake(rendered: Rendered) -> Non
         assert {"ports": [{"port": 8081}]} in spec["ingress"]
 
 
+def test_only_the_api_reaches_tasks_at_any_port(rendered: Rendered) -> None:
+    release = rendered("defaults")
+    is_task = {"matchExpressions": [{"key": "determined.ai/task_id", "operator": "Exists"}]}
+    rule = {"to": [{"namespaceSelector": {}, "podSelector": is_task}]}
+    for part in PARTS:
+        egress = release.get("NetworkPolicy", f"resolute-{part}")["spec"]["egress"]
+        assert (rule in egress) == (part == "master"), part
+
+
 @pytest.mark.parametrize(
     ("values", "port"), [("storage_s3", 9000), ("storage_gcs", 443), ("storage_azure", 443), ("defaults", None)]
 )

@@ -65,6 +65,10 @@ EFFECTS: Final = [
     # ---- the api and its Service
     api("log_level", "RESOLUTE_TELEMETRY__LOG_LEVEL", "warning"),
     logs("log_level", "RESOLUTE_TELEMETRY__LOG_LEVEL", "warning"),
+    api("traces", "RESOLUTE_TELEMETRY__TRACES_ENDPOINT", "http://collector.monitoring:4318"),
+    launcher("traces", "RESOLUTE_TELEMETRY__TRACES_RATIO", "0.25"),
+    Effect("traces", "NetworkPolicy/resolute-scheduler", "spec/egress/3/ports/0/port", 4318),
+    api("defaults", "RESOLUTE_TELEMETRY__TRACES_ENDPOINT", None),
     Effect("defaults", "Service/determined-master-service", "spec/ports/0/port", 8080),
     Effect("defaults", "Service/determined-master-service", "spec/ports/0/targetPort", 8081),
     Effect("master_port", "Service/determined-master-service", "spec/ports/0/port", 8088),
@@ -93,6 +97,8 @@ EFFECTS: Final = [
     config("more_configuration", "launch_error", False),
     config("more_configuration", "feature_switches", ["prevent_blank_password"]),
     config("more_configuration", "reserved_ports", [12345]),
+    config("more_configuration", "notebook_timeout", 3600),
+    config("more_configuration", "tensorboard_timeout", 0),
     # ---- TLS
     config("tls", "security/tls/cert", "/etc/resolute/secrets/tls/tls.crt"),
     config("tls", "security/tls/key", "/etc/resolute/secrets/tls/tls.key"),
@@ -345,6 +351,8 @@ EFFECTS: Final = [
     # ---- around it
     Effect("monitoring", "PodMonitor/resolute", "metadata/labels/release", "prometheus-stack"),
     Effect("monitoring", "PodMonitor/resolute", "spec/podMetricsEndpoints/0/interval", "10s"),
+    Effect("monitoring", "PrometheusRule/resolute", "metadata/labels/release", "prometheus-stack"),
+    Effect("monitoring", "ConfigMap/resolute-dashboard-pools", "metadata/labels/grafana", "resolute"),
     Effect("network", "NetworkPolicy/resolute-launcher", "spec/egress/2/ports", [{"port": 16443}]),
     launcher("no_cluster_objects", "RESOLUTE_KUBERNETES__PRIORITY_CLASSES", "off"),
     launcher("no_cluster_objects", "RESOLUTE_KUBERNETES__ASSUMED_SLOTS", "16"),

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,14 +34,35 @@ def is_known(path: str) -> bool:
     return True
 
 
-def test_the_documentation_names_values_that_there_are() -> None:
-    text = (ROOT / "docs" / "install-kubernetes.md").read_text()
+PAGES: Final = {"install-kubernetes": 40, "scale": 10, "secure": 10, "several-pools": 5, "several-clusters": 4}
+"""Pages about the chart, and how many of its values each names at least."""
+OF_THE_CONFIGURATION: Final = {"security.token.in_tasks"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_documentation_names_values_that_there_are(page: str) -> None:
+    text, pedl, table = (ROOT / "docs" / f"{page}.md").read_text().partition("## From PEDL")
     # The first column of the table about PEDL is of that product.
-    ours = re.sub(r"^\| [^|]*\|", "|", text[text.index("## From PEDL") :], flags=re.MULTILINE)
-    named = NAMED.findall(text[: text.index("## From PEDL")]) + NAMED.findall(ours)
-    values = {path for path in named if path.split(".")[0] in SCHEMA["properties"]} - KEYS_OF_SECRETS
-    assert len(values) > 50
+    named = NAMED.findall(text + pedl + re.sub(r"^\| [^|]*\|", "|", table, flags=re.MULTILINE))
+    values = {path for path in named if path.split(".")[0] in SCHEMA["properties"]}
+    values -= KEYS_OF_SECRETS | OF_THE_CONFIGURATION
+    assert len(values) >= PAGES[page]
     assert [path for path in sorted(values) if not is_known(path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_of_values_keep_to_the_schema(page: str) -> None:
+    for block in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), flags=re.DOTALL):
+        given = yaml.safe_load(block)
+        assert [path for path in sorted(paths(given)) if not is_known(path)] == []
+
+
+def paths(values: Any, prefix: str = "") -> Iterator[str]:
+    """Every key of an example, with those above it."""
+    for name, value in values.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from paths(value, f"{prefix}{name}.")
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:

@@ -34,7 +34,7 @@ cluster {
 tls {cert_file: /etc/nats/tls/tls.crt, key_file: /etc/nats/tls/tls.key, timeout: 5}
 {{- end }}
 {{- if $root.Values.nats.leafNodes }}
-# For servers beside launchers of other clusters; they log in as the users of these launchers.
+# For leaf nodes of the administrator's own; launchers do not stand behind them (docs/several-clusters.md).
 leafnodes {
   listen: 0.0.0.0:7422
   {{- if $root.Values.nats.tls.secretName }}
@@ -43,4 +43,13 @@ leafnodes {
 }
 {{- end }}
 accounts: {{ include "resolute.busAccounts" . }}
+{{- end -}}
+
+{{/* Whether this upgrade makes a cluster of a server by itself; only known where a cluster is asked. */}}
+{{- define "resolute.busGrows" -}}
+{{- $app := include "resolute.app" (dict "root" . "part" "nats") -}}
+{{- $live := (lookup "apps/v1" "StatefulSet" .Release.Namespace $app).spec | default dict -}}
+{{- if and (not .Values.nats.external.url) (eq (int ($live.replicas | default 0)) 1) (gt (int .Values.nats.replicas) 1) -}}
+true
+{{- end -}}
 {{- end -}}

@@ -12,7 +12,7 @@ from libs.events.subjects import LOG_SHARDS
 from services.scheduler.plan.reasons import WaitReason
 from tests.unit.deploy.observability.promql import labels_in, labels_left, matched, problems, samples
 
-FILE: Final = Path(__file__).resolve().parents[4] / "deploy" / "observability" / "alerts.yaml"
+FILE: Final = Path(__file__).resolve().parents[4] / "deploy" / "helm" / "files" / "observability" / "alerts.yaml"
 RULES: Final[list[dict[str, Any]]] = [
     rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]
 ]

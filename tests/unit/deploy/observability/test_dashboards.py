@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.deploy.observability.promql import labels_in, labels_left, problems, samples
 
-FOLDER: Final = Path(__file__).resolve().parents[4] / "deploy" / "observability" / "dashboards"
+FOLDER: Final = Path(__file__).resolve().parents[4] / "deploy" / "helm" / "files" / "observability" / "dashboards"
 DASHBOARDS: Final = {path.name: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 TARGETS: Final = [
     pytest.param(target, id=f"{name}: {panel['title']}")

@@ -1,0 +1,1 @@
+"""How the bus changes its number of servers."""
