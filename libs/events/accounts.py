@@ -34,7 +34,8 @@ SUBSCRIBERS_JETSTREAM: Final[Mapping[str, int]] = {
 }
 
 _API: Final = "$JS.API"
-_COPY_ACTIONS: Final = tuple(f"STREAM.{verb}.{PUBLIC_EVENTS_STREAM}" for verb in ("CREATE", "UPDATE", "INFO"))
+_COPY_VERBS: Final = ("CREATE", "UPDATE", "INFO", "LEADER.STEPDOWN")
+_COPY_ACTIONS: Final = tuple(f"STREAM.{verb}.{PUBLIC_EVENTS_STREAM}" for verb in _COPY_VERBS)
 _READ_ORIGINAL: Final = f"CONSUMER.CREATE.{EVENTS_STREAM}.*.{ALL_EVENTS}"
 _PACE: Final = f"$JS.FC.{EVENTS_STREAM}.>"
 _DELIVERED: Final = f"{ORIGINAL_DELIVERY}.>"

@@ -103,6 +103,10 @@ def channels() -> dict[str, Channel]:
         description="A request to the scheduler, answered when it has reconciled; for the control plane.",
         message=ReconcileRequest,
     )
+    found["notesUse"] = Channel(
+        address=subjects.NOTES_USE,
+        description="A request to any api, answered when it could note that a task is in use; for the control plane.",
+    )
     return found
 
 

@@ -43,12 +43,15 @@ class TrialChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="tri
 class AllocationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="allocation.changed"):
     """Subject ``resolute.v1.allocation.<id>.<what>``. ``signal`` asks whoever waits on it to look at its row.
 
-    ``preemption_requested`` asks the scheduler to: somebody else wants the allocation to leave.
+    ``preemption_requested`` and ``kill_requested`` ask the scheduler to: somebody else wants the allocation to leave,
+    or its user to end it.
     """
 
     allocation_id: str
     task_id: str
-    what: Literal["requested", "state", "ready", "preemption_requested", "signal", "gathered", "proxy", "ended"]
+    what: Literal[
+        "requested", "state", "ready", "preemption_requested", "kill_requested", "signal", "gathered", "proxy", "ended"
+    ]
     state: str = ""
     pool: str = ""
     exit_reason: str = ""
@@ -56,11 +59,12 @@ class AllocationChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag
 
 
 class TaskChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="task.changed"):
-    """Subject ``resolute.v1.task.<id>.<what>``."""
+    """Subject ``resolute.v1.task.<id>.<what>``. Generic tasks have a state; they end again after each pause."""
 
     task_id: str
     task_type: str
-    what: Literal["created", "ended"]
+    what: Literal["created", "state", "ended"]
+    state: str = ""
 
 
 class JobChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="job.changed"):

@@ -113,6 +113,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     submitted_at: datetime | None = None
     """When the job of the task was submitted."""
+    traceparent: str | None = None
+    """Trace context of the decision to start it; the task gets it as ``TRACEPARENT``."""
 
     @property
     def slots_per_pod(self) -> int:

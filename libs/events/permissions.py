@@ -20,6 +20,9 @@ SUBSCRIBERS_INBOX: Final = "_INBOX"
 """What clients use unless told otherwise."""
 SUPERVISOR_INBOX: Final = "_INBOX_supervisor"
 
+OWN_RIGHTS: Final = "$SYS.REQ.USER.INFO"
+"""Where the server tells a user its own rights, and nobody else's: ``resolute doctor`` compares them with these."""
+
 _API: Final = "$JS.API"
 _ORDERS: Final = subjects.bucket_stream(subjects.ORDERS_BUCKET)
 _PUBLIC: Final = subjects.PUBLIC_EVENTS_STREAM
@@ -41,7 +44,8 @@ def launcher_inbox(pool: str) -> str:
 
 
 def launcher_permissions(pool: str) -> Permissions:
-    """What the launcher of a pool needs: orders, capacity, observations, log lines, requests; all of its pool only.
+    """What the launcher of a pool needs: orders, capacity, observations, lines of tasks and its own, requests; all of
+    its pool only.
 
     It makes a consumer for each watch, with a random name, and could read those of others only by guessing theirs.
     """
@@ -53,6 +57,8 @@ def launcher_permissions(pool: str) -> Permissions:
             subjects.kv_subject(subjects.CAPACITY_BUCKET, subjects.capacity_key(pool)),
             subjects.observed_by(pool),
             subjects.logs_by_launcher(pool),
+            subjects.service_lines("launcher", pool),
+            OWN_RIGHTS,
         ),
         subscribe=(f"{launcher_inbox(pool)}.>", subjects.launcher_rpcs(pool)),
         answers=True,
@@ -61,7 +67,7 @@ def launcher_permissions(pool: str) -> Permissions:
 
 def supervisor_permissions() -> Permissions:
     """What is needed to see whether the bus stores what it is given, and no more."""
-    return Permissions(publish=(subjects.storage_check("*"),), subscribe=(f"{SUPERVISOR_INBOX}.>",))
+    return Permissions(publish=(subjects.storage_check("*"), OWN_RIGHTS), subscribe=(f"{SUPERVISOR_INBOX}.>",))
 
 
 def subscriber_permissions() -> Permissions:
@@ -82,6 +88,7 @@ def subscriber_permissions() -> Permissions:
             f"{_API}.CONSUMER.MSG.NEXT.{_PUBLIC}.*",
             f"$JS.ACK.{_PUBLIC}.>",
             f"$JS.FC.{_PUBLIC}.>",
+            OWN_RIGHTS,
         ),
         subscribe=(subjects.ALL_EVENTS, f"{SUBSCRIBERS_INBOX}.>"),
     )

@@ -9,6 +9,10 @@ EVENTS_STREAM: Final = "EVENTS"
 PUBLIC_EVENTS_STREAM: Final = "PUBLIC_EVENTS"
 """The copy of the events in the account of the subscribers (``libs/events/accounts.py``)."""
 LOGS_STREAM: Final = "LOGS"
+SERVICE_LOG_STREAM: Final = "SERVICE_LOG"
+"""Lines that the services have logged: for people, so nothing waits for it and no health depends on it."""
+SERVICE_LOG_KEPT: Final = 25_000
+"""Lines of all services together (docs/reference/platform.md 12)."""
 ORDERS_BUCKET: Final = "ORDERS"
 CAPACITY_BUCKET: Final = "CAPACITY"
 
@@ -140,12 +144,28 @@ def log_refused(task: str) -> str:
     return f"resolute.logs.{token(task)}.refused"
 
 
+ALL_SERVICE_LINES: Final = "resolute.lines.*.*"
+
+
+def service_lines(service: str, instance: str) -> str:
+    """Subject of the lines that a process of a service logs: ``resolute.lines.<service>.<instance>``."""
+    return f"resolute.lines.{service}.{token(instance)}"
+
+
+def speaker_of(subject: str) -> str:
+    """``<service>/<instance>`` of such a subject."""
+    _, _, service, instance = subject.split(".")
+    return f"{service}/{instance}"
+
+
 def rpc(service: str, verb: str) -> str:
     return f"resolute.rpc.{service}.{verb}"
 
 
 RECONCILE: Final = rpc("scheduler", "reconcile")
 """Subject of requests to the scheduler (``libs/events/reconcile_requests.py``)."""
+NOTES_USE: Final = rpc("api", "notes-use")
+"""Subject of requests to any api, answered when it could note that a task is in use. Without content."""
 
 
 def launcher_rpc(pool: str, verb: str) -> str:

@@ -12,7 +12,7 @@ from deploy.operations.config.mistakes import Mistake
 from libs.errors import InvalidRequest
 
 SCHEMA: Final = Path(__file__).parents[2] / "helm" / "values.schema.json"
-"""In a checkout; an installed package does without the chart."""
+"""The one thing of the chart that an installed package has, too."""
 
 
 def read_schema(path: Path) -> dict[str, Any]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from msgspec import structs
+
 from deploy.operations.doctor.clocks import clock_difference
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
-from libs.bus import Bus
+from libs.bus import Bus, BusSettings, connect_bus
 from libs.bus.contents.states import StreamStatus
 from libs.clock import Clock
 from libs.errors import Unavailable
 from libs.events.subjects import STREAMS
 
 PART: Final = "bus"
+STRANGER_TRIES_S: Final = 2.0
 
 
 async def check_bus(bus: Bus, clock: Clock) -> list[Finding]:
@@ -29,6 +32,30 @@ async def check_bus(bus: Bus, clock: Clock) -> list[Finding]:
         newest = max(state.server_time for state in states.values())
         findings.append(clock_difference(PART, theirs=newest, ours=ours))
     return findings
+
+
+async def check_strangers(settings: BusSettings) -> list[Finding]:
+    """Whether whoever has no credentials can do what a service can; nothing to say where we have none ourselves."""
+    if settings.user is None and settings.token is None and settings.credentials_file is None:
+        return []
+    stranger = structs.replace(
+        settings,
+        user=None,
+        password=None,
+        password_file=None,
+        token=None,
+        credentials_file=None,
+        name="resolute-stranger",
+        manage_streams=False,
+        connect_timeout_s=STRANGER_TRIES_S,
+    )
+    try:
+        async with connect_bus(stranger) as bus:
+            await bus.stream_states()
+    except Unavailable:
+        return [ok(PART, "refuses whoever has no credentials")]
+    remedy = "give each service and launcher a user of its own, and no rights to others (libs/events/permissions.py)"
+    return [problem(PART, "anybody who reaches it may read and write, tokens of tasks too", remedy=remedy)]
 
 
 def unreachable(error: Unavailable) -> Finding:

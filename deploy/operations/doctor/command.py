@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import structs
 
-from deploy.command_line import Commands, behind_the_command
-from deploy.operations.doctor.bus import check_bus, unreachable
+from deploy.command_line import Commands, behind_the_command, state_folder
+from deploy.operations.doctor.bus import check_bus, check_strangers, unreachable
+from deploy.operations.doctor.bus_users import check_users, own_password, read_passwords
 from deploy.operations.doctor.database import check_database
 from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_code
 from deploy.operations.doctor.launchers import check_launchers
+from deploy.operations.doctor.leaders import check_leaders
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.storage import check_storage
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
@@ -24,38 +28,61 @@ from libs.cluster.loading import read_cluster_config
 from libs.errors import Unavailable
 
 CONNECTS_WITHIN_S: Final = 5.0
+_WRITTEN_BY_UP: Final = Path("nats/users.json")
 
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser("doctor", description=__doc__, parents=[behind_the_command()])
     add_settings_argument(parser)
+    parser.add_argument(
+        "--bus-users",
+        type=Path,
+        help="JSON file with passwords of users of the bus by name, whose rights are looked at (default: that of the "
+        "state folder, if there is one)",
+    )
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: Namespace) -> int:
     settings = load_settings(arguments, log_level="error")
-    findings = asyncio.run(examine(settings, SystemClock()))
+    of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
+    users = arguments.bus_users or (of_state if of_state.exists() else None)
+    findings = asyncio.run(examine(settings, SystemClock(), read_passwords(users) if users else {}))
     print((as_json if arguments.json else as_text)(findings))
     return exit_code(findings)
 
 
-async def examine(settings: OperationsSettings, clock: Clock) -> list[Finding]:
-    """Look at everything; what does not answer is a finding. Raises InvalidRequest for a wrong configuration file."""
+async def examine(
+    settings: OperationsSettings, clock: Clock, bus_passwords: Mapping[str, str] = MappingProxyType({})
+) -> list[Finding]:
+    """Look at everything; what does not answer is a finding. Raises InvalidRequest for a wrong configuration file.
+
+    bus_passwords  of users of the bus, by name; the rights of others are not looked at
+    """
     cluster, _ = read_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
     return [
         *await check_database(settings.database, clock),
-        *await _on_the_bus(settings, cluster, clock),
+        *await check_leaders(settings.database),
+        *await _on_the_bus(settings, cluster, clock, bus_passwords),
         check_storage(cluster.checkpoint_storage, settings.checkpoint_roots),
         *check_pull_secrets(cluster),
     ]
 
 
-async def _on_the_bus(settings: OperationsSettings, cluster: ClusterConfig, clock: Clock) -> list[Finding]:
+async def _on_the_bus(
+    settings: OperationsSettings, cluster: ClusterConfig, clock: Clock, passwords: Mapping[str, str]
+) -> list[Finding]:
     # Whoever looks makes nothing: a stream that is missing is to be found missing.
     looking = structs.replace(settings.bus, manage_streams=False, connect_timeout_s=CONNECTS_WITHIN_S)
     try:
         async with connect_bus(looking) as bus:
-            return [*await check_bus(bus, clock), *await check_launchers(bus, cluster, clock)]
+            known = {**own_password(settings.bus), **passwords}
+            return [
+                *await check_bus(bus, clock),
+                *await check_strangers(settings.bus),
+                *await check_users(settings.bus, known, [pool.pool_name for pool in cluster.resource_pools]),
+                *await check_launchers(bus, cluster, clock),
+            ]
     except Unavailable as error:
         return [unreachable(error)]

@@ -16,7 +16,7 @@ Source: docs/reference/platform.md 1 and 15, docs/reference/tasks-and-cli.md 1.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeAlias
 
@@ -31,7 +31,7 @@ from services.api.http.bound_route import Authenticate, BoundRoute
 from services.api.http.builtin.health import Health, health_route
 from services.api.http.builtin.openapi import description_routes, openapi_document
 from services.api.http.decoding.upload_memory import UploadMemory
-from services.api.http.dispatcher import Dispatcher
+from services.api.http.dispatcher import Dispatcher, ExchangeHandler
 from services.api.http.errors import classify
 from services.api.http.replies.streams import AUTHENTICATED_FOR_S
 from services.api.http.routing import Route, RouteTable
@@ -49,6 +49,7 @@ def build_application(
     enable_cors: bool = False,
     uploads: UploadMemory | None = None,
     authenticated_for_s: float = AUTHENTICATED_FOR_S,
+    below: Mapping[str, ExchangeHandler] | None = None,
 ) -> FastAPI:
     """The ASGI application that serves ``routes``, the API description and, if given, ``/health``.
 
@@ -56,6 +57,7 @@ def build_application(
     authenticate  raises Unauthenticated or PermissionDenied; called before anything of the body is read
     enable_cors   allow browsers of any origin, with credentials
     uploads       bounds what large bodies occupy together; None does not
+    below         prefix of paths -> what answers all of them
     authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
@@ -69,7 +71,7 @@ def build_application(
     for route in [*routes, *builtin]:
         bound = BoundRoute(route, app_state, authenticate, authenticated_for_s, memory)
         table.add(route.method, route.path, bound)
-    application.put_in_front(table, enable_cors=enable_cors)
+    application.put_in_front(table, below or {}, enable_cors=enable_cors)
     return application
 
 
@@ -96,9 +98,11 @@ class _Application(FastAPI):
             self.openapi_schema = openapi_document(self._interface, title=self.title, version=self.version)
         return self.openapi_schema
 
-    def put_in_front(self, table: RouteTable[BoundRoute], *, enable_cors: bool) -> None:
+    def put_in_front(
+        self, table: RouteTable[BoundRoute], below: Mapping[str, ExchangeHandler], *, enable_cors: bool
+    ) -> None:
         """Let ``table`` answer what it can; what nobody serves is refused in its words."""
-        dispatcher = Dispatcher(table, beside=super().__call__)
+        dispatcher = Dispatcher(table, beside=super().__call__, below=below)
         self.router.default = dispatcher.refuse
         self._http = dispatcher
         if enable_cors:

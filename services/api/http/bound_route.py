@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
 from services.api.access.principal import Principal
+from services.api.http.audited_call import with_audit
 from services.api.http.call import Call
 from services.api.http.connection import while_connected
 from services.api.http.decoding.body import BodyDecoder
@@ -83,7 +84,10 @@ class BoundRoute:
     async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
         if self.route.permission.needs_token:
             await check_own(self.route.permission, call)
-        return await self.route.handler(call)
+        rule, who = self.route.audit, call.principal_if_known
+        if rule is None or (who is not None and who.is_narrow):
+            return await self.route.handler(call)
+        return await with_audit(rule, call, lambda: self.route.handler(call))
 
     async def _send_stream(
         self,

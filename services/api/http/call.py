@@ -60,6 +60,22 @@ class Call(Generic[App, Query, Body]):
             raise RuntimeError("this route does not authenticate its callers")
         return self._principal
 
+    @property
+    def principal_if_known(self) -> Principal | None:
+        """Who sent the request; None on routes for anybody."""
+        return self._principal
+
+    @property
+    def address(self) -> str:
+        """Where the request came from, as far as trusted proxies tell; empty when unknown."""
+        client = self._scope.get("client")
+        return client[0] if client else ""
+
+    @property
+    def path_texts(self) -> Mapping[str, str]:
+        """All parameters of the path, as they are in it."""
+        return self._path
+
     def path_int(self, name: str) -> int:
         """A path parameter that is a 32-bit integer; raises InvalidRequest when it is not."""
         return parse_path_int(name, self._path[name])

@@ -53,6 +53,11 @@ def as_known_error(error: BaseException) -> ResoluteError | None:
     return Unavailable("the database does not answer, try again") if is_lost else None
 
 
+def is_away(error: BaseException) -> bool:
+    """Whether the error says no more than that something needed does not answer now."""
+    return isinstance(error, Unavailable) or isinstance(as_known_error(error), Unavailable)
+
+
 def _by_sqlstate(state: str) -> ResoluteError | None:
     if state[:2] in _AWAY_CLASSES or state in _AWAY_STATES:
         return Unavailable("the database does not answer, try again")

@@ -6,8 +6,8 @@ One plain ASGI function, in front of the router of FastAPI (``application.py`` s
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
 
 import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,10 +18,14 @@ from services.api.http.connection import ClientGone
 from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
 from services.api.http.exchange import Exchange, send_error
 from services.api.http.request_metrics import request_failed_unexpectedly, request_finished, request_started
+from services.api.http.request_trace import request_span
 from services.api.http.routing import RouteTable
 
 API_PREFIX: Final = "/api/v1/"
 _CLIENT_GONE_STATUS: Final = 499
+
+ExchangeHandler: TypeAlias = Callable[[Exchange], Awaitable[None]]
+"""Answers a request; what it raises is answered as everything outside of /api/v1."""
 
 log = structlog.get_logger(__name__)
 
@@ -29,20 +33,32 @@ log = structlog.get_logger(__name__)
 class Dispatcher:
     """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
 
-    def __init__(self, table: RouteTable[BoundRoute], *, beside: ASGIApp) -> None:
+    def __init__(
+        self, table: RouteTable[BoundRoute], *, beside: ASGIApp, below: Mapping[str, ExchangeHandler] | None = None
+    ) -> None:
+        """``below`` what answers everything below a prefix, as ``/proxy/``, instead of routes."""
         self._table = table
         self._beside = beside
+        self._below = {prefix.encode(): handler for prefix, handler in (below or {}).items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method: str = scope["method"]
         raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
         found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
-        if found is None:
-            await self._beside(scope, receive, send)
+        if found is not None:
+            path, endpoint = found
+            exchange = Exchange(scope, receive, send)
+            with request_span(exchange, method, endpoint.route.path):
+                await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
             return
-        path, endpoint = found
-        exchange = Exchange(scope, receive, send)
-        await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+        for prefix, handler in self._below.items():
+            if raw_path.startswith(prefix):
+                exchange = Exchange(scope, receive, send)
+                route = prefix.decode()
+                # Methods are whatever clients make up, and every new one would be a new time series.
+                await self._answer(exchange, self._serve_below(exchange, route, handler), ("any", route))
+                return
+        await self._beside(scope, receive, send)
 
     def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], BoundRoute] | None:
         """What a probe asks for with HEAD: anything public outside of /api/v1; the server leaves out the body."""
@@ -79,11 +95,7 @@ class Dispatcher:
         route = endpoint.route
 
         def explain(error: Exception) -> ErrorReply:
-            failure = classify(error, request_id=exchange.request_id)
-            if failure.unexpected:
-                log.error("http.unexpected", method=route.method, route=route.path, exc_info=error)
-                request_failed_unexpectedly(route.method, route.path)
-            return failure
+            return _explain(exchange, error, route.method, route.path)
 
         try:
             await endpoint.serve(exchange, path, explain)
@@ -94,6 +106,25 @@ class Dispatcher:
             if exchange.status:
                 raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
             await send_error(exchange, failure, stream=route.stream, raw=route.raw)
+
+    async def _serve_below(self, exchange: Exchange, route: str, handler: ExchangeHandler) -> None:
+        try:
+            await handler(exchange)
+        except ClientGone:
+            raise
+        except Exception as error:  # the rim, as above
+            failure = _explain(exchange, error, exchange.scope["method"], route)
+            if exchange.status:
+                raise ClientGone from error
+            await send_error(exchange, failure, stream=False, raw=True)
+
+
+def _explain(exchange: Exchange, error: Exception, method: str, route: str) -> ErrorReply:
+    failure = classify(error, request_id=exchange.request_id)
+    if failure.unexpected:
+        log.error("http.unexpected", method=method, route=route, exc_info=error)
+        request_failed_unexpectedly(method, route)
+    return failure
 
 
 async def _refuse_unknown(exchange: Exchange, method: str, path: str) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from starlette.responses import Response
 
+from services.api.access.audit_table import AuditRule
 from services.api.access.route_permission import USERS, RoutePermission
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
@@ -39,6 +40,7 @@ class Route:
     path            as in docs/reference/rest-endpoints.csv, ``{name}`` for a parameter; ``{name:path}`` at the end
                     takes the rest
     permission      who may call it; that of every route is in access/permission_table.py
+    audit           what the audit log has of its calls; that of every route comes from access/audit_table.py
     query           struct of the query parameters; None ignores them
     body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
     response        the message of the reply, for the API description; streams name the message of one line
@@ -58,6 +60,7 @@ class Route:
     response: type | None = None
     stream: bool = False
     permission: RoutePermission = USERS
+    audit: AuditRule | None = None
     raw: bool = False
     allow_nul: bool = False
     idempotent: bool = False

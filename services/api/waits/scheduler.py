@@ -6,6 +6,7 @@ appear in the queue, trials without any that end at once, and experiments that e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -22,15 +23,20 @@ LONGEST_S: Final = 2.0
 log = structlog.get_logger()
 
 
-async def wait_until_reconciled(bus: Bus, *experiment_ids: int) -> None:
-    """Return when the scheduler has reconciled the experiments as they are committed, or after ``LONGEST_S``.
+async def wait_until_reconciled(
+    bus: Bus, *experiment_ids: int, allocations: Sequence[str] = (), generic_tasks: Sequence[str] = ()
+) -> None:
+    """Return when the scheduler has reconciled them as they are committed, or after ``LONGEST_S``.
 
     Without a scheduler that listens it returns at once.
     """
-    if not experiment_ids:
+    objects = len(experiment_ids) + len(allocations) + len(generic_tasks)
+    if not objects:
         return
-    request = msgspec.json.encode(ReconcileRequest(experiments=experiment_ids))
+    request = ReconcileRequest(
+        experiments=experiment_ids, allocations=tuple(allocations), generic_tasks=tuple(generic_tasks)
+    )
     try:
-        await bus.request(subjects.RECONCILE, request, timeout_s=LONGEST_S)
+        await bus.request(subjects.RECONCILE, msgspec.json.encode(request), timeout_s=LONGEST_S)
     except Unavailable as error:
-        log.info("scheduler.not_reconciled_in_time", experiments=len(experiment_ids), error=str(error))
+        log.info("scheduler.not_reconciled_in_time", objects=objects, error=str(error))

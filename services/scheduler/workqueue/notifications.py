@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from services.scheduler.workqueue.work_queue import Request
+
+_TERMINATION: Final = ("preemption_requested", "kill_requested")
 
 
 class Notification(msgspec.Struct, frozen=True):
@@ -22,7 +24,7 @@ def notification_of(subject: str, data: bytes) -> Notification:
     if len(tokens) != 5:
         return Notification()
     entity, what = tokens[2], tokens[4]
-    if entity == "allocation" and what not in ("requested", "preemption_requested", "ended"):
+    if entity == "allocation" and what not in ("requested", "ended", *_TERMINATION):
         return Notification()  # observations and the like are many, and none of these
     try:
         event = msgspec.json.decode(data)
@@ -34,7 +36,7 @@ def notification_of(subject: str, data: bytes) -> Notification:
 
 
 def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
-    if entity in ("allocation", "job", "pool") and what not in ("submitted", "preemption_requested"):
+    if entity in ("allocation", "job", "pool") and what not in ("submitted", *_TERMINATION):
         return event.get("pool")
     # Its tasks may have another namespace now, with another quota.
     return "" if (entity, what) == ("workspace", "changed") else None
@@ -51,8 +53,10 @@ def _requests(entity: str, what: str, event: dict[str, Any]) -> Iterator[Request
             yield Request("experiment", experiment)
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
             yield Request("allocation", event["allocation_id"])
-        case "allocation", "preemption_requested" if isinstance(event.get("allocation_id"), str):
+        case "allocation", _ if what in _TERMINATION and isinstance(event.get("allocation_id"), str):
             yield Request("termination", event["allocation_id"])
+        case "task", "state" if isinstance(event.get("task_id"), str):
+            yield Request("generic task", event["task_id"])
         case "pool", "capacity":
             yield Request("nodes", "disabled")
         case "workspace", _ if isinstance(event.get("workspace_id"), int):

@@ -50,6 +50,13 @@ _GC_REQUESTS: Final = text("""
 """)
 _DELETIONS: Final = text("SELECT id FROM experiments WHERE state = 'DELETING'")
 _ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT exit_processed AND state = 'TERMINATED'")
+# Generic tasks that are to stop, or have nothing that runs them.
+_GENERIC_TASKS: Final = text("""
+    SELECT g.task_id FROM generic_tasks g
+    WHERE g.state IN ('STOPPING_PAUSED', 'STOPPING_CANCELED')
+       OR (g.state = 'ACTIVE'
+           AND NOT EXISTS (SELECT 1 FROM allocations a WHERE a.task_id = g.task_id AND NOT a.exit_processed))
+""")
 _PROJECTS: Final = text("SELECT id FROM projects WHERE state = 'DELETING'")
 _WORKSPACES: Final = text("SELECT id FROM workspaces WHERE state = 'DELETING'")
 # Workspaces that are gone, while namespaces that were made for them may not be.
@@ -59,7 +66,7 @@ _NAMESPACES: Final = text("""
       AND (n.claimed_until IS NULL OR n.claimed_until <= :now)
 """)
 
-Kind = Literal["experiment", "deletion", "allocation", "project", "workspace", "namespaces"]
+Kind = Literal["experiment", "deletion", "allocation", "generic task", "project", "workspace", "namespaces"]
 
 
 async def missed_requests(db: Database, clock: Clock, *, everything: bool = False) -> Iterator[Request]:
@@ -69,6 +76,7 @@ async def missed_requests(db: Database, clock: Clock, *, everything: bool = Fals
         ("experiment", _GC_REQUESTS),
         ("deletion", _DELETIONS),
         ("allocation", _ENDED),
+        ("generic task", _GENERIC_TASKS),
         ("project", _PROJECTS),
         ("workspace", _WORKSPACES),
         ("namespaces", _NAMESPACES),

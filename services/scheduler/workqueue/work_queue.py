@@ -18,7 +18,17 @@ WORKERS: Final = 8
 
 
 class Request(NamedTuple):
-    kind: Literal["experiment", "deletion", "allocation", "termination", "project", "workspace", "namespaces", "nodes"]
+    kind: Literal[
+        "experiment",
+        "deletion",
+        "allocation",
+        "termination",
+        "generic task",
+        "project",
+        "workspace",
+        "namespaces",
+        "nodes",
+    ]
     ident: int | str
 
 

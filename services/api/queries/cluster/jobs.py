@@ -21,6 +21,7 @@ from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
 from libs.job_rank import job_rank
+from libs.tasks import generic
 from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
 from services.api.wire.base import double, timestamp
 from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
@@ -185,8 +186,13 @@ async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> d
 
 
 async def _tasks(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    query = select(tasks.c.job_id, tasks.c.task_id).where(any_of(tasks.c.job_id, job_ids), tasks.c.task_type != "TRIAL")
-    return {row.job_id: {"entity_id": row.task_id} for row in await connection.execute(query)}
+    columns = tasks.c
+    query = select(columns.job_id, columns.task_id, columns.task_type)
+    query = query.where(any_of(columns.job_id, job_ids), columns.task_type != "TRIAL")
+    return {
+        row.job_id: {"entity_id": row.task_id, "name": generic.NAME if row.task_type == generic.TASK_TYPE else None}
+        for row in await connection.execute(query)
+    }
 
 
 async def days_in_queue(

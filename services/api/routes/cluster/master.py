@@ -1,4 +1,4 @@
-"""The installation as a whole: what every client asks first, the configuration, the log of this api."""
+"""The installation as a whole: what every client asks first, the configuration, the log of its services."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
 
 
 async def master_logs(call: Call[App, MasterLogsQuery, None]) -> StreamResult:
-    """The log of this process. ``offset`` is the id of the first line; a negative one counts from the end."""
+    """The log of all services. ``offset`` is the id of the first line; a negative one counts from the end."""
     query = call.query
     if query.limit < 0:
         raise InvalidRequest("limit: must not be negative")
@@ -126,11 +126,14 @@ async def _present(kept: MasterLog, first: int, limit: int) -> AsyncIterator[Seq
 
 
 async def _followed(kept: MasterLog, first: int) -> AsyncIterator[Sequence[MasterLogsResponse]]:
+    epoch = kept.epoch
     while True:
         async for batch in _present(kept, first, 0):
             yield batch
             first = batch[-1].log_entry.id + 1
-        await kept.wait_for(first)
+        await kept.wait_for(first, epoch=epoch)
+        if kept.epoch != epoch:
+            epoch, first = kept.epoch, 0
 
 
 def _entry(line: MasterLogLine) -> MasterLogsResponse:

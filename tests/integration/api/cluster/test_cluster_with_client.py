@@ -7,7 +7,10 @@ import io
 
 import httpx
 import pytest
+from sqlalchemy import update
 
+from libs.db.engine import Connection
+from libs.db.tables.tasks import allocations
 from libs.events.observations import ObservedPod
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
@@ -140,7 +143,7 @@ def test_priorities_change_the_queue(det: Det, running: dict[str, str]) -> None:
 
 def test_experiments_change_their_pool_and_other_tasks_do_not(det: Det, running: dict[str, str]) -> None:
     ended = det.fails("job", "update", running["notebook"], "--resource-pool", "cpus")
-    assert "setting resource pool for job type TYPE_NOTEBOOK is not supported" in ended.err
+    assert "setting resource pool for job type NOTEBOOK is not supported" in ended.err
     assert "resource pool is unchanged" in det.fails("job", "update", running["job"], "--resource-pool", "gpus").err
     assert "invalid resource pool name" in det.fails("job", "update", running["job"], "--resource-pool", "no").err
 
@@ -157,3 +160,18 @@ def test_nodes_are_taken_out_of_service(det: Det, running: dict[str, str]) -> No
     assert (a["Enabled"], b["Enabled"], b["Draining"]) == ("True", "False", "False")
     det("agent", "enable", "--all")
     assert "agent 'c' not found" in det.fails("agent", "disable", "c").err
+
+
+def test_what_waits_says_why(world: World, admin: httpx.Client, running: dict[str, str], user: httpx.Client) -> None:
+    async def note(connection: Connection) -> None:
+        where = allocations.c.job_id == running["waiting"]
+        await connection.execute(update(allocations).where(where).values(wait_reason="waiting for slots"))
+
+    world.in_database(note)
+    found = user.get("/api/v1/resolute/waiting").json()
+    assert [each["jobId"] for each in found["waiting"]].count(running["waiting"]) == 1
+    assert running["job"] not in {each["jobId"] for each in found["waiting"]}, "that one runs"
+    (mine,) = user.get("/api/v1/resolute/waiting", params={"jobId": running["waiting"]}).json()["waiting"]
+    assert (mine["name"], mine["reason"]) == ("Trial 2 (Experiment 2)", "waiting for slots")
+    assert user.get("/api/v1/resolute/waiting", params={"resourcePool": "none"}).json()["waiting"] == []
+    assert user.get("/api/v1/resolute/waiting", params={"limit": -9}).status_code == 400

@@ -1,0 +1,50 @@
+"""Allocations that wait for slots, the oldest first, with the reason that the scheduler has noted."""
+
+from __future__ import annotations
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.engine import RowMapping
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.users import users
+from libs.states.allocation import AllocationState
+from services.api.queries.pagination import sql_page
+from services.api.wire.base import Pagination
+from services.api.wire.cluster.waiting import GetWaitingQuery
+
+
+async def find_waiting(connection: AsyncConnection, wanted: GetWaitingQuery) -> tuple[list[RowMapping], Pagination]:
+    """The page of ``wanted``."""
+    found = _waiting(wanted)
+    total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
+    page = sql_page(total, offset=wanted.offset, limit=wanted.limit)
+    ordered = found.order_by(allocations.c.requested_at, allocations.c.allocation_id)
+    rows = (await connection.execute(ordered.offset(page.start).limit(page.limit))).mappings()
+    return list(rows), page.pagination
+
+
+def _waiting(wanted: GetWaitingQuery) -> Select[tuple[object, ...]]:
+    query = (
+        select(
+            allocations.c.allocation_id,
+            allocations.c.task_id,
+            allocations.c.job_id,
+            allocations.c.name,
+            allocations.c.pool,
+            allocations.c.slots,
+            allocations.c.requested_at,
+            allocations.c.wait_reason,
+            users.c.username,
+        )
+        .join(tasks, tasks.c.task_id == allocations.c.task_id)
+        .join(users, users.c.id == tasks.c.owner_id)
+        .where(allocations.c.released_at.is_(None), allocations.c.state == AllocationState.PENDING)
+    )
+    if wanted.resource_pool:
+        query = query.where(allocations.c.pool == wanted.resource_pool)
+    if wanted.job_id:
+        query = query.where(allocations.c.job_id == wanted.job_id)
+    if wanted.task_id:
+        query = query.where(allocations.c.task_id == wanted.task_id)
+    return query

@@ -1,0 +1,32 @@
+"""What waits for slots, and why. An endpoint of our own; the reference interface has none."""
+
+from __future__ import annotations
+
+from services.api.wire.base import Message, Pagination
+
+
+class GetWaitingQuery(Message):
+    resource_pool: str = ""
+    job_id: str = ""
+    task_id: str = ""
+    offset: int = 0
+    limit: int = 0
+
+
+class WaitingAllocation(Message):
+    allocation_id: str = ""
+    task_id: str = ""
+    job_id: str = ""
+    name: str = ""
+    """What users read, as in ``Trial 3 (Experiment 1)``."""
+    username: str = ""
+    resource_pool: str = ""
+    slots: int = 0
+    requested_at: str | None = None
+    reason: str = ""
+    """In words; empty until the queue has been planned for the first time."""
+
+
+class GetWaitingResponse(Message, kw_only=True):
+    waiting: list[WaitingAllocation]
+    pagination: Pagination
