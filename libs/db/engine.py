@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from libs.db.audit import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
 from libs.db.failures import DRIVER_ERRORS, may_be_starting
 from libs.secret_files import read_secret
@@ -79,9 +80,11 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
+        """One transaction: committed when the block ends, rolled back when it raises. The audit log is part of it."""
         async with self._engine.begin() as connection:
+            begin_records(connection)
             yield connection
+            await add_record(connection)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -133,6 +136,7 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
     )
+    watch_changes(engine)
     try:
         await retry_until_available(
             lambda: _answers(engine), timeout_s=settings.connect_timeout_s, is_transient=may_be_starting

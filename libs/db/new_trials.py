@@ -5,9 +5,9 @@ Source: docs/reference/experiments.md 0 (identifiers) and 1.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from sqlalchemy import insert, update
@@ -20,13 +20,26 @@ from libs.ids import TaskId, trial_task_id
 from libs.searchers.actions import Create
 from libs.states.trial import TrialState
 
+BEGUN_AGAIN: Final[Mapping[str, Any]] = {
+    "restarts": 0,
+    "end_time": None,
+    "stopped_by_searcher": False,
+    "early_exit_reason": None,
+    "early_exit_deadline": None,
+    "transient_ends": 0,
+    "not_before": None,
+    "error": None,
+}
+"""Columns of a trial that has ended and is to go on in a new task, beside its state."""
+
 
 class Origin(Struct, frozen=True, kw_only=True):
     """The experiment that trials come from."""
 
     id: int
     project_id: int
-    job_id: str
+    job_id: str | None
+    """None when nobody queues its trials, because they run elsewhere."""
     owner_id: int
     config: dict[str, Any]
 
@@ -55,18 +68,12 @@ async def insert_trials(
     if not wanted:
         return []
     retention = experiment.config.get("retention_policy") or {}
-    counter = (
-        update(projects)
-        .where(projects.c.id == experiment.project_id)
-        .values(max_local_id=projects.c.max_local_id + len(wanted))
-        .returning(projects.c.max_local_id, projects.c.workspace_id)
-    )
-    last, workspace_id = (await connection.execute(counter)).one()
+    first, workspace_id = await take_local_ids(connection, experiment.project_id, len(wanted))
     values = [
         {
             "experiment_id": experiment.id,
             "project_id": experiment.project_id,
-            "local_id": last - len(wanted) + number,
+            "local_id": number,
             "request_id": create.request_id,
             "seed": create.trial_seed,
             "hparams": create.hparams,
@@ -75,7 +82,7 @@ async def insert_trials(
             "warm_start_checkpoint_uuid": warm_start,
             "log_retention_days": retention.get("log_retention_days"),
         }
-        for number, create in enumerate(wanted, start=1)
+        for number, create in enumerate(wanted, start=first)
     ]
     statement = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
     ids = (await connection.execute(statement, values)).scalars()
@@ -85,6 +92,21 @@ async def insert_trials(
     ]
     await insert_trial_tasks(connection, experiment, inserted, workspace_id=workspace_id, now=now)
     return inserted
+
+
+async def take_local_ids(connection: AsyncConnection, project_id: int, count: int) -> tuple[int, int]:
+    """The first of the next ``count`` numbers for trials of a project, and the workspace of the project.
+
+    Locks the row of the project.
+    """
+    counter = (
+        update(projects)
+        .where(projects.c.id == project_id)
+        .values(max_local_id=projects.c.max_local_id + count)
+        .returning(projects.c.max_local_id, projects.c.workspace_id)
+    )
+    last, workspace_id = (await connection.execute(counter)).one()
+    return last - count + 1, workspace_id
 
 
 async def insert_trial_tasks(

@@ -13,7 +13,8 @@ from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.bus.headers import deletion_headers
+from libs.bus.headers import TRACEPARENT, deletion_headers
+from libs.db.audit import note
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
 from libs.events.changes import (
@@ -30,6 +31,7 @@ from libs.events.changes import (
 )
 from libs.events.logs import LogBatch
 from libs.events.orders import Order
+from libs.tracing import current_traceparent
 
 LARGEST_TRIAL_EVENT: Final = 64 * 1024
 """Bytes beyond which the event of a trial goes without those values that its user may make as large as he likes."""
@@ -48,8 +50,10 @@ _ENTITY: Mapping[type[Struct], tuple[str, str]] = {
 
 
 def message(subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A row of the outbox."""
-    return {"subject": subject, "payload": payload, "headers": dict(headers or {})}
+    """A row of the outbox, which remembers the trace that it belongs to."""
+    traceparent = current_traceparent()
+    trace = {} if traceparent is None else {TRACEPARENT: traceparent}
+    return {"subject": subject, "payload": payload, "headers": {**trace, **(headers or {})}}
 
 
 def event_message(event: PublicEvent) -> dict[str, Any]:
@@ -71,7 +75,9 @@ def _encoded(event: PublicEvent) -> bytes:
 def order_message(order: Order) -> dict[str, Any]:
     """The row that puts an order into its bucket."""
     key = subjects.order_key(order.pool, order.allocation)
-    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), msgspec.json.encode(order))
+    traceparent = order.spec.traceparent if order.spec is not None else None
+    headers = {} if traceparent is None else {TRACEPARENT: traceparent}
+    return message(subjects.kv_subject(subjects.ORDERS_BUCKET, key), msgspec.json.encode(order), headers)
 
 
 def order_withdrawal(pool: str, allocation: str) -> dict[str, Any]:
@@ -97,4 +103,7 @@ async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> None:
 
 async def announce(connection: AsyncConnection, *events: PublicEvent) -> None:
     """Add public events to the transaction of ``connection``."""
+    for event in events:
+        entity, key = _ENTITY[type(event)]
+        note(connection, entity, getattr(event, key), event.what)
     await enqueue(connection, *(event_message(event) for event in events))

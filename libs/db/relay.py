@@ -17,11 +17,13 @@ import msgspec
 import structlog
 
 from libs.bus import Outbound
+from libs.bus.headers import TRACEPARENT
 from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.retry import every, with_retry
 from libs.telemetry import counter, gauge
+from libs.tracing import SpanKind, is_tracing, parse_traceparent, record
 from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
@@ -104,6 +106,8 @@ async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
     finally:
         if done:
             await connection.execute("DELETE FROM outbox WHERE id = ANY($1)", [row["id"] for row in rows[:done]])
+            if is_tracing():
+                _trace(rows[:done], messages)
     OLDEST.set(0)
     return len(rows)
 
@@ -112,6 +116,19 @@ def _message(row: Mapping[str, Any], origin: str) -> Outbound:
     msg_id = f"{origin}-{row['id']}"
     headers = {"ce-id": msg_id, **msgspec.json.decode(row["headers"])}
     return Outbound(row["subject"], row["payload"], msg_id, headers)
+
+
+def _trace(rows: Sequence[Mapping[str, Any]], messages: Sequence[Outbound]) -> None:
+    """How long each message has waited, for the trace that it belongs to."""
+    for row, message in zip(rows, messages, strict=False):
+        if (parent := parse_traceparent(message.headers.get(TRACEPARENT))) is not None:
+            attributes = {
+                "messaging.system": "nats",
+                "messaging.destination.name": message.subject,
+                "messaging.message.id": message.msg_id or "",
+            }
+            began_at = row["created_at"]
+            record("outbox.publish", parent=parent, began_at=began_at, kind=SpanKind.PRODUCER, attributes=attributes)
 
 
 async def _publish_some(bus: Publisher, messages: Sequence[Outbound]) -> int:

@@ -35,6 +35,8 @@ class Trigger(StrEnum):
     # The last live trial of a stopping experiment has ended.
     TRIALS_ENDED = "TRIALS_ENDED"
     DELETE = "DELETE"
+    # Somebody wants one that has ended to go on.
+    CONTINUE = "CONTINUE"
     DELETE_FAILED = "DELETE_FAILED"
 
 
@@ -73,6 +75,9 @@ TRANSITIONS: Final[dict[tuple[ExperimentState, Trigger], ExperimentState]] = {
     (_S.STOPPING_CANCELED, _T.TRIALS_ENDED): _S.CANCELED,
     (_S.STOPPING_KILLED, _T.TRIALS_ENDED): _S.CANCELED,
     (_S.STOPPING_ERROR, _T.TRIALS_ENDED): _S.ERROR,
+    (_S.COMPLETED, _T.CONTINUE): _S.PAUSED,
+    (_S.CANCELED, _T.CONTINUE): _S.PAUSED,
+    (_S.ERROR, _T.CONTINUE): _S.PAUSED,
     (_S.COMPLETED, _T.DELETE): _S.DELETING,
     (_S.CANCELED, _T.DELETE): _S.DELETING,
     (_S.ERROR, _T.DELETE): _S.DELETING,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import Final
 
 import msgspec
@@ -20,6 +20,7 @@ from libs.clock import Clock
 from libs.events.orders import Order
 from libs.events.subjects import ORDERS_BUCKET, order_key, orders_of
 from libs.telemetry import counter
+from libs.tracing import parse_traceparent, span
 from libs.waiting import wait_until_set
 from services.launcher.backends.protocol import Backend
 from services.launcher.reconcile import Existence, RemoveStep, ReportGoneStep, StartStep, Step, StopStep, steps
@@ -201,8 +202,7 @@ class OrderLoop:
     async def _do(self, step: Step) -> None:
         match step:
             case StartStep(order=order):
-                log.info("allocation.start", allocation=order.allocation)
-                await self._backend.start(order)
+                await self._start(order)
             case StopStep(allocation=allocation, grace_s=grace_s, ordered=ordered):
                 await self._backend.stop(allocation, grace_s=grace_s, ordered=ordered)
             case RemoveStep(allocation=allocation):
@@ -211,6 +211,16 @@ class OrderLoop:
             case ReportGoneStep(order=order):
                 if not await self._backend.seek(order):
                     self._reports.gone(order)
+
+    async def _start(self, order: Order) -> None:
+        parent = parse_traceparent(order.spec.traceparent) if order.spec is not None else None
+        # Without a parent there is nothing to follow: whatever began it was not traced.
+        begun = span(
+            "allocation.start", parent=parent, resolute__allocation=order.allocation, resolute__pool=self._pool
+        )
+        with begun if parent is not None else nullcontext():
+            log.info("allocation.start", allocation=order.allocation)
+            await self._backend.start(order)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()

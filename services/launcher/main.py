@@ -21,6 +21,7 @@ from libs.events.observation_requests import REPORT_AGAIN, ReportAgainRequest
 from libs.loglines.batches import message_id
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.service_log import ship_lines
 from libs.serving.readiness import Readiness
 from libs.serving.status import serve_status
 from services.launcher.backends.process.wiring import open_process_backend, read_cert
@@ -57,7 +58,10 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
         await stack.enter_async_context(serve_rpcs(bus, pool=settings.pool, verbs=verbs))
         log.info("launcher.started", pool=settings.pool, backend=settings.backend)
         await run_until_first_exits(
-            orders=orders.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
+            orders=orders.run(),
+            observations=reports.publish_observations(),
+            capacity=reports.publish_capacity(),
+            lines=ship_lines(bus, subjects.service_lines("launcher", settings.pool)),
         )
 
 

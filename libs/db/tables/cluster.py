@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Date, Float, ForeignKey, Integer, LargeBinary, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+)
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 
@@ -12,6 +24,8 @@ cluster = Table(
     # Always 1.
     Column("id", Integer, primary_key=True),
     Column("cluster_id", Text, nullable=False),
+    # What proxy tokens are proven with (libs/tasks/proxy_tokens.py); made with the row, and never shown.
+    Column("proxy_secret", LargeBinary, nullable=False),
     moment("created_at", default_now=True),
     # When the initial password of the built-in users was applied; that happens once.
     moment("initialised_at"),
@@ -36,6 +50,30 @@ node_overrides = Table(
     Column("node", Text, primary_key=True),
     Column("draining", Boolean, nullable=False),
 )
+
+# Who changed what through the api, as long as the scheduler keeps it; each with the change itself in one transaction.
+audit_records = Table(
+    "audit_records",
+    metadata,
+    serial_id(),
+    moment("recorded_at", default_now=True),
+    # No reference: it outlives the user. NULL for a login that the name alone tells.
+    Column("user_id", BigInteger),
+    Column("username", Text, nullable=False),
+    # Of the task whose token was used, if it was one.
+    Column("allocation_id", Text),
+    Column("address", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    # Method and path of the route: PATCH /api/v1/users/{userId}
+    Column("action", Text, nullable=False),
+    # Name of a parameter of the path -> its value.
+    document("target", default="{}"),
+    # What was asked for, without anything that might be secret.
+    document("details", default="{}"),
+    # List of {entity, id, what}: the events of the same transaction.
+    document("changed", default="[]"),
+)
+Index("ix_audit_records_recorded_at", audit_records.c.recorded_at)
 
 # Slot seconds of each day, by user, pool, label and so on, as an old installation has summed them up; nothing else is
 # left of them there. Written by ``resolute import``.

@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
+from libs.tracing import current_traceparent
 
 jobs = Table(
     "jobs",
@@ -32,6 +33,8 @@ jobs = Table(
     Column("weight", Float, nullable=False, server_default="1"),
     Column("max_slots", Integer),
     moment("submitted_at", nullable=False),
+    # Trace context of the request that submitted it, where that is traced.
+    Column("traceparent", Text, default=current_traceparent),
 )
 
 tasks = Table(
@@ -52,6 +55,23 @@ tasks = Table(
     document("cancel_retries", default="[]"),
     # tar.gz of the uploaded context, for task types other than TRIAL.
     Column("context_tgz", LargeBinary),
+)
+
+# What a row of tasks has beyond that when it is of type GENERIC. The api writes the states that users ask for, the
+# scheduler what has become of them (libs/states/generic_task.py).
+generic_tasks = Table(
+    "generic_tasks",
+    metadata,
+    Column("task_id", Text, ForeignKey("tasks.task_id", ondelete="CASCADE"), primary_key=True),
+    # Of the whole tree, and never changed. It and the parent may be in another workspace, and be gone with that.
+    Column("root_id", Text, nullable=False, index=True),
+    Column("parent_id", Text),
+    Column("forked_from", Text),
+    # NULL when nobody said: then it is paused when that is asked of it, and not together with others.
+    Column("no_pause", Boolean),
+    Column("state", Text, nullable=False, index=True),
+    # As submitted, over that of the task it was forked from.
+    document("config", nullable=False),
 )
 
 allocations = Table(
@@ -95,7 +115,8 @@ allocations = Table(
     moment("preempt_deadline"),
     Column("preempt_reason", Text),
     Column("preempt_acked", Boolean, nullable=False, server_default=text("false")),
-    # Not graceful. killed_while_running: asked for before any of its pods had ended by itself.
+    # Not graceful; a reason without killed_at is again a request of the api. killed_while_running: asked for before any
+    # of its pods had ended by itself.
     moment("killed_at"),
     Column("kill_reason", Text),
     Column("killed_while_running", Boolean, nullable=False, server_default=text("false")),
@@ -108,6 +129,8 @@ allocations = Table(
     Column("status_code", Integer),
     # The owner of the task has reacted to the end of this allocation.
     Column("exit_processed", Boolean, nullable=False, server_default=text("false")),
+    # Trace context of what decided about it last: who requested it, then who gave it its slots.
+    Column("traceparent", Text),
 )
 Index("ix_allocations_live", allocations.c.pool, postgresql_where=text("released_at IS NULL"))
 Index("ix_allocations_exit_unprocessed", allocations.c.task_id, postgresql_where=text("NOT exit_processed"))

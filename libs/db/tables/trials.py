@@ -26,7 +26,7 @@ trials = Table(
     metadata,
     serial_id(),
     Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), nullable=False),
-    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False),
+    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False, index=True),
     Column("local_id", Integer, nullable=False, server_default="0"),
     # NULL for trials of unmanaged experiments.
     Column("request_id", Text),

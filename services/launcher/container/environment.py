@@ -120,6 +120,7 @@ def _all_tasks(
         "DET_K8S_RESOURCE_POOL": pool,
         "GLOO_PORT_RANGE": settings.gloo_port_range,
         "DET_INTER_NODE_NETWORK_INTERFACE": settings.network_interface,
+        "TRACEPARENT": spec.traceparent,
     }
 
 

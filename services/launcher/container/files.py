@@ -101,6 +101,9 @@ def _in_order(spec: TaskSpec, scripts: Scripts, master_cert: bytes | None) -> It
     if spec.trial is not None:
         yield from _trial_keys(spec.trial)
         yield Placed("/etc/ssh/ssh_config", 0o644, scripts["ssh.conf"], "root")
+    if spec.task_type == "SHELL":
+        # The last of its directory: others may put together a PATH of their own there.
+        yield Placed("/etc/profile.d/zz-determined.sh", 0o644, scripts["login-profile.sh"], "root")
     yield from _users(spec.owner, work_dir(spec))
     if master_cert is not None:
         yield Placed(MASTER_CERT, 0o644, master_cert, "root")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Final
 
 from libs.events.orders import TaskSpec
@@ -19,7 +20,8 @@ def work_dir(spec: TaskSpec) -> str:
     """Working directory of the task; always the default for trials and checkpoint GC."""
     if spec.work_dir is None or spec.task_type in ("TRIAL", "CHECKPOINT_GC"):
         return WORK_DIR
-    return spec.work_dir.replace("$AGENT_USER", spec.owner.user).replace("$DET_USER", spec.owner.username)
+    directory = spec.work_dir.replace("$AGENT_USER", spec.owner.user).replace("$DET_USER", spec.owner.username)
+    return posixpath.join("/", directory)  # as Kubernetes takes one that is relative
 
 
 def mount_path(spec: TaskSpec, container_path: str) -> str:

@@ -6,19 +6,26 @@ Source: docs/reference/harness-protocol.md 6.4. Standard library of Python 3.8 o
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 
 LEFT_OUT = ("_", "HOME", "TERM", "LANG")
+NAME = re.compile("[A-Za-z0-9_]+")
+"""What sshd takes as a name; for another one, as of exported functions, it refuses the whole key."""
 
 
 def options(environment: Mapping[str, str]) -> str:
-    """``environment="K=V"`` options, separated by commas; names that sshd or a shell could not carry are left out."""
+    """``environment="K=V"`` options, separated by commas; what sshd could not carry is left out."""
     return ",".join(
-        f'environment="{name}={escape(value)}"'
-        for name, value in environment.items()
-        if name not in LEFT_OUT and not name.startswith("LC_") and "%%" not in name and "()" not in name
+        f'environment="{name}={escape(value)}"' for name, value in environment.items() if is_carried(name, value)
     )
+
+
+def is_carried(name: str, value: str) -> bool:
+    """A backslash before the closing quote would take away its meaning, and sshd has no way to say otherwise."""
+    is_sshs_own = name in LEFT_OUT or name.startswith("LC_")
+    return not is_sshs_own and NAME.fullmatch(name) is not None and not value.endswith("\\")
 
 
 def escape(value: str) -> str:

@@ -39,19 +39,30 @@ def is_idle(kind: str, state: State, before: str | None) -> tuple[bool, str | No
 
 
 def read_state(base_url: str, token: str) -> State:
-    """Ask Jupyter; raises OSError or ValueError when it does not answer."""
+    """Ask Jupyter; raises OSError or ValueError when it does not answer, or not in JSON."""
     # The certificate is this task's own, and the connection does not leave the machine.
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    # Whatever proxy the task has for the rest of the world.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     state = {}
     for what in ("kernels", "terminals", "sessions"):
         request = urllib.request.Request(  # noqa: S310  the scheme is ours
             f"{base_url}/api/{what}", headers={"Authorization": f"token {token}"}
         )
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310
+        with opener.open(request, timeout=10) as answer:
             state[what] = json.load(answer)
     return state
+
+
+def look(kind: str, base_url: str, token: str, before: str | None) -> tuple[bool, str | None]:
+    """What ``is_idle`` says; a Jupyter that does not answer may be busy, and counts as that."""
+    try:
+        return is_idle(kind, read_state(base_url, token), before)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        sys.stderr.write(f"WARNING: cannot ask Jupyter whether it is idle: {error!r}\n")
+        return False, before
 
 
 def wait_for_port(port: int) -> None:
@@ -76,8 +87,8 @@ def main() -> None:
     session = authentication.login_from_task(master, cert=certs.default_load(master))
     before: str | None = None
     while True:
+        idle, before = look(kind, base_url, os.environ["DET_NOTEBOOK_TOKEN"], before)
         try:
-            idle, before = is_idle(kind, read_state(base_url, os.environ["DET_NOTEBOOK_TOKEN"]), before)
             session.put(f"/api/v1/notebooks/{task}/report_idle", json={"idle": idle})
         except Exception as error:  # noqa: BLE001  a report that is missing must not end the reports
             sys.stderr.write(f"WARNING: cannot report whether the notebook is idle: {error}\n")

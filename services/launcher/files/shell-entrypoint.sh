@@ -7,9 +7,14 @@ set -e
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --resources --proxy --download_context_directory
 run_startup_hooks
 
+[ -x /usr/sbin/sshd ] || give_up "this shell needs the program /usr/sbin/sshd, which the image does not have: install the\
+ package openssh-server when the image is built, or in a startup-hook.sh"
+
 # sshd starts sessions with an environment of its own; the one of the container travels in the authorized key.
 "$DET_PYTHON_EXECUTABLE" /run/determined/ssh/authorize_keys.py \
     /run/determined/ssh/authorized_keys_unmodified /run/determined/ssh/authorized_keys
+# Login shells begin with the PATH of /etc/profile; login-profile.sh gives them this one.
+printf '%s' "$PATH" >/run/determined/ssh/path
 
 # sshd as root drops its rights into this directory, and refuses to start without it.
 if [ "$(id -u)" -eq 0 ]; then

@@ -3,6 +3,24 @@
 
 TCD_STARTUP_HOOK="${DET_RUN_DIR:-/run/determined}/dynamic-tcd-startup-hook.sh"
 
+# Ends the task with one sentence in its log and in its exit status: the kubelet, or whoever else started it, reads the file.
+give_up() {
+    echo "ERROR: $1" >&2
+    local file
+    for file in "${DET_RUN_DIR:-/run/determined}/termination-log" /dev/termination-log; do
+        if [ -w "$file" ]; then
+            printf '%s' "$1" >"$file"
+            break
+        fi
+    done
+    exit 1
+}
+
+# Whether the Python of the task has a module; hooks may have installed it, so it is looked for after them.
+has_module() {
+    "$DET_PYTHON_EXECUTABLE" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$1') is None)" 2>/dev/null
+}
+
 # Sources the hook of the cluster and the one of the user's context; after `set -e` a failing command ends the task.
 run_startup_hooks() {
     set -x
@@ -31,9 +49,8 @@ export PATH="/run/determined/pythonuserbase/bin:$PATH"
 export DET_PYTHON_EXECUTABLE="${DET_PYTHON_EXECUTABLE:-python3}"
 
 if ! "$DET_PYTHON_EXECUTABLE" --version >/dev/null 2>&1; then
-    echo "ERROR: cannot run '$DET_PYTHON_EXECUTABLE --version'; the image of a task needs Python 3.8 or newer" \
-        "(its path can be set with DET_PYTHON_EXECUTABLE)" >&2
-    exit 1
+    give_up "cannot run '$DET_PYTHON_EXECUTABLE --version'; the image of a task needs Python 3.8 or newer\
+ (its path can be set with DET_PYTHON_EXECUTABLE)"
 fi
 
 if [ -z "$DET_SKIP_PIP_INSTALL" ]; then
@@ -42,8 +59,7 @@ if [ -z "$DET_SKIP_PIP_INSTALL" ]; then
 # Only whether it is there: importing it takes longer than all the rest, and comes next anyway.
 elif ! "$DET_PYTHON_EXECUTABLE" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("determined").origin)' \
     >/dev/null 2>&1; then
-    echo "ERROR: DET_SKIP_PIP_INSTALL is set, but '$DET_PYTHON_EXECUTABLE' cannot import determined" >&2
-    exit 1
+    give_up "DET_SKIP_PIP_INSTALL is set, but '$DET_PYTHON_EXECUTABLE' cannot import determined"
 fi
 
 if [ "$HOME" = / ]; then

@@ -5,13 +5,25 @@
 source /run/determined/task-setup.sh
 set -e
 
-if [ -z "$DET_SKIP_PIP_INSTALL" ]; then
-    "$DET_PYTHON_EXECUTABLE" -c 'import tensorboard, tensorboard_plugin_profile' 2>/dev/null ||
-        "$DET_PYTHON_EXECUTABLE" -m pip install -q --user tensorboard tensorboard-plugin-profile
+# A failure shows below, unless a hook brings TensorBoard along.
+if [ -z "$DET_SKIP_PIP_INSTALL" ] && ! { has_module tensorboard && has_module tensorboard_plugin_profile; }; then
+    "$DET_PYTHON_EXECUTABLE" -m pip install -q --user tensorboard tensorboard-plugin-profile || true
 fi
 
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --proxy --download_context_directory
 run_startup_hooks
+
+has_module tensorboard || give_up "this TensorBoard needs the package tensorboard, which the image does not have: install it\
+ with 'python3 -m pip install tensorboard' when the image is built, or in a startup-hook.sh"
+
+# It is started by its name, which is beside the interpreter, whether that is on the PATH or not.
+if ! command -v tensorboard >/dev/null; then
+    PATH="$PATH:$("$DET_PYTHON_EXECUTABLE" -c 'import sysconfig; print(sysconfig.get_path("scripts"))')"
+    export PATH
+fi
+
+# The client looks whether TensorBoard answers, on this machine; a proxy for the rest of the world does not know.
+export no_proxy="${no_proxy:-$NO_PROXY},localhost" NO_PROXY="${NO_PROXY:-$no_proxy},localhost"
 
 version="$("$DET_PYTHON_EXECUTABLE" -c 'from tensorboard.version import VERSION; print(VERSION)')"
 

@@ -77,9 +77,11 @@ class AllocationReconciler:
         )
 
     async def follow_up_all(self) -> list[str]:
-        """Have leave what the api was told should, and kill what was asked to and has not; returns the allocations."""
+        """Have leave or kill what the api was told should, and kill what was asked to and has not; returns those."""
         columns = allocations.c
-        is_requested = columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
+        is_requested = columns.kill_reason.is_not(None) | (
+            columns.preempt_reason.is_not(None) & columns.preempted_at.is_(None)
+        )
         query = select(columns.allocation_id).where(
             columns.released_at.is_(None),
             columns.killed_at.is_(None),

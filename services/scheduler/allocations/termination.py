@@ -66,7 +66,9 @@ def kill(row: AllocationRow, *, reason: str, now: datetime, out: OutboxBuffer) -
 
 
 def follow_up(row: AllocationRow, *, now: datetime, out: OutboxBuffer) -> None:
-    """Do what is due without any news of it: ask it to leave as the api was told to, kill it when its time is up."""
+    """Do what is due without any news of it: kill it, or ask it to leave, as the api was told or its time is up."""
+    if row.kill_reason is not None:
+        kill(row, reason=row.kill_reason, now=now, out=out)
     if row.preempt_reason is not None:
         terminate(row, reason=row.preempt_reason, now=now, out=out)
     if row.preempt_deadline is not None and row.preempt_deadline <= now:

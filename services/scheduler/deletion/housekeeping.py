@@ -10,8 +10,11 @@ import structlog
 
 from libs.bus import DELETIONS_KEPT_S, Bus
 from libs.clock import Clock
+from libs.db.audit_search import forget_records
 from libs.db.engine import Database
 from libs.events import subjects
+from libs.tasks.interactive.ended import LISTED
+from services.scheduler.deletion.ended_tasks import empty_ended_tasks
 from services.scheduler.deletion.old_sessions import forget_sessions
 from services.scheduler.workqueue.loops import run_periodically
 
@@ -22,13 +25,17 @@ PURGED_AT_ONCE: Final = 1000
 
 
 class Housekeeping:
-    """Sessions that ended long ago, and deletions of orders that every launcher has seen."""
+    """What ended long ago of sessions, interactive tasks and the audit log; deletions of orders that every launcher has
+    seen."""
 
-    def __init__(self, *, db: Database, bus: Bus, clock: Clock, sessions_kept_s: float) -> None:
+    def __init__(
+        self, *, db: Database, bus: Bus, clock: Clock, sessions_kept_s: float, audit_kept_days: int | None
+    ) -> None:
         self._db = db
         self._bus = bus
         self._clock = clock
         self._sessions_kept = timedelta(seconds=sessions_kept_s)
+        self._audit_kept = None if audit_kept_days is None else timedelta(days=audit_kept_days)
 
     async def run(self) -> None:
         """Now and then, until cancelled."""
@@ -38,6 +45,13 @@ class Housekeeping:
         forgotten = await forget_sessions(self._db, before=self._clock.now() - self._sessions_kept)
         if forgotten:
             log.info("sessions.forgotten", count=forgotten)
+        emptied = await empty_ended_tasks(self._db, before=self._clock.now() - LISTED)
+        if emptied:
+            log.info("tasks.emptied", count=emptied)
+        if self._audit_kept is not None:
+            removed = await forget_records(self._db, before=self._clock.now() - self._audit_kept)
+            if removed:
+                log.info("audit.forgotten", count=removed)
         purged = await self._purge_withdrawals()
         if purged:
             log.info("orders.deletions_purged", count=purged)

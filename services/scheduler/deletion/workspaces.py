@@ -13,10 +13,11 @@ import structlog
 from sqlalchemy import Select, delete, select, text, update
 from sqlalchemy.exc import IntegrityError
 
+from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.events.changes import WorkspaceChanged
@@ -117,9 +118,9 @@ def _live_allocations(workspace_id: int) -> Select[Any]:
 async def _delete_row(connection: Connection, noun: str, ident: int, workspace_id: int) -> None:
     table = projects if noun == "project" else workspaces
     if noun == "workspace":
-        await connection.execute(
-            delete(tasks).where(tasks.c.workspace_id == ident, tasks.c.experiment_id.is_(None)),
-        )
+        inside = delete(tasks).where(tasks.c.workspace_id == ident, tasks.c.experiment_id.is_(None))
+        own_jobs = (await connection.execute(inside.returning(tasks.c.job_id))).scalars().all()
+        await connection.execute(delete(jobs).where(any_of(jobs.c.job_id, filter(None, own_jobs))))
     gone = delete(table).where(table.c.id == ident, table.c.state == "DELETING")
     if (await connection.execute(gone)).rowcount:
         log.info(f"{noun}.deleted", ident=ident)

@@ -24,9 +24,7 @@ from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import workspaces
 from libs.events.orders import Owner, TaskSpec, TrialTask
-from libs.tasks.stored import from_document
-from services.scheduler.allocations.task_tokens import TaskTokens
-from services.scheduler.orders.environments import (
+from libs.tasks.environments import (
     AgentLink,
     bind_mounts_of,
     environment_of,
@@ -35,6 +33,9 @@ from services.scheduler.orders.environments import (
     proxy_ports_of,
     shared_fs_path,
 )
+from libs.tasks.stored import from_document
+from libs.tracing import TraceContext, parse_traceparent
+from services.scheduler.allocations.task_tokens import TaskTokens
 from services.scheduler.transactions.rows import AllocationRow
 
 Row = Mapping[Any, Any]
@@ -82,6 +83,11 @@ class TaskMaterial:
         """Of its job, at present."""
         return self._tasks[row.task_id]["priority"] if self.is_whole(row) else None
 
+    def trace(self, row: AllocationRow) -> TraceContext | None:
+        """Where it belongs: to what requested it or, when that was not traced, to the submission of its job."""
+        job = self._tasks[row.task_id]["traceparent"] if self.is_whole(row) else None
+        return parse_traceparent(row.traceparent or job)
+
     def is_trial(self, row: AllocationRow) -> bool:
         return row.task_id in self._trials
 
@@ -120,6 +126,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            traceparent=row.traceparent,
         )
 
     def _trial(self, trial: Row, experiment: Row) -> TrialTask:
@@ -159,7 +166,7 @@ class TaskMaterial:
             argv=stored.argv,
             extra_environment=(*network_variables(defaults), *stored.extra_environment),
             files=stored.files,
-            work_dir=stored.work_dir if is_gc else stored.work_dir or defaults.work_dir,
+            work_dir=stored.work_dir,
             startup_hook="" if is_gc else defaults.startup_hook,
             bind_mounts=stored.bind_mounts,
             shared_fs_host_path=stored.shared_fs_host_path,
@@ -169,6 +176,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            traceparent=row.traceparent,
         )
 
     def _blocked_nodes(self, row: AllocationRow) -> tuple[str, ...]:
@@ -198,6 +206,7 @@ def _tasks_query(ids: Sequence[str]) -> Any:
             tasks.c.spec,
             jobs.c.priority,
             jobs.c.submitted_at,
+            jobs.c.traceparent,
             users.c.username,
             users.c.agent_uid.label("u_uid"),
             users.c.agent_user.label("u_user"),

@@ -1,1 +1,1 @@
-"""Tasks that are no trials: notebooks, shells, commands, TensorBoards, checkpoint GC. They run once."""
+"""Tasks that are no trials: notebooks, shells, commands, TensorBoards, checkpoint GC, which run once; generic tasks."""

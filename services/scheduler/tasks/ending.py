@@ -1,6 +1,7 @@
-"""Ends tasks that are no trials when their only allocation has ended, whatever ended it.
+"""Ends tasks that run once when their only allocation has ended, whatever ended it.
 
-How a trial reacts is decided in ``experiments/``. Source: docs/reference/harness-protocol.md 17.3.
+How a trial reacts is decided in ``experiments/``, how a generic task in ``generic.py``.
+Source: docs/reference/harness-protocol.md 17.3.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class TaskEnding:
         self._clock = clock
 
     async def process_task_exit(self, allocation: str) -> int | None:
-        """End the task of an allocation that is over, unless it is a trial; returns the experiment it belongs to."""
+        """End the task of an allocation that is over, unless it may get another; returns the experiment it is of."""
         return await in_transaction(self._db, lambda connection: self._settle(connection, allocation))
 
     async def _settle(self, connection: Connection, allocation: str) -> int | None:
@@ -35,7 +36,7 @@ class TaskEnding:
         if row is None or row.exit_processed or not is_over(row):
             return None
         task = await lock_one(connection, TaskRow, row.task_id, locked_tasks)
-        if task is None or task.task_type == "TRIAL":
+        if task is None or task.task_type in ("TRIAL", "GENERIC"):
             return None
         now = self._clock.now()
         row.exit_processed = True

@@ -96,6 +96,17 @@ class FakeMaster:
     cut: list[str] = field(default_factory=list)
     """Ends of paths: the next request to such a path is heard, and the connection closed instead of an answer."""
 
+    status_by_end: dict[str, list[int]] = field(default_factory=dict)
+    """Of the answers to the next requests to paths that end so; 200 when there are no more."""
+
+    def called(self, end: str) -> list[Any]:
+        """Bodies of the calls to paths that end so."""
+        return [body for _, path, body in list(self.calls) if path.endswith(end)]
+
+    def status(self, path: str) -> int:
+        waiting = next((statuses for end, statuses in self.status_by_end.items() if path.endswith(end)), [])
+        return waiting.pop(0) if waiting else 200
+
     def answer(self, method: str, path: str, body: Any) -> Any:
         self.calls.append((method, path, body))
         if path.endswith("/context_directory"):
@@ -144,6 +155,9 @@ def serve_master() -> Iterator[FakeMaster]:
         def do_POST(self) -> None:
             self._answer("POST")
 
+        def do_PUT(self) -> None:
+            self._answer("PUT")
+
         def _answer(self, method: str) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             content = json.dumps(fake.answer(method, self.path, json.loads(raw) if raw else None)).encode()
@@ -152,7 +166,7 @@ def serve_master() -> Iterator[FakeMaster]:
                     fake.cut.remove(end)
                     self.close_connection = True
                     return
-            self.send_response(200)
+            self.send_response(fake.status(self.path))
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

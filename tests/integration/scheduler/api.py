@@ -31,7 +31,12 @@ from services.api.actions.experiments.create import NewExperiment, store_experim
 from services.api.actions.experiments.edit import edit
 from services.api.actions.experiments.move import move
 from services.api.actions.experiments.project import DEFAULT_PROJECT, load_project
-from services.api.actions.tasks.allocations import acknowledge_preemption, report_ready, request_preemption
+from services.api.actions.tasks.allocations import (
+    acknowledge_preemption,
+    report_ready,
+    request_kill,
+    request_preemption,
+)
 from services.api.actions.trials.reports import (
     EARLY_EXIT_GRACE,
     lock_experiment_of,
@@ -174,6 +179,10 @@ class Api:
 
     async def request_preemption(self, allocation: str, *, notify: bool = True) -> None:
         await self._act(lambda connection: request_preemption(connection, allocation), notify=notify)
+
+    async def request_kill(self, allocation: str, *, notify: bool = True) -> None:
+        reason = "user requested kill"
+        await self._act(lambda connection: request_kill(connection, allocation, reason=reason), notify=notify)
 
     async def remove_files(
         self,

@@ -258,10 +258,13 @@ async def test_standby_takes_over_when_the_lease_is_lost(world: World) -> None:
         return run
 
     quick = LeaseSettings(retry_s=0.05, check_s=0.05)
-    async with background(hold_lease(world.db.url, act("a"), quick), hold_lease(world.db.url, act("b"), quick)) as (
-        a,
-        b,
-    ):
+    asked: list[str] = []
+
+    def url() -> str:
+        asked.append(world.db.url)
+        return asked[-1]
+
+    async with background(hold_lease(url, act("a"), quick), hold_lease(url, act("b"), quick)) as (a, b):
         await eventually(lambda: active)
         await asyncio.sleep(0.2)
         assert len(active) == 1
@@ -273,6 +276,7 @@ async def test_standby_takes_over_when_the_lease_is_lost(world: World) -> None:
             " AND datname = current_database() AND application_name = 'resolute-scheduler-lease'"
         )
         await eventually(lambda: (len(active) == 1 and active != [first]) or a.done() or b.done())
+        await eventually(lambda: len(asked) > 2)  # with the password of that moment
         assert not a.done()
         assert not b.done()
         (a if first == "b" else b).cancel()
@@ -284,7 +288,7 @@ async def test_one_loop_failing_ends_the_service(world: World) -> None:
         raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        await hold_lease(world.db.url, act, LeaseSettings())
+        await hold_lease(lambda: world.db.url, act, LeaseSettings())
 
 
 def _terms(process: ServiceProcess) -> int:

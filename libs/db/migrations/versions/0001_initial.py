@@ -10,7 +10,8 @@ down_revision = None
 METRIC_PARTITIONS = 8
 
 SEED = """
-INSERT INTO cluster (id, cluster_id) VALUES (1, gen_random_uuid()::text);
+INSERT INTO cluster (id, cluster_id, proxy_secret) VALUES
+  (1, gen_random_uuid()::text, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 INSERT INTO users (username, admin) VALUES ('admin', true), ('determined', false);
 INSERT INTO workspaces (name, owner_id, immutable) VALUES ('Uncategorized', 1, true);
 INSERT INTO projects (workspace_id, name, key, owner_id, immutable) VALUES (1, 'Uncategorized', 'UNCAT', 1, true);
@@ -79,6 +80,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         "cluster",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("cluster_id", sa.Text(), nullable=False),
+        sa.Column("proxy_secret", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("initialised_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cluster")),
@@ -277,6 +279,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("weight", sa.Float(), server_default="1", nullable=False),
         sa.Column("max_slots", sa.Integer(), nullable=True),
         sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("traceparent", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_jobs_owner_id")),
         sa.PrimaryKeyConstraint("job_id", name=op.f("pk_jobs")),
     )
@@ -303,6 +306,22 @@ def _create_tables() -> None:  # noqa: PLR0915
     )
     op.create_index(op.f("ix_tasks_experiment_id"), "tasks", ["experiment_id"], unique=False)
     op.create_index(op.f("ix_tasks_job_id"), "tasks", ["job_id"], unique=False)
+    op.create_table(
+        "generic_tasks",
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("root_id", sa.Text(), nullable=False),
+        sa.Column("parent_id", sa.Text(), nullable=True),
+        sa.Column("forked_from", sa.Text(), nullable=True),
+        sa.Column("no_pause", sa.Boolean(), nullable=True),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("config", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["task_id"], ["tasks.task_id"], name=op.f("fk_generic_tasks_task_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("task_id", name=op.f("pk_generic_tasks")),
+    )
+    op.create_index(op.f("ix_generic_tasks_root_id"), "generic_tasks", ["root_id"], unique=False)
+    op.create_index(op.f("ix_generic_tasks_state"), "generic_tasks", ["state"], unique=False)
     op.create_table(
         "user_sessions",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
@@ -427,6 +446,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("stopped_early", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("status_code", sa.Integer(), nullable=True),
         sa.Column("exit_processed", sa.Boolean(), server_default=sa.text("false"), nullable=False),
+        sa.Column("traceparent", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["task_id"], ["tasks.task_id"], name=op.f("fk_allocations_task_id"), ondelete="CASCADE"
         ),
@@ -529,6 +549,32 @@ def _create_tables() -> None:  # noqa: PLR0915
     )
     op.create_index(op.f("ix_accelerator_data_allocation_id"), "accelerator_data", ["allocation_id"], unique=False)
     op.create_index(op.f("ix_accelerator_data_task_id"), "accelerator_data", ["task_id"], unique=False)
+    op.create_table(
+        "interactive_tasks",
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("config", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("idle_timeout_s", sa.Float(), nullable=True),
+        sa.Column("private_key", sa.Text(), nullable=True),
+        sa.Column("public_key", sa.Text(), nullable=True),
+        sa.Column(
+            "experiment_ids",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "trial_ids",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("last_active_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["task_id"], ["tasks.task_id"], name=op.f("fk_interactive_tasks_task_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("task_id", name=op.f("pk_interactive_tasks")),
+    )
     op.create_table(
         "experiments",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
@@ -728,6 +774,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.UniqueConstraint("experiment_id", "external_id", name=op.f("uq_trials_experiment_id_external_id")),
         sa.UniqueConstraint("experiment_id", "request_id", name=op.f("uq_trials_experiment_id_request_id")),
     )
+    op.create_index(op.f("ix_trials_project_id"), "trials", ["project_id"], unique=False)
     op.create_index(
         "ix_trials_early_exit",
         "trials",
@@ -917,6 +964,28 @@ def _create_imported_tables() -> None:
         sa.Column("seconds", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("day", "aggregation_type", "aggregation_key", name=op.f("pk_usage_days")),
     )
+    op.create_table(
+        "audit_records",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=True),
+        sa.Column("username", sa.Text(), nullable=False),
+        sa.Column("allocation_id", sa.Text(), nullable=True),
+        sa.Column("address", sa.Text(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=False),
+        sa.Column("action", sa.Text(), nullable=False),
+        *(
+            sa.Column(
+                name,
+                postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+                server_default=sa.text(f"'{empty}'::jsonb"),
+                nullable=False,
+            )
+            for name, empty in (("target", "{}"), ("details", "{}"), ("changed", "[]"))
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_records")),
+    )
+    op.create_index("ix_audit_records_recorded_at", "audit_records", ["recorded_at"], unique=False)
     op.create_table(
         "imports",
         sa.Column("source", sa.Text(), nullable=False),

@@ -18,6 +18,7 @@ from libs.errors import InvalidRequest, NotFound
 from libs.events.changes import AllocationChanged
 from libs.ids import task_of_allocation
 from libs.states.allocation import CLUSTER_PREEMPTS, AllocationState, at_least
+from services.api.actions.tasks.activity import touch
 
 
 class Accelerators(Struct, frozen=True, kw_only=True):
@@ -98,11 +99,26 @@ async def request_preemption(connection: AsyncConnection, allocation_id: str) ->
     await announce(connection, _changed(allocation, "preemption_requested", allocation.state))
 
 
-async def set_proxy_address(connection: AsyncConnection, allocation_id: str, address: str) -> None:
-    """Where the ports of the task can be reached; of several pods the last one counts, until they know their ranks."""
+async def request_kill(connection: AsyncConnection, allocation_id: str, *, reason: str) -> None:
+    """Note that somebody wants the allocation to end now; the scheduler ends it. One that ends anyway is left alone.
+
+    reason  stands in the log of its task
+    """
+    allocation = await lock_allocation(connection, allocation_id)
+    if allocation.kill_reason is None and allocation.state != AllocationState.TERMINATED:
+        await _set(connection, allocation, kill_reason=reason)
+        await announce(connection, _changed(allocation, "kill_requested", allocation.state))
+
+
+async def set_proxy_address(connection: AsyncConnection, allocation_id: str, address: str, *, now: datetime) -> None:
+    """Where the ports of the task can be reached; of several pods the last one counts, until they know their ranks.
+
+    From ``now`` on a service that nobody uses counts as idle.
+    """
     allocation = await lock_allocation(connection, allocation_id)
     if allocation.num_pods > 1 and allocation.is_ready:
         return  # rank 0 is known, and this is a pod that comes late
+    await touch(connection, allocation.task_id, now)
     await point_proxy_to(connection, allocation, address)
 
 

@@ -66,3 +66,30 @@ async def test_what_can_never_be_asked_is_killed(world: World) -> None:
         row = await w.api.allocation(notebook)
         assert (row["kill_reason"], row["preempted_at"]) == (REASON, None)
         assert row["exit_reason"].startswith("allocation killed after")
+
+
+@pytest.mark.parametrize("notify", [True, False], ids=["at once", "without a notification"])
+async def test_what_its_user_kills_ends_and_that_is_no_failure(world: World, notify: bool) -> None:
+    async with world.scheduling(NEVER_RESYNCED if notify else QUICK) as w:
+        notebook = await _launch_notebook(w, workspace=1)
+        await w.launcher.running()
+        for _ in range(2):
+            await w.api.request_kill(notebook, notify=notify)
+        await eventually(lambda: is_over(w, notebook))
+        row = await w.api.allocation(notebook)
+        assert (row["kill_reason"], row["exit_error"]) == ("user requested kill", None)
+        assert row["exit_reason"].startswith("allocation killed after")
+        ended_at = row["end_time"]
+        await w.api.request_kill(notebook)
+        assert (await w.api.allocation(notebook))["end_time"] == ended_at
+
+
+async def test_what_is_killed_while_it_waits_never_starts(world: World) -> None:
+    async with world.scheduling(NEVER_RESYNCED) as w:
+        await w.launcher.offer(slots=0)
+        notebook = await _launch_notebook(w, workspace=1)
+        await w.api.request_kill(notebook)
+        await eventually(lambda: is_over(w, notebook))
+        row = await w.api.allocation(notebook)
+        assert row["exit_reason"].startswith("allocation aborted after")
+        assert (row["assigned_at"], row["start_time"], w.launcher.specs) == (None, None, {})

@@ -119,6 +119,45 @@ async def test_workspace_goes_with_everything_in_it(world: World) -> None:
         assert await w.api.sql("SELECT count(*) FROM tasks") == [0]
 
 
+async def test_workspace_takes_along_what_waits_runs_and_has_ended_in_it(world: World) -> None:
+    async with world.scheduling() as w:
+        async with w.db.transaction() as connection:
+            workspace = await insert_workspace(connection, name="doomed", owner_id=2)
+        ended = await _launch_notebook(w, workspace=workspace)
+        await w.launcher.running()
+        await w.launcher.exit(ended)
+        await eventually(lambda: _is_ended(w, ended.rpartition(".")[0]))
+        await _launch_notebook(w, workspace=workspace)
+        await w.launcher.running(2)
+        await w.launcher.offer(slots=0)
+        waits = await _launch_notebook(w, workspace=workspace)
+        elsewhere = await _launch_notebook(w, workspace=1)
+        await w.api.delete_workspace(workspace)
+        await eventually(lambda: _no_workspace(w))
+        assert waits not in w.launcher.specs
+        left = elsewhere.rpartition(".")[0]
+        assert await w.api.sql("SELECT task_id FROM tasks") == [left]
+        assert await w.api.sql("SELECT task_id FROM interactive_tasks") == [left]
+        assert await w.api.sql("SELECT count(*) FROM jobs") == [1]
+        assert await w.api.sql("SELECT count(*) FROM allocation_sessions WHERE revoked_at IS NULL") == [0]
+        assert await w.api.sql(
+            "SELECT count(*) FROM user_sessions WHERE allocation_id IS NOT NULL AND revoked_at IS NULL"
+        ) == [0]
+
+
+async def test_workspace_in_which_everything_has_ended_leaves_no_tasks(world: World) -> None:
+    async with world.scheduling() as w:
+        async with w.db.transaction() as connection:
+            workspace = await insert_workspace(connection, name="doomed", owner_id=2)
+        ended = await _launch_notebook(w, workspace=workspace)
+        await w.launcher.running()
+        await w.launcher.exit(ended)
+        await eventually(lambda: _is_ended(w, ended.rpartition(".")[0]))
+        await w.api.delete_workspace(workspace)
+        await eventually(lambda: _no_workspace(w))
+        assert await w.api.sql("SELECT count(*) FROM tasks") == [0]
+
+
 async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: World) -> None:
     async with world.scheduling() as w:
         await _doomed_workspace(w)

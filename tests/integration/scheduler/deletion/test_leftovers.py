@@ -93,6 +93,8 @@ async def test_old_withdrawals_are_purged_by_whoever_keeps_house(
     for number in range(5):
         key = subjects.kv_subject(subjects.ORDERS_BUCKET, subjects.order_key("default", f"1.{number}.1"))
         await jetstream.publish(key, b"", headers={"KV-Operation": "DEL"})
-    await Housekeeping(db=world.db, bus=world.bus, clock=SystemClock(), sessions_kept_s=86400).tidy()
+    await Housekeeping(
+        db=world.db, bus=world.bus, clock=SystemClock(), sessions_kept_s=86400, audit_kept_days=None
+    ).tidy()
     assert (await jetstream.stream_info(ORDERS)).state.messages == 0
     await client.close()

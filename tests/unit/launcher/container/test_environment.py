@@ -155,6 +155,7 @@ def test_cluster_can_fill_in_what_differs_between_pods() -> None:
     [
         ("COMMAND", None, "/run/determined/workdir"),
         ("SHELL", "/home/$AGENT_USER/$DET_USER", "/home/al/alice"),
+        ("SHELL", "home", "/home"),
         ("CHECKPOINT_GC", "/elsewhere", "/run/determined/workdir"),
     ],
 )

@@ -52,6 +52,7 @@ CASES = {
         f"{RUN}/ssh/shell-entrypoint.sh": 0o700,
         f"{RUN}/ssh/authorize_keys.py": 0o700,
         f"{RUN}/ssh/sshd_config": 0o644,
+        "!/etc/profile.d/zz-determined.sh": 0o644,
         **READY,
     },
     "NOTEBOOK": {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from libs.events import subjects
 from libs.events.accounts import CONTROL_PLANE, ORIGINAL_API, SUBSCRIBERS, accounts
 from libs.events.permissions import (
+    OWN_RIGHTS,
     SERVICES_INBOX,
     SUBSCRIBERS_INBOX,
     launcher_inbox,
@@ -44,11 +45,14 @@ def written_by(pool: str) -> list[str]:
 
 
 @given(POOLS, POOLS)
-def test_launchers_of_two_pools_share_nothing_but_the_right_to_fetch(one: str, other: str) -> None:
+def test_launchers_of_two_pools_share_nothing_but_the_rights_to_fetch_and_to_ask_for_theirs(
+    one: str, other: str
+) -> None:
     assume(one != other)
     ours, theirs = launcher_permissions(one), launcher_permissions(other)
     shared = [pattern for pattern in ours.publish if covers(theirs.publish, pattern)]
-    assert shared == ["$JS.API.CONSUMER.MSG.NEXT.KV_ORDERS.*"]  # from a watch whose name one has to know
+    # The first is from a watch whose name one has to know.
+    assert shared == ["$JS.API.CONSUMER.MSG.NEXT.KV_ORDERS.*", OWN_RIGHTS]
     assert not [pattern for pattern in ours.subscribe if covers(theirs.subscribe, pattern)]
     for subject in written_by(other):
         assert covers(theirs.publish, subject)

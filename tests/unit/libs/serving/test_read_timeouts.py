@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from libs.serving.limits import HttpLimits
@@ -39,6 +41,18 @@ def test_a_large_body_earns_time_and_the_next_one_begins_without(timeouts: ReadT
     assert timeouts.deadline == 220
     timeouts.begin_body(200)
     assert timeouts.deadline == 260
+
+
+def test_a_body_may_take_any_time_once_it_is_said_and_the_next_one_may_not(timeouts: ReadTimeouts) -> None:
+    timeouts.begin_body(100)
+    timeouts.lift_from_body()
+    timeouts.restart(1_000_000)
+    assert timeouts.deadline == math.inf
+    timeouts.begin_head(2_000_000)
+    timeouts.lift_from_body()
+    assert timeouts.deadline == 2_000_020
+    timeouts.begin_body(2_000_000)
+    assert timeouts.deadline == 2_000_060
 
 
 def test_who_could_not_send_has_its_time_again_but_nobody_lingers(timeouts: ReadTimeouts) -> None:

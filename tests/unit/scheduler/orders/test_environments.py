@@ -9,8 +9,8 @@ from libs.config.defaults import CPU_IMAGE, with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.events.orders import Owner
 from libs.tasks.checkpoint_gc import checkpoint_gc_task, client_storage
+from libs.tasks.environments import AgentLink, environment_of, owner_of_task, proxy_ports_of
 from libs.tasks.stored import from_document, to_document
-from services.scheduler.orders.environments import AgentLink, environment_of, owner_of_task, proxy_ports_of
 from services.scheduler.queue.ports import BASES, PortRegistry
 
 

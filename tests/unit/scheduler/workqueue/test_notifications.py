@@ -10,6 +10,7 @@ from libs.events.changes import (
     JobChanged,
     PoolChanged,
     PublicEvent,
+    TaskChanged,
     TrialChanged,
     WorkspaceChanged,
 )
@@ -34,6 +35,10 @@ CASES: list[tuple[PublicEvent, Notification]] = [
         AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="preemption_requested", pool="p"),
         Notification((Request("termination", "1.x.1"),)),
     ),
+    (
+        AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="kill_requested", pool="p"),
+        Notification((Request("termination", "1.x.1"),)),
+    ),
     (JobChanged(job_id="j", what="changed", pool="p"), Notification((), "p")),
     (PoolChanged(pool="p", what="queue"), Notification((), "p")),
     (PoolChanged(pool="p", what="capacity"), Notification((Request("nodes", "disabled"),), "p")),
@@ -47,6 +52,11 @@ CASES: list[tuple[PublicEvent, Notification]] = [
         Notification((Request("project", 5), Request("workspace", 2))),
     ),
     (CheckpointChanged(uuid="c", what="reported"), Notification()),
+    (
+        TaskChanged(task_id="t", task_type="GENERIC", what="state", state="STOPPING_PAUSED"),
+        Notification((Request("generic task", "t"),)),
+    ),
+    (TaskChanged(task_id="t", task_type="NOTEBOOK", what="ended"), Notification()),
 ]
 
 

@@ -150,6 +150,12 @@ def addresses(claims: Collection[Claim], config: TaskGatewayConfig) -> tuple[Add
     )
 
 
+def not_as_expected(found: Collection[Address], requested: int, reason: str) -> str:
+    """What the log of a task says that has fewer ports proxied than it wants (docs/reference/tasks-and-cli.md 4.1)."""
+    listed = ", ".join(f"{address.host_ip}:{address.host_port}" for address in found)
+    return f"did not proxy as expected {len(found)} (found addrs [{listed}], requested {requested}): {reason}"
+
+
 def listener_name(port: int) -> str:
     return f"det-{port}"
 

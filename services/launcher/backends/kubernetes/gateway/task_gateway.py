@@ -30,6 +30,7 @@ from services.launcher.backends.kubernetes.gateway.listeners import (
     Wanted,
     addresses,
     claims_of,
+    not_as_expected,
     open_claims,
     route_name,
     tcp_route,
@@ -41,9 +42,8 @@ log = structlog.get_logger()
 
 Json = dict[str, Any]
 
-MANY_PODS: Final = (
-    "The ports of this task are not proxied: a task of several pods cannot be reached through the gateway."
-)
+MANY_PODS: Final = "a task of several pods cannot be reached through the gateway"
+LISTENERS_GONE: Final = "somebody has removed listeners from the gateway"
 MAX_TRIES: Final = 12
 """Of an edit that somebody else gets in the way of; whoever wants it tries again after that, but more slowly."""
 CONFLICT_PAUSES_S: Final = (0.05, 0.4)
@@ -95,7 +95,7 @@ class TaskGateway:
         self._claimants.add(tracked.allocation)
         if tracked.observed.num_pods > 1:
             if is_new:
-                self._say(tracked, MANY_PODS)
+                self._say(tracked, not_as_expected((), len(spec.proxy_ports), MANY_PODS))
             return ()
         wanted = _wanted(self._launcher, tracked, services)
         config = self._config
@@ -169,7 +169,10 @@ class TaskGateway:
     def _restore(self, tracked: TrackedAllocation, gateway: Json) -> None:
         self._claimants.add(tracked.allocation)
         claims = _of(tracked.allocation, open_claims(gateway, self._launcher))
-        tracked.intent.confirm_proxied(addresses(claims, self._config))
+        found = addresses(claims, self._config)
+        if (requested := len(_of(tracked.allocation, claims_of(gateway, self._launcher)))) > len(found):
+            self._say(tracked, not_as_expected(found, requested, LISTENERS_GONE))
+        tracked.intent.confirm_proxied(found)
         log.info("gateway.restored", allocation=tracked.allocation, ports=[claim.port for claim in claims])
         self._restored(tracked)
 

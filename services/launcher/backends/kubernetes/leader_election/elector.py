@@ -42,7 +42,7 @@ from services.launcher.backends.kubernetes.settings import KubernetesSettings, S
 
 log = structlog.get_logger()
 
-ACTIVE: Final = gauge("resolute_launcher_active", "1 in the launcher that acts for its pool")
+ACTIVE: Final = gauge("resolute_launcher_active", "1 in the launcher that acts for its pool", "pool")
 RELEASE_S: Final = 3.0
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
@@ -91,13 +91,13 @@ async def leading(lease: PoolLease) -> AsyncIterator[None]:
     cancelled for it, when the lease could not be kept.
     """
     await lease.acquire()
-    ACTIVE.set(1)
+    ACTIVE.labels(lease.pool).set(1)
     try:
         async with Background() as background:
             background.create_task(lease.keep(), name="lease")
             yield
     finally:
-        ACTIVE.set(0)
+        ACTIVE.labels(lease.pool).set(0)
         await lease.release()
 
 
@@ -120,6 +120,7 @@ class PoolLease:
         clock: Clock,
         now: Callable[[], float] = awake_s,
     ) -> None:
+        self.pool = pool
         self._api = api
         self._identity = identity
         self._settings = settings

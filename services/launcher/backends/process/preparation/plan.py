@@ -14,6 +14,7 @@ from libs.events.orders import TaskSpec
 from services.launcher.backends.process.isolation.namespaces import Way
 from services.launcher.backends.process.preparation.interpreter import installation_roots
 from services.launcher.backends.process.preparation.pod_view import pod_mounts
+from services.launcher.backends.process.preparation.user_names import passwd_for, shadow_for
 from services.launcher.backends.process.preparation.variable_references import resolve_references
 from services.launcher.backends.process.records import (
     AllocationFiles,
@@ -24,6 +25,7 @@ from services.launcher.backends.process.records import (
 )
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.supervision.spawning import PYTHON
+from services.launcher.backends.process.supervision.supervisor import TERMINATION_LOG
 from services.launcher.container.command import container_argv
 from services.launcher.container.environment import (
     PodIdentity,
@@ -91,10 +93,14 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
     files.opt.chmod(0o755)
     files.tmp.chmod(0o1777)
     placed = _place(container_files(spec, scripts=machine.scripts, master_cert=machine.master_cert), files, uid, gid)
+    if spec.task_type == "SHELL":
+        placed = {**placed, **_names(spec, files, uid, gid)}
+    (files.run / TERMINATION_LOG).write_bytes(b"")
+    (files.run / TERMINATION_LOG).chmod(0o600)
     if not (files.logs / "wake").exists():
         os.mkfifo(files.logs / "wake", 0o600)
     if uid is not None and gid is not None:
-        for path in (files.logs, files.logs / "wake", files.work):
+        for path in (files.run / TERMINATION_LOG, files.logs, files.logs / "wake", files.work):
             os.chown(path, uid, gid)
     (files.ship / "token").write_text(spec.session_token)
     (files.ship / "token").chmod(0o600)
@@ -160,6 +166,30 @@ def _place(items: Iterable[Placed], files: PodFiles, uid: int | None, gid: int |
         if uid is not None and gid is not None and item.owner == "user":
             os.chown(target, uid, gid)
     return elsewhere
+
+
+def _names(spec: TaskSpec, files: PodFiles, uid: int | None, gid: int | None) -> Mapping[str, str]:
+    """passwd and shadow of a shell, by path in the container, where this machine does not know its user."""
+    may_change_user = uid is not None and gid is not None
+    home = home_of(uid).get("HOME", os.environ.get("HOME", "/"))
+    passwd = passwd_for(
+        Path("/etc/passwd").read_text(errors="surrogateescape"),
+        user=spec.owner.user,
+        uid=os.geteuid() if uid is None else uid,
+        gid=os.getegid() if gid is None else gid,
+        home=home if home != "/" else work_dir(spec),
+    )
+    if passwd is None:
+        return {}
+    placed = {}
+    for name, mode, content in (("passwd", 0o644, passwd), ("shadow", 0o600, shadow_for(spec.owner.user))):
+        target = files.files / name
+        target.write_text(content, errors="surrogateescape")
+        target.chmod(mode)
+        if may_change_user:
+            os.chown(target, uid or 0, gid or 0)
+        placed[f"/etc/{name}"] = str(target)
+    return placed
 
 
 def home_of(uid: int | None) -> dict[str, str]:

@@ -20,6 +20,7 @@ import json
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,8 @@ GANG_GRACE_S: Final = 15.0
 SHUTDOWN_GRACE_S: Final = 15.0
 LAST_WORDS_S: Final = 3.0
 """How long the capture wrapper may write down the end after everything below it was killed."""
+TERMINATION_LOG: Final = "termination-log"
+LAST_WORDS_BYTES: Final = 4096
 
 
 class SupervisedPod:
@@ -134,7 +137,7 @@ class AllocationSupervisor:
             if self.reason:
                 pod.end(exit_code=code, failure="DELETED" if code else "", message=self.reason if code else "")
             elif code:
-                pod.end(exit_code=code, failure="FAILED", message=describe(code))
+                pod.end(exit_code=code, failure="FAILED", message=last_words(pod.run_dir) or describe(code))
                 self.end_all(f"ended because pod {pod.name} failed", GANG_GRACE_S)
             else:
                 pod.end(exit_code=0)
@@ -208,6 +211,23 @@ class AllocationSupervisor:
             return
         finally:
             os.close(fd)
+
+
+def last_words(run_dir: str) -> str:
+    """What the pod wrote into ``termination-log``, as containers do for the kubelet, which reads as much of it.
+
+    What is there is the task's: neither a link nor a pipe in its place leads anywhere.
+    """
+    try:
+        fd = os.open(os.path.join(run_dir, TERMINATION_LOG), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        return os.read(fd, LAST_WORDS_BYTES).decode(errors="replace").replace("\0", "").strip()
+    finally:
+        os.close(fd)
 
 
 def describe(code: int) -> str:

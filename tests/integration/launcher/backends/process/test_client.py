@@ -152,13 +152,43 @@ async def test_a_trial_is_prepared_although_the_master_dies_twice(harness: Launc
     assert not master.cut
 
 
-async def test_readiness_is_reported_when_the_line_comes(harness: LauncherHarness, master: FakeMaster) -> None:
+async def report_ready(harness: LauncherHarness, timeout_s: float = 60) -> None:
     script = (
         "printf 'odd \\377\\nServer listening on 0.0.0.0\\nmore\\n' |"
         " python3 /run/determined/check_ready_logs.py --ready-regex 'Server listening on'"
     )
     files = (TaskFile(path="check_ready_logs.py", content=load_scripts()["check_ready_logs.py"]),)
     await harness.run(A, command(script, task=A.rpartition(".")[0], files=files))
-    ended = await harness.until_ended(A, timeout_s=60)
-    assert ended.pods[0].exit_code == 0, harness.printed(A, "stderr")
+    await harness.until_ended(A, timeout_s=timeout_s)
+
+
+def exit_code(harness: LauncherHarness) -> int | None:
+    seen = harness.last(A)
+    return None if seen is None else seen.pods[0].exit_code
+
+
+async def test_readiness_is_reported_when_the_line_comes(harness: LauncherHarness, master: FakeMaster) -> None:
+    await report_ready(harness)
+    assert exit_code(harness) == 0, harness.printed(A, "stderr")
     assert ("POST", f"/api/v1/allocations/{A}/ready", None) in master.calls
+
+
+async def test_readiness_is_reported_again_to_a_master_that_cannot_answer(
+    harness: LauncherHarness, master: FakeMaster
+) -> None:
+    master.status_by_end = {"/ready": [503, 500]}
+    await report_ready(harness)
+    assert exit_code(harness) == 0, harness.printed(A, "stderr")
+    assert len(master.called("/ready")) == 3
+    assert sum("cannot report ready, trying again" in line for line in harness.printed(A, "stderr")) == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_master_that_refuses_is_not_asked_again(
+    harness: LauncherHarness, master: FakeMaster, status: int
+) -> None:
+    master.status_by_end = {"/ready": [status]}
+    await report_ready(harness)
+    assert len(master.called("/ready")) == 1
+    assert exit_code(harness) == 1
+    assert harness.printed(A, "stderr")[-1].startswith("ERROR: the master does not want to know")

@@ -181,8 +181,9 @@ async def test_a_task_of_several_pods_is_not_proxied_and_told_so(idle: LauncherH
     allocation = await idle.run(proxied(8888, slots=8, num_pods=2))
     seen = await idle.until_running(allocation, 2)
     assert host_ports(seen) == []
-    assert [text for text in idle.text(allocation) if "not proxied" in text] == [
-        "The ports of this task are not proxied: a task of several pods cannot be reached through the gateway."
+    assert [text for text in idle.text(allocation) if "did not proxy" in text] == [
+        "did not proxy as expected 0 (found addrs [], requested 1):"
+        " a task of several pods cannot be reached through the gateway"
     ]
     assert await gateway.listeners() == [WEB]
     assert await idle.namespace.items(idle.namespace.paths.services) == []

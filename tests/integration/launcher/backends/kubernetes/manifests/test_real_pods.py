@@ -9,12 +9,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
+from deploy.local.kubernetes import find_address
 from libs.events.orders import BindMount, Environment, Owner, TaskFile
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.container.settings import TaskSettings
@@ -35,9 +37,12 @@ def image() -> str:
 
 @asynccontextmanager
 async def reachable(url: str) -> AsyncIterator[str]:
-    """A URL under which pods reach a server of ours: RESOLUTE_TEST_HOST is this machine as they see it."""
+    """A URL under which pods reach a server of ours: RESOLUTE_TEST_HOST is this machine as they see it.
+
+    Without it, what ``resolute up --kubeconfig`` would take.
+    """
     target = urlsplit(url)
-    host = os.environ.get("RESOLUTE_TEST_HOST", "172.17.0.1")
+    host = os.environ.get("RESOLUTE_TEST_HOST") or find_address(Path(os.environ["KUBECONFIG"]))
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

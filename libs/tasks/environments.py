@@ -1,4 +1,4 @@
-"""Environment of one task, from its stored configuration: the software it runs in, and who it runs as. Pure.
+"""Environment of one task, from its configuration: the software it runs in, and who it runs as. Pure.
 
 Source: docs/reference/experiments.md 1.3; docs/reference/harness-protocol.md 5.1; docs/reference/platform.md 5
 (effective POSIX identity).
@@ -21,7 +21,7 @@ def environment_of(section: Mapping[str, Any], slot_type: str) -> Environment:
     registry_auth = {key: value for key, value in (section.get("registry_auth") or {}).items() if value is not None}
     return Environment(
         image=section["image"][slot_type],
-        variables=tuple(section["environment_variables"][slot_type]),
+        variables=tuple(section["environment_variables"].get(slot_type, ())),
         force_pull_image=bool(section.get("force_pull_image")),
         registry_auth=registry_auth or None,
         pod_spec=section.get("pod_spec") or None,
@@ -36,7 +36,7 @@ def bind_mounts_of(config: Mapping[str, Any]) -> tuple[BindMount, ...]:
 
 
 def proxy_ports_of(section: Mapping[str, Any], task: str) -> tuple[ProxyPort, ...]:
-    """Ports of a trial that the proxy reaches, each under ``<task>:<port>``
+    """Ports of a task that the proxy reaches, by its ``environment`` section, each under ``<task>:<port>``
     (docs/reference/harness-protocol.md 8.3)."""
     return tuple(
         ProxyPort(

@@ -1,0 +1,143 @@
+"""Prepares an interactive task: everything that reads and computes, so that whoever made a mistake hears of it first.
+
+Nothing is stored here. Source: docs/reference/tasks-and-cli.md 2.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.cluster.config import ClusterConfig
+from libs.cluster.resolution import resolve_pool
+from libs.config import check_constraints, random_name
+from libs.errors import InvalidRequest, ResoluteError
+from libs.tasks.interactive.assembly import Layers, PoolRequest, assemble, requested
+from libs.tasks.interactive.kinds import KINDS, InteractiveType
+from libs.tasks.interactive.layers import read_submitted, read_template
+from libs.tasks.interactive.tensorboard_sources import (
+    TensorboardSource,
+    TensorboardSources,
+    over_bind_mounts,
+    tensorboard_sources,
+    with_inherited_image,
+)
+from libs.tasks.interactive.validation import check_config
+from services.api.actions.experiments.resource_request import check_resources
+from services.api.actions.interactive.home import Home, load_home
+from services.api.actions.interactive.sources import check_names_something, load_sources
+from services.api.app import App
+from services.api.contexts.pack import pack_context
+from services.api.queries.workspaces.templates import load_template
+from services.api.wire.experiments.experiments import LaunchWarning
+from services.api.wire.interactive.common import LaunchRequest
+from services.api.wire.interactive.tensorboards import LaunchTensorboardRequest
+
+Object = dict[str, Any]
+
+_CONTEXT: Final = "failed to prepare launch params"
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """An interactive task that is ready to be stored."""
+
+    task_type: InteractiveType
+    config: Object
+    """The final one."""
+    home: Home
+    context_tgz: bytes | None = None
+    sources: TensorboardSources | None = None
+    warnings: tuple[LaunchWarning, ...] = ()
+
+
+async def prepare(app: App, task_type: InteractiveType, request: LaunchRequest) -> Prepared:
+    """Check and complete what was submitted. Raises InvalidRequest, NotFound."""
+    if isinstance(request, LaunchTensorboardRequest):
+        check_names_something(request)
+    try:
+        prepared = await _prepare(app, task_type, request)
+    except ResoluteError as error:
+        error.args = (f"{_CONTEXT}: {error}",)
+        raise
+    check_config(task_type, prepared.config)
+    return prepared
+
+
+async def _prepare(app: App, task_type: InteractiveType, request: LaunchRequest) -> Prepared:
+    async with app.db.read() as connection:
+        submitted = await asyncio.to_thread(read_submitted, request.config)
+        layers = Layers(await _template(connection, request.template_name), submitted)
+        home = await load_home(connection, request.workspace_id)
+        shown = await load_sources(connection, request) if isinstance(request, LaunchTensorboardRequest) else []
+    asked = requested(layers, slots=0 if task_type == "TENSORBOARD" else None)
+    granted, warnings = _pool(app, asked, home)
+    config = assemble(
+        layers,
+        defaults=app.cluster.defaults_of(granted.pool),
+        granted=granted,
+        default_priority=app.cluster.default_priority(granted.pool),
+        has_files=bool(request.files),
+    )
+    _check_policies(app.cluster, config)
+    if task_type == "TENSORBOARD" or not config["description"]:
+        config["description"] = random_name(random.Random(), KINDS[task_type].title)  # noqa: S311  (no secret)
+    sources = tensorboard_sources(app.cluster_id, shown) if shown else None
+    if sources is not None:
+        config = _for_tensorboard(config, layers, shown, sources)
+    return Prepared(
+        task_type=task_type,
+        config=config,
+        home=home,
+        context_tgz=await asyncio.to_thread(pack_context, request.files) if request.files else None,
+        sources=sources,
+        warnings=tuple(warnings),
+    )
+
+
+async def _template(connection: AsyncConnection, name: str) -> Object:
+    """The template of this name; nothing for no name. Raises NotFound, InvalidRequest."""
+    if not name:
+        return {}
+    found = await load_template(connection, name)
+    return await asyncio.to_thread(read_template, name, found.config or {})
+
+
+def _pool(app: App, asked: PoolRequest, home: Home) -> tuple[PoolRequest, list[LaunchWarning]]:
+    slots = max(asked.slots, 0)  # what is less is refused with all other mistakes
+    pool = resolve_pool(
+        app.cluster,
+        name=asked.pool,
+        slots=slots,
+        workspace_compute=home.compute_pool,
+        workspace_aux=home.aux_pool,
+        workspace_id=home.workspace_id,
+    )
+    capacity = app.capacity.of(pool)
+    warnings = check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=True)
+    return PoolRequest(asked.slots, pool), warnings
+
+
+def _check_policies(cluster: ClusterConfig, config: Object) -> None:
+    """Policies take part here as soon as there are endpoints for them; until then nobody could change what they say."""
+    try:
+        check_constraints(
+            config["resources"],
+            workspace=None,
+            global_=None,
+            larger_priority_first=cluster.resource_manager.larger_priority_first,
+        )
+    except InvalidRequest as error:
+        raise InvalidRequest(f"failed constraint check: {error}") from error
+
+
+def _for_tensorboard(
+    config: Object, layers: Layers, shown: Sequence[TensorboardSource], sources: TensorboardSources
+) -> Object:
+    chosen = any((layer.get("environment") or {}).get("image") for layer in layers)
+    pictured = config if chosen else with_inherited_image(config, shown[-1].config)
+    return over_bind_mounts(pictured, sources.bind_mounts)

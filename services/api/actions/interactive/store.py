@@ -1,0 +1,131 @@
+"""Stores an interactive task that was prepared: all of its rows in one transaction, which the scheduler then takes up.
+
+Source: docs/reference/tasks-and-cli.md 2.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.outbox import announce
+from libs.db.tables.interactive import interactive_tasks
+from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.task_lines import add_task_line
+from libs.db.transactions import in_transaction
+from libs.events.changes import AllocationChanged, JobChanged, TaskChanged
+from libs.ids import UserId, allocation_id, new_uuid
+from libs.ssh_keys import KeyPair, new_key_pair
+from libs.tasks.interactive.containers import Launch, choose_port, stored_task
+from libs.tasks.interactive.idle import idle_timeout_s
+from libs.tasks.interactive.kinds import KINDS
+from libs.tasks.proxy_tokens import TokenHolder
+from libs.tasks.stored import to_document
+from services.api.access.principal import Principal
+from services.api.actions.interactive.home import load_home
+from services.api.actions.interactive.prepare import Prepared
+from services.api.app import App
+from services.api.wire.interactive.common import LaunchRequest
+from services.api.wire.interactive.tensorboards import LaunchTensorboardRequest
+
+Row = dict[str, Any]
+_PENDING: Final = "PENDING"
+
+
+async def store(app: App, prepared: Prepared, request: LaunchRequest, principal: Principal, *, now: datetime) -> str:
+    """Store the task of ``principal``, and return its id.
+
+    Raises InvalidRequest when it is too large, NotFound when its workspace was archived meanwhile.
+    """
+    task_id = new_uuid()
+    keys = await asyncio.to_thread(new_key_pair, app.cluster.security.ssh) if prepared.task_type == "SHELL" else None
+    launch = Launch(
+        task_id=task_id,
+        slot_type=app.cluster.slot_type if prepared.config["resources"]["slots"] else "cpu",
+        port=await _port(app, prepared),
+        keys=keys,
+        proxy_token=app.proxy_tokens.issue(TokenHolder(UserId(principal.user_id), task_id)),
+        sources=prepared.sources,
+    )
+    spec = to_document(stored_task(prepared.task_type, prepared.config, launch))
+    own: Row = {
+        "description": prepared.config["description"],
+        "config": prepared.config,
+        "idle_timeout_s": idle_timeout_s(prepared.task_type, prepared.config["idle_timeout"], app.cluster),
+        **_keys(keys),
+        **_asked_for(request),
+    }
+
+    async def insert_all(connection: AsyncConnection) -> None:
+        await load_home(connection, prepared.home.workspace_id, keep=True)
+        await _insert(connection, task_id, prepared, principal, spec=spec, own=own, now=now)
+
+    await in_transaction(app.db, insert_all)
+    return task_id
+
+
+async def _insert(
+    connection: AsyncConnection,
+    task_id: str,
+    prepared: Prepared,
+    principal: Principal,
+    *,
+    spec: Row,
+    own: Row,
+    now: datetime,
+) -> None:
+    resources, kind, name = prepared.config["resources"], prepared.task_type, prepared.config["description"]
+    attempt, job_id, pool = allocation_id(task_id, 1), new_uuid(), resources["resource_pool"]
+    common = {"job_id": job_id, "owner_id": principal.user_id, "workspace_id": prepared.home.workspace_id}
+    # max_slots limits what a job may have of its pool, and here only what a policy allows to ask for.
+    queued = {"pool": pool, "priority": resources["priority"], "weight": resources["weight"], "submitted_at": now}
+    await connection.execute(insert(jobs).values(job_type=kind, **queued, **common))
+    described = {"task_id": task_id, "task_type": kind, "start_time": now, "spec": spec}
+    await connection.execute(insert(tasks).values(**described, context_tgz=prepared.context_tgz, **common))
+    await connection.execute(insert(interactive_tasks).values(task_id=task_id, **own))
+    wanted = {"name": name, "pool": pool, "slots": resources["slots"], "state": _PENDING, "requested_at": now}
+    await connection.execute(
+        insert(allocations).values(allocation_id=attempt, task_id=task_id, job_id=job_id, **wanted)
+    )
+    await add_task_line(
+        connection, task=task_id, allocation=attempt, text=f"Scheduling {name} (id: {attempt})", now=now
+    )
+    await announce(
+        connection,
+        JobChanged(
+            job_id=job_id, what="submitted", pool=pool, priority=resources["priority"], weight=resources["weight"]
+        ),
+        TaskChanged(task_id=task_id, task_type=kind, what="created"),
+        AllocationChanged(allocation_id=attempt, task_id=task_id, what="requested", state=_PENDING, pool=pool),
+    )
+
+
+async def _port(app: App, prepared: Prepared) -> int | None:
+    """Where the service of the task will listen: away from what other tasks of its node may listen on."""
+    service = KINDS[prepared.task_type].service
+    if service is None:
+        return None
+    own = {port["proxy_port"] for port in prepared.config["environment"]["proxy_ports"] or ()}
+    async with app.db.read() as connection:
+        taken = await _ports_in_use(connection, prepared.task_type)
+    return choose_port(service, random.random(), taken=own | taken)  # noqa: S311  (no secret)
+
+
+async def _ports_in_use(connection: AsyncConnection, task_type: str) -> set[int]:
+    query = select(tasks.c.spec["proxy_ports"]).where(tasks.c.task_type == task_type, tasks.c.end_time.is_(None))
+    return {port["port"] for ports in (await connection.execute(query)).scalars() for port in ports or ()}
+
+
+def _keys(keys: KeyPair | None) -> Row:
+    return {} if keys is None else {"private_key": keys.private, "public_key": keys.public}
+
+
+def _asked_for(request: LaunchRequest) -> Row:
+    if not isinstance(request, LaunchTensorboardRequest):
+        return {}
+    return {"experiment_ids": list(request.experiment_ids), "trial_ids": list(request.trial_ids)}
