@@ -46,14 +46,18 @@ class ConnectionLimit:
         return Admission.REFUSED if connections <= self._most + _spare(self._most) else Admission.CLOSED
 
 
-def possible_connections(wanted: int) -> int:
-    """``wanted``, or as many as the operating system lets this process have; raises the soft limit on descriptors."""
+def possible_connections(wanted: int, *, reserved: int = 0) -> int:
+    """``wanted``, or as many as the operating system lets this process have; raises the soft limit on descriptors.
+
+    reserved  descriptors for what else the service does, beyond the few that every service needs
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + _spare(wanted) + RESERVED_DESCRIPTORS
+    reserved += RESERVED_DESCRIPTORS
+    needed = wanted + _spare(wanted) + reserved
     allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return wanted if allowed == needed else max(1, (allowed - RESERVED_DESCRIPTORS) * 10 // 11)
+    return wanted if allowed == needed else max(1, (allowed - reserved) * 10 // 11)
 
 
 async def respond_unavailable(scope: Scope, receive: Receive, send: Send) -> None:

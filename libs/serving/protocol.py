@@ -19,8 +19,11 @@ from uvicorn.server import ServerState
 from libs.serving.connections import Admission, ConnectionLimit, respond_unavailable
 from libs.serving.flow_control import PipelineFlowControl
 from libs.serving.heads import HeadMeter, RequestRefused
+from libs.serving.keep_alive import keep_alive
 from libs.serving.limits import HttpLimits
 from libs.serving.read_timeouts import ReadPhase, ReadTimeouts
+from libs.serving.take_over import EXTENSION as TAKE_OVER
+from libs.serving.time_limits import EXTENSION as LIFT_TIME_LIMITS
 from libs.serving.waiter_count import CountingEvent
 from libs.serving.write_coalescing import CoalescingTransport
 from libs.telemetry import counter
@@ -68,6 +71,13 @@ class HttpProtocol(HttpToolsProtocol):
         self._half_closed = False
         self._in_head = self._begins = False
         """Whether the parser is in a head, and whether a request began in the piece that it got last."""
+        self._may_be_taken = False
+        """Whether the newest request may take the connection."""
+        self._serving: asyncio.Task[Any] | None = None
+        """What answers the running request."""
+        self._is_kept_alive = False
+        self._outlives = self._is_stopping = False
+        """Whether the running request goes on when the server stops, and whether it does."""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -106,15 +116,53 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._refusal is None:
             self._feed(data)
 
-    def handle_websocket_upgrade(self) -> None:
+    def _should_upgrade_to_ws(self) -> bool:
+        return False  # the application decides: a wish for an upgrade is a request like any other until then
+
+    def _take_over(self, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """As ``TakeOver`` says."""
+        if self.transport.is_closing() or self._half_closed or self._running is None:
+            raise ConnectionError("the client has left")
+        self._running.disconnected = True  # what is left to do for the request says nothing more to the client
+        self._running = None
+        self.connections.discard(self)
         self._stop_timer()
-        self.transport = self._coalescing.bare()
-        super().handle_websocket_upgrade()
+        transport, early, self._unparsed = self._coalescing.bare(), self._unparsed, b""
+        self.flow.resume_reading()
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        if early:
+            protocol.data_received(early)
+        return transport
+
+    def _lift_time_limits(self) -> None:
+        """As ``libs.serving.time_limits`` says, of the running request."""
+        if not self._is_kept_alive:
+            keep_alive(self.transport)
+            self._is_kept_alive = True
+        if self._arriving is self._running:
+            self._timeouts.lift_from_body()
+        self._outlives = True
+        if self._is_stopping:
+            self._leave_server()
+
+    def shutdown(self) -> None:
+        """Told by the server that it stops: it waits a little for everything that belongs to it, and cuts the rest."""
+        super().shutdown()
+        self._is_stopping = True
+        if self._outlives:
+            self._leave_server()
+
+    def _leave_server(self) -> None:
+        self.connections.discard(self)
+        if self._serving is not None:
+            self.tasks.discard(self._serving)
 
     # What the parser tells
     def on_message_begin(self) -> None:
         self._head.begin()
         self._in_head = self._begins = True
+        self._may_be_taken = False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -125,6 +173,11 @@ class HttpProtocol(HttpToolsProtocol):
         if self.cycle is not before:
             self._arriving = self.cycle
             self.cycle.message_event = CountingEvent()
+            extensions: dict[str, Any] = {LIFT_TIME_LIMITS: self._lift_time_limits}
+            if self.cycle is self._running and self.parser.should_upgrade() and self._get_upgrade() == b"websocket":
+                self._may_be_taken = True
+                extensions[TAKE_OVER] = self._take_over
+            cast(dict[str, Any], self.scope)["extensions"] = extensions
             self.headers = []  # those behind the body may not add to those that were already acted upon
 
     def on_body(self, body: bytes) -> None:
@@ -161,7 +214,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        self._outlives = False
+        serving = self.loop.create_task(cycle.run_asgi(app))
+        serving.add_done_callback(self.tasks.discard)
+        self.tasks.add(serving)
+        self._serving = serving
 
     def _has_pending_response(self) -> bool:
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
@@ -184,10 +241,12 @@ class HttpProtocol(HttpToolsProtocol):
                 start += len(piece)
             except httptools.HttpParserUpgrade as upgrade:
                 start += upgrade.args[0]
-                if self._should_upgrade():
-                    self._upgrade()
+                self._expect_next()  # a wish may be passed over (RFC 9110 7.8)
+                if self._may_be_taken:
+                    # What follows may be for whoever takes the connection, so nothing is made of it yet.
+                    self._unparsed = data[start:]
+                    self.flow.pause_reading()
                     return
-                self._expect_next()  # any other wish may be passed over (RFC 9110 7.8)
             except httptools.HttpParserError as error:
                 self._refuse(error.__context__ if isinstance(error.__context__, RequestRefused) else _malformed())
             except RequestRefused as refusal:
@@ -205,12 +264,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._timeouts.begin_responding()
         elif self._timeouts.phase is not ReadPhase.KEEP_ALIVE:
             self._timeouts.begin_keep_alive(self.loop.time())
-
-    def _upgrade(self) -> None:
-        if self._has_pending_response():
-            self._refuse(_malformed())
-        else:
-            self.handle_websocket_upgrade()
 
     def _feed_unparsed(self) -> None:
         if not self.transport.is_closing():

@@ -4,6 +4,7 @@ time comes as an argument.
 
 from __future__ import annotations
 
+import math
 from enum import Enum, auto
 
 from libs.serving.limits import HttpLimits
@@ -58,6 +59,11 @@ class ReadTimeouts:
     def count_body(self, size: int) -> None:
         """Count a piece of a body, which earns time for the rest of it."""
         self._body_bytes += size
+
+    def lift_from_body(self) -> None:
+        """The rest of the body that is being read may take any time."""
+        if self.phase is ReadPhase.BODY:
+            self._timeout_s = math.inf
 
     def begin_responding(self) -> None:
         self.phase = ReadPhase.RESPONDING

@@ -41,6 +41,7 @@ async def serve_http(
     listening: Callable[[int], None],
     limits: HttpLimits,
     tls: ssl.SSLContext | None = None,
+    reserved_descriptors: int = 0,
 ) -> None:
     """Serve ``config`` on an address until ``stop`` is set; requests may go on for its graceful shutdown time.
 
@@ -48,11 +49,12 @@ async def serve_http(
     listening  told the port, once connections are accepted
     limits     what a client may ask of the server before anybody knows who it is
     tls        as ``tls_context`` makes it; None serves plain HTTP
+    reserved_descriptors  what the application opens beside the connections of its clients
     Raises OSError when the address is taken.
     """
     config.load()
     config.ssl = tls
-    most = possible_connections(limits.connections)
+    most = possible_connections(limits.connections, reserved=reserved_descriptors)
     config.http_protocol_class = partial(  # type: ignore[assignment]  # uvicorn only calls it
         HttpProtocol, limits=limits, connection_limit=ConnectionLimit(most)
     )

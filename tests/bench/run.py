@@ -14,19 +14,22 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import idle, imports, logs, metrics, planner, submit
+from tests.bench import commands, idle, imports, logs, metrics, planner, submit
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
+from tests.bench.proxying import proxy
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
 BENCHMARKS = {
     "idle": idle.measure,
     "submit": submit.measure,
+    "commands": commands.measure,
     "metrics": metrics.measure,
     "logs": logs.measure,
     "planner": planner.measure,
     "imports": imports.measure,
+    "proxy": proxy.measure,
 }
 
 CLUSTER_BENCHMARKS = {

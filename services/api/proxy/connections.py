@@ -1,0 +1,143 @@
+"""Connections to tasks that are open: how many there may be, whether their users still may have them, and a drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import structlog
+
+from libs.errors import ResoluteError, Unavailable
+from libs.telemetry import gauge
+from services.api.http.database_errors import is_away
+from services.api.proxy.activity import Activity
+from services.api.proxy.gate import Gate, LetThrough
+from services.api.proxy.services import ProxiedService
+from services.api.proxy.settings import ProxySettings
+
+OPEN: Final = gauge("resolute_api_proxy_connections", "Requests and websockets to tasks that are open")
+
+CLEAN_UP_S: Final = 2.0
+"""How long connections that were cut may take to end."""
+
+log = structlog.get_logger()
+
+
+class ProxyConnection:
+    """One of them."""
+
+    __slots__ = ("_connections", "_cut", "admission", "service", "was_cut")
+
+    def __init__(
+        self, connections: Connections, service: ProxiedService, admission: LetThrough, cut: Callable[[], object]
+    ) -> None:
+        self._connections = connections
+        self._cut = cut
+        self.service = service
+        self.admission = admission
+        self.was_cut = False
+
+    def cut(self) -> None:
+        """End it at once."""
+        self.was_cut = True
+        self._cut()
+
+    def closed(self) -> None:
+        """It has ended. May be said again."""
+        self._connections.remove(self)
+
+
+class Connections:
+    """All open connections of this replica."""
+
+    def __init__(self, *, gate: Gate, activity: Activity, settings: ProxySettings) -> None:
+        self._gate = gate
+        self._activity = activity
+        self._settings = settings
+        self._open: set[ProxyConnection] = set()
+        self._none_left = asyncio.Event()
+        self._none_left.set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, service: ProxiedService, admission: LetThrough, *, cut: Callable[[], object]) -> ProxyConnection:
+        """Count a connection until it says that it is ``closed``. Raises Unavailable when there are too many."""
+        if len(self._open) >= self._settings.connections:
+            raise Unavailable("there are too many connections to tasks, try again later")
+        connection = ProxyConnection(self, service, admission, cut)
+        self._open.add(connection)
+        self._none_left.clear()
+        self._activity.opened(service.task_id)
+        OPEN.inc()
+        return connection
+
+    @contextmanager
+    def during(self, service: ProxiedService, admission: LetThrough) -> Iterator[None]:
+        """Count what the current task does in the block, which is cancelled when it is cut: Unavailable then."""
+        task = asyncio.current_task()
+        assert task is not None
+        connection = self.add(service, admission, cut=task.cancel)
+        try:
+            yield
+        except asyncio.CancelledError as error:
+            if not connection.was_cut:
+                raise
+            task.uncancel()
+            raise Unavailable("the connection to the task was cut, try again") from error
+        finally:
+            connection.closed()
+
+    def remove(self, connection: ProxyConnection) -> None:
+        if connection not in self._open:
+            return
+        self._open.discard(connection)
+        self._activity.closed(connection.service.task_id)
+        OPEN.dec()
+        if not self._open:
+            self._none_left.set()
+
+    async def run(self) -> None:
+        """Cut those whose users may not have them any more, until cancelled."""
+        while True:
+            await asyncio.sleep(self._settings.recheck_interval_s)
+            await self.check_again()
+
+    async def check_again(self) -> None:
+        """Ask again for each, once for all that somebody has to the same service by the same token."""
+        answers: dict[tuple[str, LetThrough], str] = {}
+        for connection in tuple(self._open):
+            key = connection.service.service_id, connection.admission
+            if key not in answers:
+                answers[key] = await self._refusal(connection)
+            if answers[key] and connection in self._open:
+                log.info("proxy.cut", service=connection.service.service_id, reason=answers[key])
+                connection.cut()
+
+    async def _refusal(self, connection: ProxyConnection) -> str:
+        try:
+            await self._gate.check_again(connection.service, connection.admission)
+        except Exception as error:
+            if is_away(error):
+                return ""  # a database that is away refuses nobody
+            if not isinstance(error, ResoluteError):
+                raise
+            return str(error)
+        return ""
+
+    async def drain(self) -> None:
+        """Wait until all have ended, as long as the settings say, and cut those that are left."""
+        if self._open:
+            log.info("proxy.draining", connections=len(self._open), at_most_s=self._settings.drain_s)
+        try:
+            async with asyncio.timeout(self._settings.drain_s):
+                await self._none_left.wait()
+        except TimeoutError:
+            log.info("proxy.cut_all", connections=len(self._open))
+            for connection in tuple(self._open):
+                connection.cut()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLEAN_UP_S):
+                    await self._none_left.wait()

@@ -1,0 +1,79 @@
+"""Credentials of a proxied request: the tokens that it brings, in the order in which they are tried. Pure.
+
+Requests to tasks bring credentials of two kinds of places: ours, and the user's server in the task, which may use the
+same headers. So one that is not ours is no error by itself; what else the request brings is tried then.
+Source: docs/reference/tasks-and-cli.md 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import parse_qs
+
+from services.api.access.credentials import AUTH_COOKIE
+
+PROXY_COOKIE: Final = "proxy_token"
+"""Holds a proxy token, for one path; set after a request that had the token in its query."""
+COOKIES: Final = frozenset({AUTH_COOKIE, PROXY_COOKIE})
+_MOST_QUERY_FIELDS: Final = 1000
+
+
+class OfferedIn(Enum):
+    QUERY = auto()
+    HEADER = auto()
+    COOKIE = auto()
+    """Browsers add it to what other sites make them send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A token; nothing is verified yet.
+
+    is_proxy_token  what libs/tasks/proxy_tokens.py issues; otherwise a session of a user
+    """
+
+    token: str
+    is_proxy_token: bool
+    source: OfferedIn
+
+
+def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tuple[Offer, ...]:
+    """All tokens that a request brings, the one that counts first."""
+    authorization = ""
+    cookies: dict[str, str] = {}
+    for name, value in headers:
+        if name == b"authorization":
+            authorization = value.decode("latin-1")
+        elif name == b"cookie":
+            cookies.update(_cookies(value.decode("latin-1")))
+    return tuple(_offers(authorization, cookies, query_string))
+
+
+def _offers(authorization: str, cookies: dict[str, str], query_string: bytes) -> Iterator[Offer]:
+    scheme, _, token = authorization.partition(" ")
+    scheme, token = scheme.lower(), token.strip()
+    if b"token=" in query_string:
+        try:
+            fields = parse_qs(query_string.decode("latin-1"), max_num_fields=_MOST_QUERY_FIELDS)
+        except ValueError:
+            fields = {}
+        for given in fields.get("token", ())[:1]:
+            yield Offer(given, True, OfferedIn.QUERY)
+    if scheme == "token" and token:
+        yield Offer(token, True, OfferedIn.HEADER)
+    if scheme == "bearer" and token:
+        yield Offer(token, False, OfferedIn.HEADER)
+    if session := cookies.get(AUTH_COOKIE):
+        yield Offer(session, False, OfferedIn.COOKIE)
+    if of_task := cookies.get(PROXY_COOKIE):
+        yield Offer(of_task, True, OfferedIn.COOKIE)
+
+
+def _cookies(header: str) -> Iterator[tuple[str, str]]:
+    for part in header.split(";"):
+        name, equals, value = part.strip().partition("=")
+        if equals and name in COOKIES:
+            yield name, value.strip().strip('"')

@@ -1,0 +1,102 @@
+"""The gate before every service: who asks, and whether they may (docs/reference/tasks-and-cli.md 4.3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import select
+
+from libs.db.engine import Database
+from libs.db.tables.users import users
+from libs.errors import NotFound, PermissionDenied, Unauthenticated
+from libs.ids import UserId
+from libs.tasks.proxy_tokens import ProxyTokens
+from services.api.access.credentials import Credentials, TokenKind
+from services.api.access.principal import Principal
+from services.api.access.sessions import Sessions
+from services.api.proxy.credentials import Offer
+from services.api.proxy.permission import may_use
+from services.api.proxy.services import ProxiedService
+
+REMEMBER_USER_S: Final = 10.0
+MOST_REMEMBERED: Final = 10_000
+
+
+class LoginNeeded(Unauthenticated):
+    """There are credentials, and none of them is worth anything any more: whoever sent them should log in again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetThrough:
+    """Why a request was let through.
+
+    offer  the token that was good; None where the service asks nobody
+    """
+
+    offer: Offer | None
+
+
+class Gate:
+    """Lets requests through, and says later whether they would be let through again."""
+
+    def __init__(self, *, db: Database, sessions: Sessions, tokens: ProxyTokens) -> None:
+        self._db = db
+        self._sessions = sessions
+        self._tokens = tokens
+        self._users: dict[UserId, tuple[float, Principal]] = {}
+
+    async def admit(self, service: ProxiedService, offers: Sequence[Offer]) -> LetThrough:
+        """The first offer that is good counts.
+
+        Raises Unauthenticated when there is none, LoginNeeded when none is good, PermissionDenied for a proxy token of
+        another task, and NotFound when the user may not know of the task.
+        """
+        if service.port.unauthenticated:
+            return LetThrough(None)
+        if not offers:
+            raise Unauthenticated("Unauthorized")
+        for offer in offers:
+            try:
+                principal = await self._principal(service, offer)
+            except LoginNeeded:
+                continue
+            if not await may_use(principal, service):
+                raise NotFound("service", service.task_id)
+            return LetThrough(offer)
+        raise LoginNeeded("invalid credentials")
+
+    async def check_again(self, service: ProxiedService, admission: LetThrough) -> None:
+        """Raises as ``admit`` does when what was good is not any more."""
+        if admission.offer is not None:
+            await self.admit(service, (admission.offer,))
+
+    async def _principal(self, service: ProxiedService, offer: Offer) -> Principal:
+        if not offer.is_proxy_token:
+            try:
+                return await self._sessions.authenticate(Credentials(offer.token, TokenKind.USER))
+            except (Unauthenticated, PermissionDenied) as error:
+                raise LoginNeeded(str(error)) from error
+        holder = self._tokens.holder(offer.token)
+        if holder is None:
+            raise LoginNeeded("invalid credentials")
+        if holder.task_id != service.task_id:
+            raise PermissionDenied("the token is for another task")
+        return await self._active_user(holder.user_id)
+
+    async def _active_user(self, user_id: UserId) -> Principal:
+        known = self._users.get(user_id)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        query = select(users.c.username, users.c.admin).where(users.c.id == user_id, users.c.active)
+        async with self._db.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise LoginNeeded("user does not have permission")
+        principal = Principal(user_id=user_id, username=row.username, admin=row.admin)
+        if len(self._users) >= MOST_REMEMBERED:
+            self._users.clear()
+        self._users[user_id] = (time.monotonic() + REMEMBER_USER_S, principal)
+        return principal

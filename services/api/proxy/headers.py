@@ -1,0 +1,114 @@
+"""Headers of proxied requests and responses: what goes through, and what is between us and one side only. Pure.
+
+Credentials of the platform stay here: the server in a task is somebody's program, and whoever visits it does not mean
+to lend it their login. Source: docs/reference/tasks-and-cli.md 4.2, RFC 9110 7.6.1 (hop-by-hop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, USER_TOKEN_HEADER
+from services.api.proxy.credentials import COOKIES
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Lower-case names, and values; in the order in which they came, repeated ones too."""
+
+_HOP_BY_HOP: Final = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_OURS: Final = frozenset({USER_TOKEN_HEADER.encode(), ALLOCATION_TOKEN_HEADER.encode(), b"expect"})
+_FORWARDED_FOR: Final = b"x-forwarded-for"
+
+
+def to_task(headers: Headers, *, client: str, scheme: str) -> list[tuple[bytes, bytes]]:
+    """What the task gets of a request's headers.
+
+    client  the address of whoever sent it; empty when that is not known
+    scheme  that they used: http or https
+    """
+    dropped = _HOP_BY_HOP | _OURS | _named_by_connection(headers)
+    kept = [(name, value) for name, value in headers if name not in dropped and not _is_bearer(name, value)]
+    kept = [
+        (name, cookies if name == b"cookie" else value)
+        for name, value in kept
+        if (cookies := _without_ours(value) if name == b"cookie" else b"-")
+    ]
+    names = {name for name, _ in kept}
+    if client:
+        before = [value for name, value in kept if name == _FORWARDED_FOR]
+        kept = [header for header in kept if header[0] != _FORWARDED_FOR]
+        kept.append((_FORWARDED_FOR, _forwarded_for(before, client.encode("latin-1"))))
+        if b"x-real-ip" not in names:
+            kept.append((b"x-real-ip", client.encode("latin-1")))
+    if b"x-forwarded-proto" not in names:
+        kept.append((b"x-forwarded-proto", scheme.encode("latin-1")))
+    return kept
+
+
+def to_client(headers: Headers, *, status: int) -> list[tuple[bytes, bytes]]:
+    """What the client gets of a response's headers."""
+    headers = [(name.lower(), value) for name, value in headers]
+    dropped = _HOP_BY_HOP | _named_by_connection(headers)
+    if status in (204, 304):
+        dropped |= {b"content-length"}  # it says how long the body would be, and the server waits for a body then
+    return [(name, value) for name, value in headers if name not in dropped]
+
+
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a request comes from a page of ours, or from no page at all."""
+    origin = next((value for name, value in headers if name == b"origin"), None)
+    if origin is None:
+        return True
+    hosts = {value.lower() for name, value in headers if name in (b"host", b"x-forwarded-host")}
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc.lower().encode("latin-1") in hosts
+    except ValueError:
+        return False
+
+
+def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
+    named = (value for name, value in headers if name == b"connection")
+    return frozenset(token.strip().lower() for value in named for token in value.split(b","))
+
+
+def _is_bearer(name: bytes, value: bytes) -> bool:
+    return name == b"authorization" and value[:7].lower() == b"bearer "
+
+
+def _forwarded_for(before: Iterable[bytes], client: bytes) -> bytes:
+    """The list that came, up to the client; servers in tasks believe what is last in it.
+
+    Where a proxy in front is trusted, the client was found in this very list, and what is behind it are such proxies.
+    Anywhere else a client that names itself can only shorten what it made up.
+    """
+    hops = [hop for value in before for part in value.split(b",") if (hop := part.strip())]
+    addresses = [_address(hop) for hop in hops]
+    if client in addresses:
+        del hops[len(hops) - 1 - addresses[::-1].index(client) :]
+    return b", ".join([*hops, client])
+
+
+def _address(hop: bytes) -> bytes:
+    """Without a port."""
+    if hop.startswith(b"["):
+        return hop[1:].partition(b"]")[0]
+    address, colon, _ = hop.partition(b":")
+    return address if hop.count(b":") == 1 and colon else hop
+
+
+def _without_ours(cookies: bytes) -> bytes:
+    parts = [part.strip() for part in cookies.split(b";")]
+    return b"; ".join(part for part in parts if part.partition(b"=")[0].decode("latin-1") not in COOKIES)

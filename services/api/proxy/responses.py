@@ -1,0 +1,92 @@
+"""Responses of the proxy itself, in place of a task's: refusals, redirects, and a page while the task starts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from html import escape
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from services.api.http.errors import ErrorReply
+from services.api.http.exchange import Exchange, send_error
+from services.api.http.replies.page import HTML, page
+from services.api.http.replies.reply import send_bytes
+from services.api.proxy.credentials import PROXY_COOKIE, OfferedIn
+from services.api.proxy.gate import LetThrough
+from services.api.proxy.headers import Headers, to_client
+from services.api.proxy.paths import ProxyPath
+from services.api.proxy.services import ProxiedService
+
+LOGIN_PATH: Final = "/det/login"
+RELOAD_S: Final = 2
+
+
+async def refuse_unknown(exchange: Exchange, service_id: str) -> None:
+    """There is no such service, or not any more."""
+    reply = ErrorReply(HTTPStatus.NOT_FOUND, 5, "NotFound", f"service not found: {service_id}")
+    await send_error(exchange, reply, stream=False, raw=True)
+
+
+async def redirect_to_base(exchange: Exchange, path: ProxyPath) -> None:
+    """To the path with a slash at its end, which all links in pages of the service rely on."""
+    await _redirect(exchange, _with_query(exchange, path.base), HTTPStatus.TEMPORARY_REDIRECT)
+
+
+async def redirect_to_login(exchange: Exchange) -> None:
+    """And from there back to here."""
+    here = _with_query(exchange, exchange.scope["raw_path"].decode("latin-1"))
+    await _redirect(exchange, f"{LOGIN_PATH}?redirect={quote(here, safe='')}", HTTPStatus.SEE_OTHER)
+
+
+async def say_not_reached(exchange: Exchange, service: ProxiedService) -> None:
+    """Nobody answers at the port: in a page that asks again by itself for whoever reads pages."""
+    port = service.port.port
+    if service.allocation is None or service.target is None:
+        words = f"task {service.task_id} has not started yet"
+    else:
+        words = f"task {service.task_id} does not answer at its port {port} yet"
+    if not wants_page(exchange):
+        reply = ErrorReply(HTTPStatus.BAD_GATEWAY, 14, "Unavailable", words)
+        await send_error(exchange, reply, stream=False, raw=True)
+        return
+    head = f'<meta http-equiv="refresh" content="{RELOAD_S}">'
+    body = f"<h1>One moment</h1>\n<p>{escape(words[0].upper() + words[1:])}. This page asks again by itself.</p>"
+    headers = [(b"content-type", HTML.encode()), (b"cache-control", b"no-store"), *exchange.reply_headers()]
+    await send_bytes(exchange.send, page("One moment", body, head=head), status=502, headers=headers)
+
+
+async def send_response(
+    exchange: Exchange, status: int, headers: Headers, pieces: AsyncIterator[bytes], added: Headers = ()
+) -> None:
+    """Send what the task has responded, as it comes."""
+    start = {"type": "http.response.start", "status": status, "headers": [*to_client(headers, status=status), *added]}
+    await exchange.send_with_defaults(start)
+    async for piece in pieces:
+        await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
+    await exchange.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def cookie_for(exchange: Exchange, path: ProxyPath, admission: LetThrough) -> list[tuple[bytes, bytes]]:
+    """Keeps what the query of a link has opened open for the rest of its page, which links without it."""
+    offer = admission.offer
+    if offer is None or offer.source is not OfferedIn.QUERY:
+        return []
+    is_secure = "https" in (exchange.scope["scheme"], exchange.headers.get("x-forwarded-proto"))
+    cookie = f"{PROXY_COOKIE}={offer.token}; Path={quote(path.base, safe='/:%')}; HttpOnly; SameSite=Lax"
+    return [(b"set-cookie", (cookie + ("; Secure" if is_secure else "")).encode("latin-1"))]
+
+
+def wants_page(exchange: Exchange) -> bool:
+    """Whether a person looks at the answer, in a browser."""
+    return "text/html" in exchange.headers.get("accept", "")
+
+
+async def _redirect(exchange: Exchange, location: str, status: HTTPStatus) -> None:
+    headers = [(b"location", location.encode("latin-1")), *exchange.reply_headers()]
+    await send_bytes(exchange.send, b"", status=status, headers=headers)
+
+
+def _with_query(exchange: Exchange, path: str) -> str:
+    query = exchange.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path

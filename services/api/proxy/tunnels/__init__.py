@@ -1,0 +1,1 @@
+"""Tunnels: connections of clients that are taken over from HTTP, joined with connections to tasks."""

@@ -1,0 +1,1 @@
+"""The proxy, and the server behind it that it is measured with."""

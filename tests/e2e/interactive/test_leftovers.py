@@ -1,0 +1,94 @@
+"""Nothing is left of interactive tasks of all kinds, however they ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from libs.bus.bucket import WATCHER_KEPT_S
+from tests.e2e.interactive.test_tensorboards import trained
+from tests.e2e.interactive.users import User
+from tests.e2e.test_growth import at_rest, more_than
+from tests.harness.installed_client import interactive_python, need_ssh
+from tests.harness.waiting import PATIENCE_S
+from tests.harness.whole_system import WholeSystem, running_system
+
+pytestmark = [pytest.mark.interactive, pytest.mark.timeout(900)]
+
+AT_ONCE = 6
+NO_SLOTS = ("--config", "resources.slots=0")
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[WholeSystem]:
+    """Not the shared one, in which other tests leave things behind."""
+    with running_system(slots=4, python=str(interactive_python())) as started:
+        yield started
+
+
+def processes_of(system: WholeSystem) -> int:
+    """How many processes of tasks there are: each has its allocation in its environment."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = path.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it is over
+        found += f"DET_MASTER={system.url}".encode() in variables and any(
+            variable.startswith(b"DET_ALLOCATION_ID=") for variable in variables
+        )
+    return found
+
+
+def mounts_of(system: WholeSystem) -> list[str]:
+    return [line for line in Path("/proc/mounts").read_text().splitlines() if str(system.layout.root) in line]
+
+
+def live_a_life(user: User, number: int, experiment: int) -> None:
+    """Of every third task one ends well, one fails, and one is killed, half of them before they are ready."""
+    kind = ("command", "notebook", "command", "shell", "command", "command", "tensorboard", "command")[number % 8]
+    match kind, number % 3:
+        case "command", 0:
+            user.exit_status(kind, user.start(kind, *NO_SLOTS, "true"))
+        case "command", 1:
+            assert "exit code 3" in user.exit_status(kind, user.start(kind, *NO_SLOTS, "exit 3"))
+        case "command", _:
+            user.kill(kind, user.start(kind, *NO_SLOTS, "sleep 1000 & sleep 1000"))
+        case _, 1:  # what it needs is not there
+            argument = (str(experiment),) if kind == "tensorboard" else NO_SLOTS
+            task = user.start(
+                kind, *argument, "--config", "environment.environment_variables=[DET_PYTHON_EXECUTABLE=none]"
+            )
+            assert "needs Python" in user.exit_status(kind, task)
+        case _, _:
+            task = user.start(kind, *((str(experiment),) if kind == "tensorboard" else NO_SLOTS))
+            if number % 2 and kind != "tensorboard":
+                user.wait_until_ready(task)
+            user.kill(kind, task)
+
+
+@pytest.mark.parametrize("count", [24, pytest.param(100, marks=[pytest.mark.chaos, pytest.mark.long])], ids=str)
+def test_tasks_of_all_kinds_leave_nothing(system: WholeSystem, count: int) -> None:
+    need_ssh()
+    with system.http() as http:
+        user = User(system, http)
+        experiment = trained(user)
+        live_a_life(user, 1, experiment)
+        before = at_rest(system)
+        processes, mounts = processes_of(system), mounts_of(system)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda number: live_a_life(user, number, experiment), range(count)))
+    more = more_than(before, at_rest(system))
+    # Watches that ended without a word are forgotten by the bus a minute later.
+    deadline = time.monotonic() + PATIENCE_S + WATCHER_KEPT_S
+    while more and time.monotonic() < deadline:
+        time.sleep(1)
+        more = more_than(before, at_rest(system))
+    assert more == {}
+    assert (processes_of(system), mounts_of(system)) == (processes, mounts) == (0, [])
+    assert system.rows("SELECT 1 FROM user_sessions WHERE token_type = 'TASK' AND revoked_at IS NULL") == []
+    assert system.rows("SELECT 1 FROM allocation_sessions WHERE revoked_at IS NULL") == []
