@@ -17,19 +17,24 @@ from libs.db.engine import Database
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.reconcile_requests import ReconcileRequest
+from libs.ids import task_of_allocation
 from libs.run_until_first_exits import run_until_first_exits
+from libs.tasks.generic import TASK_TYPE as GENERIC_TASK
 from services.scheduler.allocations.missed_observations import MissedObservations
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
 from services.scheduler.deletion.namespaces import NamespaceDeletion
 from services.scheduler.deletion.workspaces import WorkspaceDeletion
+from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.pool_queue import PoolQueue
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.tasks.ending import TaskEnding, owner_of
+from services.scheduler.tasks.generic import GenericTasks
+from services.scheduler.tasks.idle_ending import IdleEnding, api_notes_use
 from services.scheduler.transactions.rows import AllocationRow
 from services.scheduler.workqueue.loops import run_periodically
 from services.scheduler.workqueue.notifications import notification_of
@@ -72,6 +77,15 @@ class SchedulerController:
             plan_binds=not cluster.resource_manager.binds_by_itself,
         )
         self._tasks = TaskEnding(db=db, clock=clock)
+        self._idle_tasks = IdleEnding(
+            db=db,
+            clock=clock,
+            allocations=self._allocations,
+            use_is_noted=lambda: api_notes_use(bus),
+            grace_s=settings.engine.idle_grace_s,
+        )
+        self._lost_trials = LostTrials(db=db, clock=clock, reports_are_heard=lambda: api_notes_use(bus))
+        self._generic_tasks = GenericTasks(db=db, clock=clock)
         self._workspace_deletion = WorkspaceDeletion(db=db, allocations=self._allocations)
         self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
         self._missed_observations = MissedObservations(db=db, bus=bus, settings=settings.engine)
@@ -81,7 +95,13 @@ class SchedulerController:
         """No round of the resync has looked at everything yet."""
         self._order_keys = OrderKeys(listed=self._resync_now.set)
         self._repair = OrderRepair(db=db, bus=bus, clock=clock, cluster=cluster, keys=self._order_keys)
-        self._housekeeping = Housekeeping(db=db, bus=bus, clock=clock, sessions_kept_s=settings.engine.sessions_kept_s)
+        self._housekeeping = Housekeeping(
+            db=db,
+            bus=bus,
+            clock=clock,
+            sessions_kept_s=settings.engine.sessions_kept_s,
+            audit_kept_days=settings.engine.audit_kept_days,
+        )
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -111,6 +131,8 @@ class SchedulerController:
                 missed_observations=self._missed_observations.run(),
                 order_keys=self._order_keys.follow(self._bus),
                 housekeeping=self._housekeeping.run(),
+                idle_tasks=self._idle_tasks.run(),
+                lost_trials=self._lost_trials.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
             )
 
@@ -134,15 +156,24 @@ class SchedulerController:
             self._plan(notification.pool)
 
     async def _reconcile_now(self, message: CoreMessage) -> bytes:
-        """Reconcile experiments for somebody who waits, but not for long."""
+        """Reconcile experiments, allocations and generic tasks for somebody who waits, but not for long."""
         asked = msgspec.json.decode(message.data, type=ReconcileRequest)
-        rounds = (self._work_queue.enqueue_and_wait(Request("experiment", ident)) for ident in asked.experiments)
+        requests = [
+            *(Request("experiment", ident) for ident in asked.experiments),
+            *(Request("generic task", ident) for ident in asked.generic_tasks),
+        ]
+        rounds = map(self._work_queue.enqueue_and_wait, requests)
         try:
             async with asyncio.timeout(RECONCILE_TIMEOUT_S):
-                await asyncio.gather(*rounds)
+                await asyncio.gather(*rounds, *map(self._reconcile_allocation, asked.allocations))
         except TimeoutError as error:
             raise Unavailable("the scheduler is busy") from error
         return b""
+
+    async def _reconcile_allocation(self, allocation: str) -> None:
+        """Have done what is asked of it and then, in case that has ended it, have its task react."""
+        await self._work_queue.enqueue_and_wait(Request("termination", allocation))
+        await self._work_queue.enqueue_and_wait(Request("allocation", allocation))
 
     def _plan(self, pool: str) -> None:
         """Have the queue of ``pool`` planned, or all of them when it is not named."""
@@ -163,6 +194,8 @@ class SchedulerController:
                 await self._process_exit(allocation)
             case "termination", str(allocation):
                 await self._allocations.follow_up(allocation)
+            case "generic task", str(task):
+                await self._generic_tasks.reconcile(task)
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
             case "project", int(ident):
@@ -189,6 +222,9 @@ class SchedulerController:
         task_type, experiment = owner
         if task_type == "TRIAL" and experiment is not None:
             self._work_queue.enqueue(Request("experiment", experiment))
+            return
+        if task_type == GENERIC_TASK and (task := task_of_allocation(allocation)) is not None:
+            self._work_queue.enqueue(Request("generic task", task))
             return
         await self._tasks.process_task_exit(allocation)
         if experiment is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,8 +15,10 @@ from libs.cluster.loading import load_cluster_config
 from libs.db.engine import connect_database
 from libs.db.migrate import provide_schema
 from libs.db.relay import relay_outbox
+from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.service_log import ship_lines
 from libs.serving.status import serve_status
 from services.scheduler.controller import SchedulerController
 from services.scheduler.scheduler_lease import hold_lease
@@ -45,7 +48,11 @@ async def main(settings: SchedulerSettings) -> None:
             await SchedulerController(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
 
         # One loop failing ends the service; its restart is the recovery.
-        await run_until_first_exits(outbox=relay_outbox(db, bus), lease=hold_lease(db.url, act, settings.lease))
+        await run_until_first_exits(
+            outbox=relay_outbox(db, bus),
+            lease=hold_lease(lambda: db.url, act, settings.lease),
+            lines=ship_lines(bus, subjects.service_lines("scheduler", socket.gethostname())),
+        )
 
 
 async def run(settings: SchedulerSettings) -> None:

@@ -31,14 +31,17 @@ class LeaseLost(Exception):
     """The connection that holds the lease does not answer."""
 
 
-async def hold_lease(url: str, act: Callable[[], Coroutine[Any, Any, None]], settings: LeaseSettings) -> None:
+async def hold_lease(
+    url: Callable[[], str], act: Callable[[], Coroutine[Any, Any, None]], settings: LeaseSettings
+) -> None:
     """Run ``act`` whenever, and as long as, this process holds the lease; until cancelled.
 
+    url  where the database is and how to log in, asked for each connection: a password may change meanwhile
     ``act`` is cancelled when the lease is lost, and run again after it is won back. What it raises ends this too.
     """
     while True:
         try:
-            await _once(url, act, settings)
+            await _once(url(), act, settings)
         except (LeaseLost, OSError, *DRIVER_ERRORS) as error:
             if not isinstance(error, LeaseLost) and not is_connection_failure(error):
                 raise

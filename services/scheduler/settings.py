@@ -29,6 +29,11 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sessions_kept_s: Annotated[float, Meta(ge=0)] = 86400.0
     """How long sessions of logins and tasks are remembered after their end; longer than the log intake takes lines by
     them (its ``token_grace_s``)."""
+    idle_grace_s: Annotated[float, Meta(ge=0)] = 60.0
+    """How long after a start or an outage no notebook or TensorBoard is ended for being idle: whoever uses one has to
+    have the time to say so again. Notebooks do every 30 seconds."""
+    audit_kept_days: Annotated[int, Meta(ge=1, le=36500)] | None = 365
+    """How long the audit log remembers who changed what; None is for ever."""
     observers: Annotated[int, Meta(ge=1)] = 8
     """Observations that are applied side by side."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -107,3 +108,46 @@ def test_a_search_survives_the_death_of_every_process(system: WholeSystem, look:
         experiment,
     )
     assert rows == [{"run_id": 1, "allocations": 1}] * TRIALS
+
+
+PAUSED, ACTIVE, CANCELED = (f"GENERIC_TASK_STATE_{state}" for state in ("PAUSED", "ACTIVE", "CANCELED"))
+
+
+def test_a_generic_task_is_what_was_asked_last_whoever_dies_meanwhile(system: WholeSystem) -> None:
+    """Each process is killed right after a pause was asked for, and again right after it was taken back."""
+    program = "echo this is $DET_ALLOCATION_ID; while true; do sleep 0.1; done"
+    config = f"{{entrypoint: '{program}', resources: {{slots: 0}}}}"
+    with system.http() as http:
+        reply = http.post("/api/v1/generic-tasks", json={"config": config}).raise_for_status()
+        task: str = reply.json()["taskId"]
+
+        def seen() -> dict[str, Any]:
+            try:
+                return dict(http.get(f"/api/v1/tasks/{task}").raise_for_status().json()["task"])
+            except httpx.HTTPError:
+                return {}
+
+        def becomes(state: str, *, runs: int) -> None:
+            """In that state, after as many allocations, of which the last one runs unless it is at rest."""
+
+            def look() -> bool:
+                now = seen()
+                if now.get("taskState") != state or len(now["allocations"]) != runs:
+                    return False
+                running = now["allocations"][0]["state"] == "STATE_RUNNING"
+                return running if state == ACTIVE else "endTime" in now and not running
+
+            wait_until(look, timeout_s=60, every_s=0.2, what=f"{state} after {runs} runs")
+
+        becomes(ACTIVE, runs=1)
+        for runs, victim in enumerate(VICTIMS, start=1):
+            for what, state, after in (("pause", PAUSED, runs), ("unpause", ACTIVE, runs + 1)):
+                http.post(f"/api/v1/tasks/{task}/{what}").raise_for_status()
+                killed = system.kill(victim)
+                wait_until(lambda: system.pids().get(victim) not in (None, killed), what=f"{victim} is back")  # noqa: B023
+                becomes(state, runs=after)
+        http.post(f"/api/v1/tasks/{task}/kill", json={"taskId": task}).raise_for_status()
+        system.kill("scheduler")
+        becomes(CANCELED, runs=len(VICTIMS) + 1)
+    rows = system.rows("SELECT exit_processed, exit_error FROM allocations WHERE task_id = $1", task)
+    assert rows == [{"exit_processed": True, "exit_error": None}] * (len(VICTIMS) + 1)

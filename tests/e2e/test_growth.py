@@ -22,6 +22,7 @@ HISTORY = frozenset(
         "trials",
         "trial_tasks",
         "tasks",
+        "interactive_tasks",
         "allocations",
         "accelerator_data",
         "metrics",
@@ -29,6 +30,7 @@ HISTORY = frozenset(
         # Until their retention is over.
         "task_logs",
         "log_streams",
+        "audit_records",
         # A day after their end.
         "user_sessions",
         "allocation_sessions",

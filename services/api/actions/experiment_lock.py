@@ -57,6 +57,6 @@ async def change(connection: AsyncConnection, row: Row[Any], what: What, **value
             job_id=row.job_id,
             owner=owner or "",
             project_id=values.get("project_id", row.project_id),
-            progress=row.progress,
+            progress=values.get("progress", row.progress),
         ),
     )

@@ -7,28 +7,15 @@ from typing import Final
 from services.api.app import App
 from services.api.http.builtin.openapi import DOCS_PATH, OPENAPI_PATH
 from services.api.http.call import Call
+from services.api.http.replies.page import HTML, page
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 
-PAGE: Final = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Resolute</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 4rem auto; padding: 0 1rem; }}
-code {{ background: #8882; padding: 0.1em 0.3em; border-radius: 3px; }}
-</style>
-</head>
-<body>
-<h1>Resolute</h1>
+BODY: Final = f"""<h1>Resolute</h1>
 <p>This is a Resolute gateway. The WebUI is not part of this release; the command line and the Python SDK work:</p>
 <p><code>pip install determined==0.38.1</code>, then <code>det -m &lt;this address&gt; user login</code></p>
-<p><a href="{DOCS_PATH}">The REST interface</a> (<a href="{OPENAPI_PATH}">as OpenAPI</a>)</p>
-</body>
-</html>
-"""
+<p><a href="{DOCS_PATH}">The REST interface</a> (<a href="{OPENAPI_PATH}">as OpenAPI</a>)</p>"""
+PAGE: Final = page("Resolute", BODY)
 
 
 async def to_landing(_: Call[App, None, None]) -> RawResponse:
@@ -37,7 +24,7 @@ async def to_landing(_: Call[App, None, None]) -> RawResponse:
 
 async def landing(_: Call[App, None, None]) -> RawResponse:
     headers = {"Cache-Control": "no-cache", "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-    return RawResponse(PAGE.encode(), media_type="text/html; charset=utf-8", headers=headers)
+    return RawResponse(PAGE, media_type=HTML, headers=headers)
 
 
 ROUTES: Final = (

@@ -5,44 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from services.api.access.audit_table import audit_rule
 from services.api.access.permission_table import PERMISSIONS
 from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
-from services.api.routes import landing, unimplemented
+from services.api.routes import landing, pages, unimplemented
+from services.api.routes.charts import profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
-from services.api.routes.cluster import agents, jobs, master, pools
+from services.api.routes.cluster import agents, audit, jobs, master, pools, waiting
 from services.api.routes.experiments import actions, experiments, model_definitions, searches
+from services.api.routes.generic_tasks import generic_tasks
+from services.api.routes.interactive import launches, lifecycle
+from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
-from services.api.routes.trials import metrics, runs, trials
+from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
 from services.api.routes.users import sessions, tokens, users
 from services.api.routes.workspaces import namespaces, projects, templates, workspaces
 
 _MODULES = (
     agents,
     allocations,
+    audit,
     sessions,
     reports,
     checkpoints,
     master,
     actions,
     experiments,
+    generic_tasks,
     jobs,
     landing,
+    launches,
+    lifecycle,
     log_retention,
     metrics,
     model_definitions,
     namespaces,
+    pages,
     pools,
+    profiler,
     projects,
+    run_actions,
     runs,
+    tables,
     searches,
+    series,
+    streams,
     context,
     logs,
     tasks,
     templates,
     tokens,
     trials,
+    unmanaged,
     users,
+    waiting,
     workspaces,
 )
 
@@ -54,8 +71,15 @@ def all_routes() -> list[Route]:
 
 
 def guarded(routes: Iterable[Route]) -> list[Route]:
-    """The routes, each with the permission that the table gives it. Raises LookupError."""
-    return [replace(route, permission=_permission(f"{route.method} {route.path}")) for route in routes]
+    """The routes, each with the permission and the audit rule that the tables give it. Raises LookupError."""
+    return [
+        replace(
+            route,
+            permission=_permission(f"{route.method} {route.path}"),
+            audit=audit_rule(route.method, route.path),
+        )
+        for route in routes
+    ]
 
 
 def _permission(call: str) -> RoutePermission:

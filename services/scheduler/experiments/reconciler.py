@@ -19,10 +19,12 @@ from libs.searchers.actions import Create, Shutdown, Stop
 from libs.ssh_keys import new_key_pair
 from libs.states.experiment import LIVE, STOPPING, ExperimentState, Trigger, step
 from libs.states.trial import TrialState
+from libs.tracing import Span
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.deletion.checkpoint_gc import carry_out_requests
 from services.scheduler.experiments import searcher_events
 from services.scheduler.experiments.ending import end_experiment
+from services.scheduler.experiments.reconcile_span import reconcile_span
 from services.scheduler.experiments.search import Search, SearchFailedError
 from services.scheduler.experiments.trial_creation import create_trials
 from services.scheduler.experiments.trial_exits import process_exits
@@ -70,10 +72,15 @@ class ExperimentReconciler:
         return await in_transaction(self._db, lambda connection: self._reconcile(connection, experiment_id))
 
     async def _reconcile(self, connection: Connection, experiment_id: int) -> ReconcileResult:
+        async with reconcile_span(connection, experiment_id) as traced:
+            return await self._reconcile_traced(connection, experiment_id, traced)
+
+    async def _reconcile_traced(self, connection: Connection, experiment_id: int, traced: Span) -> ReconcileResult:
         locked = await lock_experiment(
             connection, experiment_id, cluster=self._cluster, now=self._clock.now(), capacity=self._capacity
         )
         if locked is None or locked.state == ExperimentState.DELETING:
+            traced.drop()
             return ReconcileResult()
         await carry_out_requests(locked)
         if locked.state in LIVE and not locked.experiment.unmanaged:
@@ -83,6 +90,8 @@ class ExperimentReconciler:
                 await end_experiment(locked)
         await locked.write()
         await clear_ended(connection, locked.out.events, now=locked.now)
+        if not locked.out.events:
+            traced.drop()  # most looks find nothing to do
         return ReconcileResult(
             pools=frozenset(row.pool for row in locked.requested), requeue_after_s=locked.requeue_after_s
         )

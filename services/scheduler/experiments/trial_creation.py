@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from libs.db.any_of import any_of
-from libs.db.new_trials import NewTrialTask, Origin, insert_trial_tasks, insert_trials
+from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks, insert_trials
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.trials import trial_tasks, trials
 from libs.events.changes import TaskChanged
@@ -95,14 +95,8 @@ async def _run_again(locked: LockedExperiment, trial_id: int) -> None:
     if locked.open_allocation(row) is not None:
         return  # it runs, and will go on doing so
     row.state = _initial_state(locked)
-    row.restarts = 0
-    row.end_time = None
-    row.stopped_by_searcher = False
-    row.early_exit_reason = None
-    row.early_exit_deadline = None
-    row.transient_ends = 0
-    row.not_before = None
-    row.error = None
+    for column, value in BEGUN_AGAIN.items():
+        setattr(row, column, value)
     query = select(trial_tasks.c.position).where(trial_tasks.c.trial_id == trial_id)
     position = max((await locked.connection.execute(query)).scalars(), default=-1) + 1
     assert row.request_id is not None

@@ -25,6 +25,7 @@ from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
 from libs.states.allocation import AllocationState
 from libs.telemetry import counter, gauge, histogram
+from libs.tracing import TraceContext, record
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over
 from services.scheduler.orders.orders import issue
@@ -177,6 +178,7 @@ class PoolQueue:
         out = OutboxBuffer()
         material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
         for row in rows:
+            row.traceparent = _traced(row, material.trace(row))
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
             row.wait_reason = ""
@@ -190,6 +192,20 @@ class PoolQueue:
         await clear_ended(connection, out.events, now=now)
         await out.flush(connection)
         return rows
+
+
+def _traced(row: AllocationRow, parent: TraceContext | None) -> str | None:
+    """The trace context that the task starts in: the end of its wait in the queue."""
+    if parent is None:
+        return None
+    attributes: dict[str, str | int] = {
+        "resolute.allocation": row.allocation_id,
+        "resolute.pool": row.pool,
+        "resolute.slots": row.slots,
+        "resolute.waited_for": row.wait_reason,
+    }
+    queued = record("allocation.queued", parent=parent, began_at=row.requested_at, attributes=attributes)
+    return (queued or parent).traceparent
 
 
 async def _note_waits(connection: Connection, waits: Sequence[Wait]) -> None:

@@ -16,9 +16,10 @@ from sqlalchemy.engine import RowMapping
 
 from libs.db.engine import Connection
 from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.tasks import allocations, generic_tasks, tasks
 from libs.db.tables.trials import trials
 from libs.events.observations import ObservedPod
+from libs.tracing import current_traceparent
 
 
 class ExperimentRow(Struct, kw_only=True):
@@ -70,6 +71,13 @@ class TaskRow(Struct, kw_only=True):
     cancel_retries: list[dict[str, Any]]
 
 
+class GenericTaskRow(Struct, kw_only=True):
+    """What a task of type GENERIC has beyond its ``TaskRow``."""
+
+    task_id: str
+    state: str
+
+
 class AllocationRow(Struct, kw_only=True):
     allocation_id: str
     task_id: str
@@ -108,18 +116,20 @@ class AllocationRow(Struct, kw_only=True):
     stopped_early: bool = False
     status_code: int | None = None
     exit_processed: bool = False
+    traceparent: str | None = msgspec.field(default_factory=current_traceparent)
 
     @property
     def pods_seen(self) -> tuple[ObservedPod, ...]:
         return msgspec.convert(self.pods, tuple[ObservedPod, ...])
 
 
-RowT = TypeVar("RowT", ExperimentRow, TrialRow, TaskRow, AllocationRow)
+RowT = TypeVar("RowT", ExperimentRow, TrialRow, TaskRow, GenericTaskRow, AllocationRow)
 
 _TABLES: Mapping[type[Struct], tuple[Table, str]] = {
     ExperimentRow: (experiments, "id"),
     TrialRow: (trials, "id"),
     TaskRow: (tasks, "task_id"),
+    GenericTaskRow: (generic_tasks, "task_id"),
     AllocationRow: (allocations, "allocation_id"),
 }
 

@@ -17,8 +17,10 @@ from libs.cluster.config import ClusterConfig, SecurityConfig
 from libs.db.engine import DatabaseSettings, connect_database
 from libs.db.tables.users import users
 from libs.errors import InvalidRequest
+from libs.ids import UserId
+from libs.tasks.proxy_tokens import ProxyTokens, TokenHolder
 from services.api.access import passwords
-from services.api.bootstrap import bootstrap
+from services.api.bootstrap import bootstrap, read_proxy_secret
 from tests.harness import NatsServer, PostgresServer, ServiceProcess
 from tests.harness.api import ApiProcess
 from tests.harness.waiting import wait_until
@@ -38,7 +40,7 @@ def test_it_says_who_it_is_without_being_asked_who_one_is(api: ApiProcess) -> No
     assert asked(api, "/").headers["location"] == "/det"
     for path in ("/det", "/det/experiments/1/overview"):
         assert "The WebUI is not part of this release" in asked(api, path).text
-    assert asked(api, "/api/v1/notebooks").status_code == 501
+    assert asked(api, "/api/v1/webhooks").status_code == 501
 
 
 def test_health_tells_whether_launchers_report(api: ApiProcess, world: World) -> None:
@@ -163,6 +165,12 @@ async def test_a_new_installation_gets_the_id_that_its_launchers_know(fresh_url:
         assert await bootstrap(db, SystemClock(), config) == "11111111-aaaa"
         with pytest.raises(InvalidRequest, match="installation 11111111-aaaa"):
             await bootstrap(db, SystemClock(), config, cluster_id="22222222-bbbb")
+
+
+async def test_every_replica_proves_proxy_tokens_with_the_same_secret(fresh_url: str) -> None:
+    async with connect_database(DatabaseSettings(url=fresh_url, pool_size=1)) as db:
+        token = ProxyTokens(await read_proxy_secret(db)).issue(TokenHolder(UserId(1), "notebook"))
+        assert ProxyTokens(await read_proxy_secret(db)).holder(token) == (1, "notebook")
 
 
 def test_a_head_without_end_is_refused_to_anybody(api: ApiProcess) -> None:

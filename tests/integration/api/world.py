@@ -47,9 +47,13 @@ class World:
     settings: Mapping[str, Any]
     run_async: Callable[[Coroutine[Any, Any, Any]], Any]
 
-    def api(self, name: str) -> ApiProcess:
+    def api(self, name: str, **settings: Any) -> ApiProcess:
+        """A replica, not yet started; ``settings`` in addition to those of all."""
         return ApiProcess(
-            self.directory / name, database_url=self.database_url, bus_url=self.bus_url, settings=self.settings
+            self.directory / name,
+            database_url=self.database_url,
+            bus_url=self.bus_url,
+            settings={**self.settings, **settings},
         )
 
     def in_database(self, work: Callable[[Connection], Awaitable[Any]]) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct
-from sqlalchemy import exists, select, update
+from sqlalchemy import bindparam, exists, select, text, update
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.capacity import CapacityView
@@ -31,6 +32,11 @@ from services.api.actions.experiments.resource_request import check_resources
 from services.api.wire.cluster.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99
+_SET_IN_CONFIG: Final = text("""
+    UPDATE interactive_tasks i
+    SET config = i.config || jsonb_build_object('resources', coalesce(i.config -> 'resources', '{}'::jsonb) || :new)
+    FROM tasks t WHERE t.task_id = i.task_id AND t.job_id = :job
+""").bindparams(bindparam("new", type_=JSONB))
 
 
 class JobNotFound(ResoluteError):
@@ -86,7 +92,9 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
                 await _check_is_mutable(connection, job, cluster)
             new = _new_standing(wanted)
         await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
-        if experiment is not None:
+        if experiment is None:
+            await _set_in_config(connection, wanted.job_id, new)
+        else:
             resources = {**(experiment.config.get("resources") or {}), **new.resources}
             await change(connection, experiment, "edited", config={**experiment.config, "resources": resources})
         await _announce(connection, job, new)
@@ -127,11 +135,20 @@ async def _live_job(connection: AsyncConnection, job_id: str, experiment: Any) -
 
 async def _check_is_mutable(connection: AsyncConnection, job: Any, cluster: ClusterConfig) -> None:
     """In a cluster a new priority takes new pods, which only tasks survive that resume
-    (docs/reference/kubernetes.md 3.10)."""
+    (docs/reference/kubernetes.md 3.10). What waits has no pods yet."""
     if cluster.resource_manager.priority_is_immutable:
-        named = select(allocations.c.name).where(allocations.c.job_id == job.job_id).limit(1)
-        name = await connection.scalar(named) or f"job {job.job_id}"
+        columns = allocations.c
+        starts = select(columns.name).where(columns.job_id == job.job_id, columns.assigned_at.is_not(None))
+        name = await connection.scalar(starts.where(columns.released_at.is_(None)).limit(1))
+        if name is None:
+            return
         raise InvalidRequest(f"priority is immutable for {name} in k8s because it may be destructive")
+
+
+async def _set_in_config(connection: AsyncConnection, job_id: str, new: _Change) -> None:
+    """An interactive task shows in its configuration what its job has."""
+    values = {"job": job_id, "new": new.resources}
+    await connection.execute(_SET_IN_CONFIG, values)
 
 
 def _new_standing(wanted: QueueControl) -> _Change:
@@ -153,7 +170,7 @@ async def _new_pool(
     capacity: CapacityView,
 ) -> _Change:
     if experiment is None:
-        raise InvalidRequest(f"setting resource pool for job type TYPE_{job.job_type} is not supported")
+        raise InvalidRequest(f"setting resource pool for job type {job.job_type} is not supported")
     resources = experiment.config.get("resources") or {}
     slots = resources.get("slots_per_trial") or 0
     if wanted and cluster.pool(wanted) is None:

@@ -17,14 +17,12 @@ from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.resolution import resolve_pool
-from libs.config import build_config, check_unmasked, merge, parse_experiment_config, parse_template, random_name
+from libs.config import build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.new_trials import Origin
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.tasks import jobs
 from libs.db.transactions import in_transaction
-from libs.errors import InvalidRequest, Unimplemented
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.ids import new_uuid
 from libs.searchers.search_start import SearchStart, start_search
@@ -32,13 +30,12 @@ from libs.ssh_keys import KeyPair, new_key_pair
 from libs.states.trial import TrialState
 from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
-from services.api.actions.experiments.forking import Parent, load_parent
+from services.api.actions.experiments.forking import load_parent, model_definition_of
+from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, choose_project, keep_project, lock_project
-from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
-from services.api.contexts.pack import pack_context
-from services.api.queries.workspaces.templates import load_template
+from services.api.queries.workspaces.templates import parsed_template
 from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
 
 Object = dict[str, Any]
@@ -61,18 +58,16 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
 async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now: datetime) -> NewExperiment:
     """Check and complete what was submitted; stores nothing.
 
-    Raises InvalidRequest, NotFound, FailedPrecondition, and Unimplemented for unmanaged experiments.
+    Raises InvalidRequest, NotFound, FailedPrecondition.
     """
-    if request.unmanaged:
-        raise Unimplemented("unmanaged experiments are not available in this release")
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
         user = await asyncio.to_thread(parse_experiment_config, request.config)
         check_unmasked(user)
-        template = await _template(connection, request.template)
+        template = await parsed_template(connection, request.template)
         asked = await asyncio.to_thread(merge, user, template)
         project = await choose_project(connection, request.project_id, asked)
-        pool, warnings = _choose_pool(app, asked, project)
+        pool, warnings = choose_pool(app, asked, project)
         config = await asyncio.to_thread(_complete, app, user, template, project, pool=pool, now=now)
         await pin_warm_start(connection, config)
     return NewExperiment(
@@ -80,7 +75,7 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         original_config=request.config,
         project=project,
         pool=pool,
-        model_definition=await _model_definition(request, parent),
+        model_definition=await model_definition_of(request, parent),
         parent_id=parent.id if parent else None,
         activate=request.activate,
         search=await asyncio.to_thread(start_search, config),
@@ -104,32 +99,6 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
     return await in_transaction(app.db, store)
 
 
-async def _template(connection: AsyncConnection, name: str) -> Object:
-    """The template of this name, checked; nothing for no name."""
-    if not name:
-        return {}
-    found = await load_template(connection, name)
-    return await asyncio.to_thread(parse_template, name, found.config)
-
-
-def _choose_pool(app: App, asked: Object, project: ProjectRef) -> tuple[str, list[LaunchWarning]]:
-    resources = asked.get("resources") or {}
-    slots = resources.get("slots_per_trial", 1)
-    try:
-        pool = resolve_pool(
-            app.cluster,
-            name=resources.get("resource_pool") or "",
-            slots=slots,
-            workspace_compute=project.default_compute_pool,
-            workspace_aux=project.default_aux_pool,
-            workspace_id=project.workspace_id,
-        )
-        single = bool(resources.get("is_single_node"))
-        return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"invalid resource configuration: {error}") from error
-
-
 def _complete(app: App, user: Object, template: Object, project: ProjectRef, *, pool: str, now: datetime) -> Object:
     return build_config(
         user,
@@ -142,12 +111,6 @@ def _complete(app: App, user: Object, template: Object, project: ProjectRef, *, 
         seed=int(now.timestamp()),
         name=random_name(random.Random()),  # noqa: S311  (a name, not a secret)
     )
-
-
-async def _model_definition(request: CreateExperimentRequest, parent: Parent | None) -> bytes:
-    if parent is not None:
-        return parent.model_definition
-    return await asyncio.to_thread(pack_context, request.model_definition)
 
 
 async def _insert(

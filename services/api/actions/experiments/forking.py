@@ -5,6 +5,8 @@ Source: docs/reference/experiments.md 1.7 (steps 1 and 12).
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,6 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import FailedPrecondition, NotFound
+from services.api.contexts.pack import pack_context
+from services.api.wire.experiments.experiments import CreateExperimentRequest
 
 
 class Parent(Struct, frozen=True):
@@ -41,3 +45,10 @@ async def load_parent(connection: AsyncConnection, experiment_id: int) -> Parent
     if row.archived:
         raise FailedPrecondition("forking an experiment in an archived workspace/project")
     return Parent(row.id, row.tgz)
+
+
+async def model_definition_of(request: CreateExperimentRequest, parent: Parent | None) -> bytes:
+    """The files of a new experiment, as tar.gz: its parent's, or those that came with the request."""
+    if parent is not None:
+        return parent.model_definition
+    return await asyncio.to_thread(pack_context, request.model_definition)

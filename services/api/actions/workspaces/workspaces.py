@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -145,7 +145,7 @@ async def delete_workspace(db: Database, workspace_id: int) -> bool:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")
         if await connection.scalar(select(models.c.id).where(models.c.workspace_id == workspace_id).limit(1)):
             raise FailedPrecondition(f"workspace ({workspace_id}) contains models; move or delete models first")
-        empty = not before["num_projects"] and not await _has_live_tasks(connection, workspace_id)
+        empty = not before["num_projects"] and not await _has_tasks(connection, workspace_id)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="deleted", name=before["name"]))
         if empty:
             await connection.execute(delete(workspaces).where(workspaces.c.id == workspace_id))
@@ -156,14 +156,11 @@ async def delete_workspace(db: Database, workspace_id: int) -> bool:
         return False
 
 
-async def _has_live_tasks(connection: AsyncConnection, workspace_id: int) -> bool:
-    live = (
-        select(allocations.c.allocation_id)
-        .join(tasks, tasks.c.task_id == allocations.c.task_id)
-        .where(tasks.c.workspace_id == workspace_id, allocations.c.released_at.is_(None))
-        .limit(1)
-    )
-    return (await connection.execute(live)).first() is not None
+async def _has_tasks(connection: AsyncConnection, workspace_id: int) -> bool:
+    """Whether there is any that goes with the workspace, or holds slots and is of an experiment that has left it."""
+    lives = exists().where(allocations.c.task_id == tasks.c.task_id, allocations.c.released_at.is_(None))
+    some = select(tasks.c.task_id).where(tasks.c.workspace_id == workspace_id, tasks.c.experiment_id.is_(None) | lives)
+    return (await connection.execute(some.limit(1))).first() is not None
 
 
 def _checked_storage(config: dict[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ model_definition_size = (
     .correlate(experiments)
     .scalar_subquery()
 )
-_shown_name = func.coalesce(func.nullif(users.c.display_name, ""), users.c.username)
+shown_name = func.coalesce(func.nullif(users.c.display_name, ""), users.c.username)
 _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
     ExperimentSortBy.UNSPECIFIED: experiments.c.id,
     ExperimentSortBy.ID: experiments.c.id,
@@ -54,7 +54,7 @@ _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
     ExperimentSortBy.STATE: experiments.c.state,
     ExperimentSortBy.NUM_TRIALS: num_trials,
     ExperimentSortBy.PROGRESS: func.coalesce(experiments.c.progress, 0.0),
-    ExperimentSortBy.USER: _shown_name,
+    ExperimentSortBy.USER: shown_name,
     ExperimentSortBy.FORKED_FROM: experiments.c.parent_id,
     ExperimentSortBy.RESOURCE_POOL: experiments.c.config["resources"]["resource_pool"].astext,
     ExperimentSortBy.PROJECT_ID: experiments.c.project_id,
@@ -107,21 +107,45 @@ async def list_experiments(
 
     Raises NotFound for an unknown project, InvalidRequest.
     """
-    if query.project_id and not await _project_exists(connection, query.project_id):
-        raise NotFound("project", query.project_id)
-    conditions = list(_conditions(query))
+    if query.project_id:
+        await check_project_exists(connection, query.project_id)
+    shown, pagination = await experiments_page(
+        connection,
+        list(_conditions(query)),
+        _order(query),
+        offset=query.offset,
+        limit=query.limit,
+        reader_id=reader_id,
+    )
+    if not query.show_trial_data:
+        for experiment in shown:
+            experiment.best_trial_searcher_metric = UNSET
+    return shown, pagination
+
+
+async def experiments_page(
+    connection: AsyncConnection,
+    conditions: Sequence[ColumnElement[bool]],
+    order: Sequence[ColumnElement[Any]],
+    *,
+    offset: int,
+    limit: int,
+    reader_id: int,
+) -> tuple[list[Experiment], Pagination]:
+    """A page of the experiments that fulfil all conditions, as lists show them; ``best_trials`` may be asked about.
+
+    Raises InvalidRequest.
+    """
     counting = select(func.count()).select_from(_joined()).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()
-    page = sql_page(total, offset=query.offset, limit=query.limit)
+    page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
     rows = await connection.execute(
-        _select_all().where(*conditions).order_by(*_order(query)).offset(page.start).limit(page.limit)
+        _select_all().where(*conditions).order_by(*order).offset(page.start).limit(page.limit)
     )
     shown = await _as_experiments(connection, rows.all(), reader_id)
     for experiment in shown:
-        if not query.show_trial_data:
-            experiment.best_trial_searcher_metric = UNSET
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination
@@ -263,6 +287,8 @@ def _order(query: GetExperimentsQuery) -> list[ColumnElement[Any]]:
     return [column.asc(), experiments.c.id.asc()]
 
 
-async def _project_exists(connection: AsyncConnection, project_id: int) -> bool:
+async def check_project_exists(connection: AsyncConnection, project_id: int) -> None:
+    """Raises NotFound unless there is such a project."""
     found = await connection.execute(select(projects.c.id).where(projects.c.id == project_id))
-    return found.one_or_none() is not None
+    if found.one_or_none() is None:
+        raise NotFound("project", project_id)

@@ -26,13 +26,16 @@ async def load_allocation(connection: AsyncConnection, allocation_id: str) -> Al
     return wire_allocation(row)
 
 
+def shown_state(state: str) -> TaskState:
+    """The state of an allocation as users see it: one without pods is queued."""
+    return TaskState.QUEUED if state in _QUEUED else TaskState[state]
+
+
 def wire_allocation(row: Any) -> Allocation:
-    """A row of ``allocations`` as clients see it; one without pods is queued
-    (docs/reference/harness-protocol.md 8.1)."""
-    state = TaskState.QUEUED if row.state in _QUEUED else TaskState[row.state]
+    """A row of ``allocations`` as clients see it (docs/reference/harness-protocol.md 8.1)."""
     return Allocation(
         task_id=row.task_id,
-        state=state,
+        state=shown_state(row.state),
         is_ready=row.is_ready,
         start_time=timestamp(row.start_time) or UNSET,
         end_time=timestamp(row.end_time) or UNSET,

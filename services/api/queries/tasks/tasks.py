@@ -12,14 +12,16 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
-from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.errors import NotFound
 from libs.events.failures import failure_of
 from libs.events.observations import ObservedPod
 from services.api.queries.cluster.agents import DEVICE_TYPES
+from services.api.queries.generic_tasks.generic_tasks import config_text
 from services.api.queries.tasks.allocations import wire_allocation
 from services.api.wire.base import timestamp
 from services.api.wire.cluster.agents import Device, DeviceType
+from services.api.wire.generic_tasks.generic_tasks import GenericTaskState
 from services.api.wire.tasks.tasks import (
     Address,
     AllocationSummary,
@@ -41,7 +43,15 @@ _NOWHERE: Final = "pods"
 
 async def load_task(connection: AsyncConnection, task_id: str) -> Task:
     """A task with its allocations, newest first: clients look at the first for its present state. Raises NotFound."""
-    row = (await connection.execute(select(tasks).where(tasks.c.task_id == task_id))).one_or_none()
+    generic = generic_tasks.c
+    # Without context and specification: clients ask every second until a service is ready, and these may be large.
+    own = (tasks.c.task_id, tasks.c.task_type, tasks.c.start_time, tasks.c.end_time)
+    query = (
+        select(*own, generic.state, generic.parent_id, generic.forked_from, generic.no_pause, generic.config)
+        .outerjoin(generic_tasks, generic.task_id == tasks.c.task_id)
+        .where(tasks.c.task_id == task_id)
+    )
+    row = (await connection.execute(query)).one_or_none()
     if row is None:
         raise NotFound("task", task_id)
     attempts = await connection.execute(
@@ -53,6 +63,11 @@ async def load_task(connection: AsyncConnection, task_id: str) -> Task:
         allocations=[wire_allocation(attempt) for attempt in attempts],
         start_time=timestamp(row.start_time) or "",
         end_time=timestamp(row.end_time) or UNSET,
+        task_state=UNSET if row.state is None else GenericTaskState[row.state],
+        parent_id=row.parent_id or UNSET,
+        forked_from=row.forked_from or UNSET,
+        no_pause=UNSET if row.no_pause is None else row.no_pause,
+        config=UNSET if row.config is None else config_text(row.config),
     )
 
 

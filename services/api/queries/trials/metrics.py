@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -63,19 +63,20 @@ async def _reports(connection: AsyncConnection, trial_id: int, ids: Sequence[int
     """Those of ``ids`` that were not rolled back since, in the same order."""
     query = select(metrics).where(metrics.c.trial_id == trial_id, any_of(metrics.c.id, ids), ~metrics.c.archived)
     by_id = {row.id: row for row in await connection.execute(query)}
-    return [
-        MetricsReport(
-            trial_id=trial_id,
-            end_time=timestamp_ms(row.end_time),
-            metrics=struct_value(row.metrics),
-            total_batches=row.total_batches or 0,
-            id=row.id,
-            trial_run_id=row.trial_run_id,
-            group=row.metric_group,
-        )
-        for ident in ids
-        if (row := by_id.get(ident)) is not None
-    ]
+    return [as_report(row) for ident in ids if (row := by_id.get(ident)) is not None]
+
+
+def as_report(row: Any) -> MetricsReport:
+    """A row of the table metrics as clients see it."""
+    return MetricsReport(
+        trial_id=row.trial_id,
+        end_time=timestamp_ms(row.end_time),
+        metrics=struct_value(row.metrics),
+        total_batches=row.total_batches or 0,
+        id=row.id,
+        trial_run_id=row.trial_run_id,
+        group=row.metric_group,
+    )
 
 
 async def best_searcher_metric(connection: AsyncConnection, experiment_id: int) -> float | None:

@@ -53,6 +53,23 @@ async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetim
     return trial
 
 
+async def load_trials(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> list[Trial]:
+    """Several trials, in the order of ``trial_ids``. Raises NotFound for the first that there is not."""
+    rows = {row.id: row for row in await connection.execute(_select_all().where(any_of(trials.c.id, trial_ids)))}
+    for trial_id in trial_ids:
+        if trial_id not in rows:
+            raise NotFound("trial", trial_id)
+    return await _as_trials(connection, [rows[trial_id] for trial_id in trial_ids], now=now)
+
+
+async def trials_by_id(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> dict[int, Trial]:
+    """Those of the trials that exist, by id."""
+    if not trial_ids:
+        return {}
+    rows = await connection.execute(_select_all().where(any_of(trials.c.id, trial_ids)))
+    return {trial.id: trial for trial in await _as_trials(connection, rows.all(), now=now)}
+
+
 async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None:
     """Raises NotFound unless there is such a trial."""
     found = await connection.execute(select(trials.c.id).where(trials.c.id == trial_id))

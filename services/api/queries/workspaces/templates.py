@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config import parse_template
 from libs.db.any_of import any_of
 from libs.db.tables.templates import templates
 from libs.errors import NotFound
@@ -22,6 +24,17 @@ async def load_template(connection: AsyncConnection, name: str) -> Template:
     if row is None:
         raise NotFound("template", name)
     return wire_template(row)
+
+
+async def parsed_template(connection: AsyncConnection, name: str) -> dict[str, Any]:
+    """The template of this name as a partial configuration in normal form; nothing for no name.
+
+    Raises NotFound, and InvalidRequest for what nobody can use.
+    """
+    if not name:
+        return {}
+    found = await load_template(connection, name)
+    return await asyncio.to_thread(parse_template, name, found.config)
 
 
 async def list_templates(connection: AsyncConnection, query: GetTemplatesQuery) -> tuple[list[Template], Pagination]:

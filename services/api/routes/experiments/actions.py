@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -12,12 +13,14 @@ from libs.errors import InvalidRequest
 from services.api.actions.checkpoints.files import delete_tensorboard_files
 from services.api.actions.experiments import states
 from services.api.actions.experiments.bulk import ANY_PROJECT, for_each
+from services.api.actions.experiments.continuing import continue_experiment, parse_override
 from services.api.actions.experiments.edit import check_days, retain_logs
 from services.api.actions.experiments.move import check_may_leave, move
 from services.api.actions.experiments.project import check_may_grow, load_project
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
+from services.api.queries.experiments.experiments import load_experiment
 from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty
 from services.api.wire.experiments.actions import (
@@ -25,6 +28,8 @@ from services.api.wire.experiments.actions import (
     BulkRequest,
     BulkResponse,
     BulkRetainLogsRequest,
+    ContinueExperimentRequest,
+    ContinueExperimentResponse,
     DeleteExperimentQuery,
     MoveExperimentRequest,
     RetainLogsRequest,
@@ -42,6 +47,19 @@ SIMPLE: Final[dict[str, Simple]] = {
 """Actions that need nothing but an experiment."""
 SCHEDULED: Final = frozenset({"activate", "pause", "cancel", "kill"})
 """Those with effects that the scheduler brings about."""
+
+
+async def continue_(call: Call[App, None, ContinueExperimentRequest]) -> ContinueExperimentResponse:
+    """Let an experiment that has ended run again, with changes of its configuration if it is a single trial."""
+    app, experiment_id, now = call.app, call.body.id, call.app.clock.now()
+    override = await asyncio.to_thread(parse_override, call.body.override_config)
+    warnings = await in_transaction(
+        app.db, lambda connection: continue_experiment(connection, app, experiment_id, override, now=now)
+    )
+    await wait_until_reconciled(app.bus, experiment_id)
+    async with app.db.read() as connection:
+        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
+    return ContinueExperimentResponse(experiment=experiment, warnings=warnings)
 
 
 def one(verb: str, action: Simple) -> Handler:
@@ -158,6 +176,14 @@ ROUTES: Final = (
             summary=f"{verb.capitalize()} an experiment",
         )
         for verb, action in SIMPLE.items()
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/experiments/continue",
+        handler=continue_,
+        body=ContinueExperimentRequest,
+        response=ContinueExperimentResponse,
+        summary="Let an experiment that has ended run again",
     ),
     Route(
         method="DELETE",

@@ -10,6 +10,7 @@ from libs.config import mask_secrets
 from libs.db.transactions import in_transaction
 from services.api.actions.experiments.create import prepare_experiment, store_experiment
 from services.api.actions.experiments.edit import delete_label, edit, put_label
+from services.api.actions.unmanaged.experiments import check_upsert, prepare_unmanaged, store_unmanaged
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
@@ -39,6 +40,8 @@ from services.api.wire.trials.trials import GetExperimentTrialsQuery, GetExperim
 
 async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperimentResponse:
     """Check, complete and store an experiment; with ``validateOnly``, all but store it."""
+    if call.body.unmanaged:
+        return await _create_unmanaged(call, None)
     app, now = call.app, call.app.clock.now()
     new = await prepare_experiment(app, call.body, now=now)
     if call.body.validate_only:
@@ -50,6 +53,27 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
         experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
     config = struct_value(mask_secrets(new.config, to_owner=True))
     return CreateExperimentResponse(experiment=experiment, config=config, warnings=list(new.warnings))
+
+
+async def put(call: Call[App, None, CreateExperimentRequest]) -> CreateExperimentResponse:
+    """Create an experiment that runs elsewhere under a name of its own, or give the one of that name a new
+    configuration."""
+    external_id = call.path_str("externalExperimentId")
+    check_upsert(call.body, external_id)
+    return await _create_unmanaged(call, external_id)
+
+
+async def _create_unmanaged(
+    call: Call[App, None, CreateExperimentRequest], external_id: str | None
+) -> CreateExperimentResponse:
+    app, now = call.app, call.app.clock.now()
+    new = await prepare_unmanaged(app, call.body, now=now)
+    if call.body.validate_only:
+        return CreateExperimentResponse(experiment=Experiment(), config=None)
+    experiment_id = await store_unmanaged(app, new, call.principal, external_id=external_id, now=now)
+    async with app.db.read() as connection:
+        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
+    return CreateExperimentResponse(experiment=experiment, config=experiment.config)
 
 
 async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsResponse:
@@ -126,6 +150,14 @@ ROUTES: Final = (
         body=CreateExperimentRequest,
         response=CreateExperimentResponse,
         summary="Create an experiment, or check its configuration",
+    ),
+    Route(
+        method="PUT",
+        path="/api/v1/experiments/by-external-id/{externalExperimentId}",
+        handler=put,
+        body=CreateExperimentRequest,
+        response=CreateExperimentResponse,
+        summary="Create or change an experiment that runs elsewhere, by its external id",
     ),
     Route(
         method="GET",

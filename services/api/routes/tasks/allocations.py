@@ -72,7 +72,8 @@ async def post_proxy_address(call: Call[App, None, ProxyAddressRequest]) -> None
     allocation_id, address = _allocation_id(call), call.body.proxy_address
     if not address:
         raise InvalidRequest("proxyAddress cannot be empty")
-    await in_transaction(call.app.db, lambda tx: actions.set_proxy_address(tx, allocation_id, address))
+    now = call.app.clock.now()
+    await in_transaction(call.app.db, lambda tx: actions.set_proxy_address(tx, allocation_id, address, now=now))
 
 
 async def post_accelerator_data(call: Call[App, None, PostAcceleratorDataRequest]) -> None:

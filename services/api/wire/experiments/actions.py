@@ -5,11 +5,23 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Message
-from services.api.wire.experiments.experiments import ExperimentState
+from services.api.wire.experiments.experiments import Experiment, ExperimentState, LaunchWarning
 
 
 class MoveExperimentRequest(Message):
     destination_project_id: int = 0
+
+
+class ContinueExperimentRequest(Message):
+    """``override_config`` is YAML text, over the configuration that the experiment has."""
+
+    id: int = 0
+    override_config: str = ""
+
+
+class ContinueExperimentResponse(Message, kw_only=True):
+    experiment: Experiment
+    warnings: list[LaunchWarning] = []
 
 
 class DeleteExperimentQuery(Message):

@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from services.api.wire.base import Message, WireEnum
 from services.api.wire.cluster.agents import Device
+from services.api.wire.generic_tasks.generic_tasks import GenericTaskState
 from services.api.wire.tasks.allocations import Allocation
 
 
@@ -21,11 +22,18 @@ class TaskType(WireEnum):
 
 
 class Task(Message, kw_only=True):
+    """What follows ``end_time`` is there for generic tasks only; ``config`` is JSON text."""
+
     task_id: str
     task_type: TaskType
     allocations: list[Allocation]
     start_time: str
     end_time: str | UnsetType = UNSET
+    task_state: GenericTaskState | UnsetType = UNSET
+    parent_id: str | UnsetType = UNSET
+    forked_from: str | UnsetType = UNSET
+    no_pause: bool | UnsetType = UNSET
+    config: str | UnsetType = UNSET
 
 
 class GetTaskResponse(Message, kw_only=True):

@@ -139,7 +139,6 @@ async def test_more_mistakes_are_explained(api: Api) -> None:
     assert await refuse(404, template="x") == "template 'x' not found"
     assert await refuse(404, parentId=999_999) == "experiment '999999' not found"
     assert await refuse(404, projectId=999_999) == "project '999999' not found"
-    assert "not available in this release" in await refuse(501, unmanaged=True)
     assert "not a path inside" in await refuse(400, modelDefinition=[{"path": "../x", "type": 48}])
 
 

@@ -59,6 +59,7 @@ def path_of(route: Route, run: Run, checkpoint: str) -> str:
         "allocationId": run.allocation,
         "resourcesId": run.allocation,
         "taskId": run.task,
+        "notebookId": run.task,
         "trialId": run.trial,
         "runId": run.trial,
         "experimentId": run.experiment,
@@ -84,6 +85,7 @@ def body_of(route: Route, run: Run, checkpoint: str) -> dict[str, Any] | None:
         "POST /api/v1/task/logs": {"logs": [{"task_id": run.task, "log": "x"}]},
         "POST /api/v1/checkpoints": reported,
         "PATCH /api/v1/checkpoints": {"checkpoints": [{"uuid": checkpoint, "resources": {"resources": {"a": 1}}}]},
+        "POST /api/v1/trials/profiler/metrics": {"batches": [{"labels": {"trialId": run.trial, "name": "gpu_util"}}]},
         "POST /api/v1/checkpoints/{checkpointUuid}/metadata": {"checkpoint": {"metadata": {"a": 1}}},
     }
     return bodies.get(f"{route.method} {route.path}")

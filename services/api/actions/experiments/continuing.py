@@ -1,0 +1,167 @@
+"""Lets an experiment that has ended go on: trials that did not complete run again, from their latest checkpoints.
+
+The search begins anew with the same seed, and so asks for the trials that there are: the scheduler closes those that
+completed and runs the others again, in new tasks. A ``single`` experiment has nothing to search for; its one trial goes
+on even when it had completed, with the changes that its owner asks for.
+Source: docs/reference/experiments.md 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.config import check_unmasked, continue_config, merge, parse_experiment_config
+from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks
+from libs.db.outbox import announce
+from libs.db.tables.experiments import searcher_events, searcher_snapshots
+from libs.db.tables.tasks import jobs
+from libs.db.tables.trials import trial_tasks, trials
+from libs.errors import FailedPrecondition, InvalidRequest
+from libs.events.changes import JobChanged, TaskChanged, TrialChanged
+from libs.ids import trial_task_id
+from libs.searchers.search_start import resume_single
+from libs.states.experiment import TERMINAL, ExperimentState, Trigger, step
+from libs.states.trial import TrialState
+from services.api.actions.experiment_lock import change, lock_experiment
+from services.api.actions.experiments.pool_choice import choose_pool
+from services.api.actions.experiments.project import ProjectRef, load_project
+from services.api.actions.experiments.warm_start import pin_warm_start
+from services.api.app import App
+from services.api.wire.experiments.experiments import LaunchWarning
+
+Object = dict[str, Any]
+
+CONTINUABLE: Final = frozenset({"single", "grid", "random"})
+_NOT_SINGLE: Final = "override config is provided and experiment is not single searcher"
+_SOURCES: Final = ("source_trial_id", "source_checkpoint_uuid")
+
+
+def parse_override(text: str) -> Object:
+    """What is to change in the configuration, in normal form; empty text is nothing. Raises InvalidRequest."""
+    if not text.strip():
+        return {}
+    override = parse_experiment_config(text)
+    check_unmasked(override)
+    for key in ("project", "workspace"):
+        if override.get(key):
+            raise InvalidRequest(f"override config must not set {key}; move the experiment instead")
+    return override
+
+
+async def continue_experiment(
+    connection: AsyncConnection, app: App, experiment_id: int, override: Object, *, now: datetime
+) -> list[LaunchWarning]:
+    """Let it run again, with ``override`` (``parse_override``) over its configuration.
+
+    Raises NotFound, InvalidRequest, and FailedPrecondition when it has not ended or has nothing left to do.
+    """
+    row = await lock_experiment(connection, experiment_id)
+    _check_searcher(row.config["searcher"].get("name"), override)
+    state = await _state_after(connection, row)
+    project = await load_project(connection, row.project_id)
+    if row.archived or project.archived or project.state:
+        raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be continued")
+    pool, warnings = choose_pool(app, merge(override, row.config), project)
+    config = await asyncio.to_thread(continue_config, override, row.config, resource_pool=pool)
+    if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
+        await pin_warm_start(connection, config)
+    await _queue_anew(connection, row, config, project, pool=pool, now=now)
+    for table in (searcher_snapshots, searcher_events):
+        await connection.execute(delete(table).where(table.c.experiment_id == experiment_id))
+    await connection.execute(update(trials).where(trials.c.experiment_id == experiment_id).values(restarts=0))
+    if config["searcher"]["name"] == "single":
+        await _resume_trial(connection, row, config, override, project, now=now)
+    await change(connection, row, "state", state=state.value, progress=0.0, end_time=None, error=None, config=config)
+    return warnings
+
+
+def _check_searcher(name: Any, override: Object) -> None:
+    """Raises InvalidRequest unless experiments with this search go on with these changes."""
+    if name not in CONTINUABLE:
+        raise InvalidRequest(f"Unsupported searcher type provided: '{name}'")
+    after = (override.get("searcher") or {}).get("name") or name
+    if override and (name != "single" or after != "single"):
+        shown = name if name != "single" else after
+        raise InvalidRequest(f"{_NOT_SINGLE}, got '{shown}' instead")
+
+
+async def _state_after(connection: AsyncConnection, row: Row[Any]) -> ExperimentState:
+    """ACTIVE. Raises FailedPrecondition when it cannot be continued."""
+    if row.unmanaged:
+        raise FailedPrecondition("unmanaged experiments cannot be continued: whoever started them does it")
+    state = step(ExperimentState(row.state), Trigger.CONTINUE)
+    if row.state not in TERMINAL or state is None:
+        raise FailedPrecondition(f"experiment in non terminal state '{row.state}', try again later")
+    if row.config["searcher"]["name"] != "single" and row.state == ExperimentState.COMPLETED:
+        unfinished = select(trials.c.id).where(
+            trials.c.experiment_id == row.id, trials.c.state != TrialState.COMPLETED.value
+        )
+        if (await connection.execute(unfinished.limit(1))).first() is None:
+            raise FailedPrecondition("experiment has been completed, cannot continue this experiment")
+    active = step(state, Trigger.ACTIVATE)
+    assert active is not None, "whatever is paused can be activated"
+    return active
+
+
+async def _queue_anew(
+    connection: AsyncConnection, row: Row[Any], config: Object, project: ProjectRef, *, pool: str, now: datetime
+) -> None:
+    """Its job lines up again, behind those that wait by now."""
+    resources = config["resources"]
+    place = {
+        "pool": pool,
+        "priority": resources["priority"],
+        "weight": resources["weight"],
+        "max_slots": resources["max_slots"],
+        "submitted_at": now,
+        "workspace_id": project.workspace_id,
+    }
+    of_job = {"job_id": row.job_id, "job_type": "EXPERIMENT", "owner_id": row.owner_id}
+    await connection.execute(
+        # Of an imported experiment that had ended, no job was taken over.
+        upsert(jobs).values(**of_job, **place).on_conflict_do_update(index_elements=["job_id"], set_=place)
+    )
+    await announce(
+        connection,
+        JobChanged(job_id=row.job_id, what="submitted", pool=pool, priority=place["priority"], weight=place["weight"]),
+    )
+
+
+async def _resume_trial(
+    connection: AsyncConnection, row: Row[Any], config: Object, override: Object, project: ProjectRef, *, now: datetime
+) -> None:
+    """The trial of a ``single`` experiment runs again, in a task of its own; without one, the search makes it."""
+    first = select(trials).where(trials.c.experiment_id == row.id).order_by(trials.c.id).limit(1).with_for_update()
+    trial = (await connection.execute(first)).one_or_none()
+    if trial is None or trial.request_id is None:
+        return
+    search = await asyncio.to_thread(resume_single, config, trial.request_id)
+    values: dict[str, Any] = {**BEGUN_AGAIN, "state": TrialState.ACTIVE.value}
+    if override.get("hyperparameters"):
+        values["hparams"] = search.creates[0].hparams
+    if config["searcher"].get("source_checkpoint_uuid") is not None:
+        values["warm_start_checkpoint_uuid"] = config["searcher"]["source_checkpoint_uuid"]
+    await connection.execute(update(trials).where(trials.c.id == trial.id).values(**values))
+    await connection.execute(insert(searcher_snapshots).values(experiment_id=row.id, snapshot=search.snapshot))
+    count = select(func.coalesce(func.max(trial_tasks.c.position) + 1, 0)).where(trial_tasks.c.trial_id == trial.id)
+    position: int = (await connection.execute(count)).scalar_one()
+    link = NewTrialTask(trial.id, position, trial_task_id(row.id, trial.request_id, position))
+    origin = Origin(id=row.id, project_id=row.project_id, job_id=row.job_id, owner_id=row.owner_id, config=config)
+    await insert_trial_tasks(connection, origin, [link], workspace_id=project.workspace_id, now=now)
+    await announce(
+        connection,
+        TaskChanged(task_id=link.task_id, task_type="TRIAL", what="created"),
+        TrialChanged(
+            trial_id=trial.id,
+            experiment_id=row.id,
+            what="state",
+            state=TrialState.ACTIVE.value,
+            task_id=link.task_id,
+        ),
+    )

@@ -1,0 +1,150 @@
+"""Filters and sort orders of searches, compiled to conditions and expressions with bound parameters.
+
+Source: docs/reference/platform.md 9, docs/reference/experiments.md 13.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, or_, true
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import trials
+from libs.errors import InvalidRequest
+from services.api.metrics.groups import summary_key
+from services.api.queries.experiments.experiments import best_trials
+from services.api.queries.search import hyperparameters, run_values
+from services.api.queries.search.documents import at, number_in, text_in
+from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
+from services.api.queries.search.language.filters import MOST_CHARACTERS_OF_A_NAME, ColumnType, Field, Group, Location
+from services.api.queries.search.language.metric_ids import AGGREGATES, MetricId, parse_metric_id
+from services.api.queries.search.language.sorting import SortKey
+from services.api.queries.search.operators import ValueKind, condition
+
+METRICS: Final = frozenset({Location.TRAINING, Location.VALIDATIONS, Location.CUSTOM_METRIC})
+OF_RUNS: Final = frozenset({Location.RUN_HYPERPARAMETERS, Location.RUN_METADATA})
+_PREFIXES: Final = {
+    Location.HYPERPARAMETERS: hyperparameters.PREFIX,
+    Location.RUN_HYPERPARAMETERS: hyperparameters.PREFIX,
+    Location.RUN_METADATA: run_values.METADATA_PREFIX,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTable:
+    """What is searched: experiments, each with its best trial, or runs, each with its experiment.
+
+    fixed              locations of the fixed columns; runs may be asked for those of a filter without a location
+    of_runs            whether rows have hyperparameters and metadata of one run
+    """
+
+    name: str
+    key: ColumnElement[Any]
+    columns: Mapping[str, FixedColumn]
+    summary: ColumnElement[Any]
+    fixed: frozenset[Location]
+    of_runs: bool
+
+
+EXPERIMENTS: Final = SearchTable(
+    name="experiments",
+    key=experiments.c.id,
+    columns=EXPERIMENT_COLUMNS,
+    summary=best_trials.c.summary_metrics,
+    fixed=frozenset({Location.EXPERIMENT}),
+    of_runs=False,
+)
+RUNS: Final = SearchTable(
+    name="runs",
+    key=trials.c.id,
+    columns=RUN_COLUMNS,
+    summary=trials.c.summary_metrics,
+    fixed=frozenset({Location.EXPERIMENT, Location.RUN}),
+    of_runs=True,
+)
+
+
+def where(table: SearchTable, node: Group | Field) -> ColumnElement[bool]:
+    """The condition of a filter. Raises InvalidRequest, which names the column."""
+    if isinstance(node, Field):
+        return _field(table, node)
+    joined = and_ if node.conjunction == "and" else or_
+    return joined(*(where(table, child) for child in node.children)) if node.children else true()
+
+
+def order(table: SearchTable, keys: Sequence[SortKey]) -> list[ColumnElement[Any]]:
+    """What to order by; ids, ascending, decide between equals. Raises InvalidRequest."""
+    wanted = [
+        expression.desc().nulls_last() if key.descending else expression.asc()
+        for key in keys
+        for expression in _sorted_by(table, key.column)
+    ]
+    return [*wanted, table.key.asc()]
+
+
+def _field(table: SearchTable, field: Field) -> ColumnElement[bool]:
+    if field.says_nothing:
+        return true()
+    if field.location in table.fixed:
+        return _fixed(table, field)
+    if field.location in METRICS:
+        return _metric(table, field)
+    prefix = _PREFIXES.get(field.location, "")
+    if not field.column.startswith(prefix) or (field.location in OF_RUNS and not table.of_runs):
+        raise _unknown(table, field)
+    name = field.column.removeprefix(prefix)
+    match field.location:
+        case Location.HYPERPARAMETERS:
+            return hyperparameters.definition_condition(name, field)
+        case Location.RUN_HYPERPARAMETERS:
+            return run_values.hyperparameter_condition(name, field)
+        case Location.RUN_METADATA:
+            return run_values.metadata_condition(name, field)
+    raise _unknown(table, field)
+
+
+def _fixed(table: SearchTable, field: Field) -> ColumnElement[bool]:
+    column = table.columns.get(field.column)
+    if column is None or column.filtered is None:
+        raise _unknown(table, field)
+    return condition(column.filtered, column.kind, field)
+
+
+def _metric(table: SearchTable, field: Field) -> ColumnElement[bool]:
+    metric = parse_metric_id(field.column)
+    if metric is None:
+        expected = f"<group>.<metric>.<{'|'.join(AGGREGATES)}>"
+        raise InvalidRequest(f"filter: column '{field.column}': expected {expected} at LOCATION_TYPE_{field.location}")
+    value = _metric_value(table, metric)
+    if field.type is ColumnType.NUMBER:
+        return condition(number_in(value), ValueKind.NUMERIC, field, any_case=False)
+    return condition(text_in(value), ValueKind.TEXT, field, any_case=False)
+
+
+def _sorted_by(table: SearchTable, name: str) -> list[ColumnElement[Any]]:
+    column = table.columns.get(name)
+    if column is not None and column.sorted is not None:
+        return [column.sorted]
+    if len(name) <= MOST_CHARACTERS_OF_A_NAME:
+        if (hyperparameter := name.removeprefix(hyperparameters.PREFIX)) != name:
+            value = run_values.hyperparameter if table.of_runs else hyperparameters.definition
+            return [value(hyperparameter)]
+        if table.of_runs and (key := name.removeprefix(run_values.METADATA_PREFIX)) != name:
+            return [run_values.metadata(key)]
+        if (metric := parse_metric_id(name)) is not None:
+            found = _metric_value(table, metric)
+            return [number_in(found), text_in(found)]
+    raise InvalidRequest(f"invalid sort col: {name[:200]}")
+
+
+def _metric_value(table: SearchTable, metric: MetricId) -> ColumnElement[Any]:
+    return at(table.summary, (summary_key(metric.group), metric.metric, metric.aggregate))
+
+
+def _unknown(table: SearchTable, field: Field) -> InvalidRequest:
+    return InvalidRequest(
+        f"filter: column '{field.column}': {table.name} have no such column at LOCATION_TYPE_{field.location}"
+    )

@@ -1,0 +1,49 @@
+"""Searches of experiments, each shown with its best trial (docs/reference/platform.md 9)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.experiments import experiments
+from services.api.queries.experiments.experiments import check_project_exists, experiments_page
+from services.api.queries.search.conditions import EXPERIMENTS, order, where
+from services.api.queries.search.language.filters import parse_filter
+from services.api.queries.search.language.sorting import parse_sort
+from services.api.queries.trials.trials import trials_by_id
+from services.api.wire.base import Pagination
+from services.api.wire.search.searches import FoundExperiment, SearchRequest
+
+
+async def search_experiments(
+    connection: AsyncConnection, request: SearchRequest, *, reader_id: int, now: datetime
+) -> tuple[list[FoundExperiment], Pagination]:
+    """A page of the experiments that the filter lets through; those that are being deleted are none of them.
+
+    Raises InvalidRequest, NotFound for an unknown project.
+    """
+    conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
+    if request.filter:
+        wanted = parse_filter(request.filter)
+        conditions.append(where(EXPERIMENTS, wanted.root))
+        if not wanted.show_archived:
+            conditions.append(~experiments.c.archived)
+    sorting = order(EXPERIMENTS, parse_sort(request.sort))
+    if request.project_id:
+        await check_project_exists(connection, request.project_id)
+        conditions.append(experiments.c.project_id == request.project_id)
+    shown, pagination = await experiments_page(
+        connection, conditions, sorting, offset=request.offset, limit=request.limit, reader_id=reader_id
+    )
+    best_ids = [one.best_trial_id for one in shown if isinstance(one.best_trial_id, int)]
+    best = await trials_by_id(connection, best_ids, now=now)
+    found = [
+        FoundExperiment(
+            experiment=one,
+            best_trial=best.get(one.best_trial_id) if isinstance(one.best_trial_id, int) else None,
+        )
+        for one in shown
+    ]
+    return found, pagination

@@ -1,0 +1,101 @@
+"""Columns that every experiment and every run has: what they are, and which may be filtered and sorted.
+
+Source: docs/reference/platform.md 9.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Text, cast, func
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import trials
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects
+from services.api.queries.experiments.experiments import best_trials, num_trials, shown_name
+from services.api.queries.search.operators import ValueKind
+
+
+@dataclass(frozen=True, slots=True)
+class FixedColumn:
+    """``filtered`` or ``sorted`` is None where the column may not be used for it."""
+
+    filtered: ColumnElement[Any] | None
+    kind: ValueKind
+    sorted: ColumnElement[Any] | None
+
+
+def _both(expression: ColumnElement[Any], kind: ValueKind) -> FixedColumn:
+    return FixedColumn(expression, kind, expression)
+
+
+def _in_config(*path: str) -> ColumnElement[Any]:
+    return func.jsonb_extract_path_text(experiments.c.config, *path, type_=Text)
+
+
+def _seconds(start: ColumnElement[Any], end: ColumnElement[Any]) -> ColumnElement[Any]:
+    """From start to end, or until now, in whole seconds as they are shown."""
+    seconds = func.extract("epoch", func.coalesce(end, func.now()) - start)
+    return cast(func.floor(func.greatest(seconds, 0)), BigInteger)
+
+
+run_duration: Final = _seconds(trials.c.start_time, trials.c.end_time)
+local_id: Final = projects.c.key + "-" + cast(trials.c.local_id, Text)
+is_multitrial: Final = func.coalesce(_in_config("searcher", "name"), "single") != "single"
+parent_archived: Final = experiments.c.archived
+_progress: Final = func.coalesce(experiments.c.progress, 0.0)
+_percent: Final = FixedColumn(cast(func.round(_progress * 100), BigInteger), ValueKind.INTEGER, _progress)
+
+_OF_BOTH: Final[Mapping[str, FixedColumn]] = {
+    "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, None),
+    "searcherType": _both(_in_config("searcher", "name"), ValueKind.TEXT),
+    "searcherMetric": _both(_in_config("searcher", "metric"), ValueKind.TEXT),
+    "resourcePool": _both(_in_config("resources", "resource_pool"), ValueKind.TEXT),
+    "forkedFrom": _both(experiments.c.parent_id, ValueKind.INTEGER),
+    "externalExperimentId": _both(experiments.c.external_id, ValueKind.TEXT),
+}
+
+EXPERIMENT_COLUMNS: Final[Mapping[str, FixedColumn]] = {
+    **_OF_BOTH,
+    "id": _both(experiments.c.id, ValueKind.INTEGER),
+    "name": _both(_in_config("name"), ValueKind.TEXT),
+    "description": _both(_in_config("description"), ValueKind.TEXT),
+    "startTime": _both(experiments.c.start_time, ValueKind.MOMENT),
+    "endTime": _both(experiments.c.end_time, ValueKind.MOMENT),
+    "duration": _both(_seconds(experiments.c.start_time, experiments.c.end_time), ValueKind.INTEGER),
+    "state": _both(experiments.c.state, ValueKind.TEXT),
+    "numTrials": _both(num_trials, ValueKind.INTEGER),
+    "progress": _percent,
+    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, shown_name),
+    "projectId": _both(experiments.c.project_id, ValueKind.INTEGER),
+    "checkpointSize": _both(experiments.c.checkpoint_size, ValueKind.INTEGER),
+    "checkpointCount": _both(experiments.c.checkpoint_count, ValueKind.INTEGER),
+    "searcherMetricsVal": _both(best_trials.c.searcher_metric_value, ValueKind.DOUBLE),
+    "externalTrialId": _both(best_trials.c.external_id, ValueKind.TEXT),
+}
+
+RUN_COLUMNS: Final[Mapping[str, FixedColumn]] = {
+    **_OF_BOTH,
+    "id": _both(trials.c.id, ValueKind.INTEGER),
+    "experimentId": _both(experiments.c.id, ValueKind.INTEGER),
+    "experimentName": _both(_in_config("name"), ValueKind.TEXT),
+    "experimentDescription": _both(_in_config("description"), ValueKind.TEXT),
+    "startTime": _both(trials.c.start_time, ValueKind.MOMENT),
+    "endTime": _both(trials.c.end_time, ValueKind.MOMENT),
+    "duration": _both(run_duration, ValueKind.INTEGER),
+    "state": _both(trials.c.state, ValueKind.TEXT),
+    "experimentProgress": _percent,
+    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, users.c.username),
+    "projectId": _both(trials.c.project_id, ValueKind.INTEGER),
+    "checkpointSize": _both(trials.c.checkpoint_size, ValueKind.INTEGER),
+    "checkpointCount": _both(trials.c.checkpoint_count, ValueKind.INTEGER),
+    "searcherMetricsVal": _both(trials.c.searcher_metric_value, ValueKind.DOUBLE),
+    "externalRunId": _both(trials.c.external_id, ValueKind.TEXT),
+    "localId": _both(local_id, ValueKind.TEXT),
+    "isExpMultitrial": _both(is_multitrial, ValueKind.BOOLEAN),
+    "parentArchived": _both(parent_archived, ValueKind.BOOLEAN),
+    "archived": FixedColumn(None, ValueKind.BOOLEAN, trials.c.archived),
+}

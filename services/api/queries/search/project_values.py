@@ -1,0 +1,58 @@
+"""Values in a project: ranges of metrics, texts in metadata (docs/reference/platform.md 8)."""
+
+from __future__ import annotations
+
+from sqlalchemy import Text, and_, case, cast, column, func, select, true, values
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import trials
+from services.api.metrics.groups import group_of_summary
+from services.api.queries.search.documents import members, number_in, text_in
+from services.api.queries.search.language.metric_ids import AGGREGATES
+from services.api.queries.search.run_values import metadata
+from services.api.wire.base import double
+from services.api.wire.search.project_columns import MetricsRange
+
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+
+
+async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[MetricsRange]:
+    """The least and the greatest finite value of each metric column, over the best trials of the experiments."""
+    best = select(experiments.c.best_trial_id).where(experiments.c.project_id == project_id)
+    group = members(trials.c.summary_metrics, "of_group")
+    metric = members(group.c.value, "of_metric")
+    aggregate = values(column("name", Text), name="aggregate").data([(name,) for name in AGGREGATES])
+    number = number_in(metric.c.value.op("->")(aggregate.c.name))
+    query = (
+        select(group.c.key, metric.c.key, aggregate.c.name, func.min(number), func.max(number))
+        .select_from(trials.join(group, true()).join(metric, true()).join(aggregate, true()))
+        .where(
+            trials.c.id.in_(best),
+            metric.c.value["type"].astext == "number",
+            number.is_not(None),
+            cast(number, Text).not_in(_NOT_FINITE),
+        )
+        .group_by(group.c.key, metric.c.key, aggregate.c.name)
+    )
+    rows = (await connection.execute(query)).all()
+    found = {f"{group_of_summary(key)}.{name}.{kind}": (least, most) for key, name, kind, least, most in rows}
+    return [
+        MetricsRange(metrics_name=name, min=double(float(found[name][0])), max=double(float(found[name][1])))
+        for name in sorted(found)
+    ]
+
+
+async def metadata_values(connection: AsyncConnection, project_id: int, key: str) -> list[str]:
+    """The texts that runs have under a dotted key of their metadata, also as elements of lists; sorted, each once."""
+    value = metadata(key)
+    some = case((func.jsonb_typeof(value) == "array", value), else_=func.jsonb_build_array(value))
+    each = func.jsonb_array_elements(some).table_valued(column("element", value.type), name="each").render_derived()
+    is_text = func.jsonb_typeof(each.c.element) == "string"
+    query = (
+        select(text_in(each.c.element).label("text"))
+        .select_from(trials.join(each, true()))
+        .where(and_(trials.c.project_id == project_id, is_text))
+        .distinct()
+    )
+    return sorted(await connection.scalars(query))

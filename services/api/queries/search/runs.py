@@ -1,0 +1,160 @@
+"""Searches of runs, each shown with what it shares with its experiment (docs/reference/platform.md 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET
+from sqlalchemy import ColumnElement, FromClause, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.any_of import any_of
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
+from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
+from services.api.queries.experiments.experiments import check_project_exists
+from services.api.queries.pagination import sql_page
+from services.api.queries.search.conditions import RUNS, order, where
+from services.api.queries.search.fixed_columns import is_multitrial, local_id, run_duration
+from services.api.queries.search.language.filters import parse_filter
+from services.api.queries.search.language.sorting import parse_sort
+from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.search.runs import FlatRun, FlatRunExperiment
+from services.api.wire.search.searches import SearchRequest
+from services.api.wire.trials.trials import TrialState
+
+
+async def search_runs(connection: AsyncConnection, request: SearchRequest) -> tuple[list[FlatRun], Pagination]:
+    """A page of the runs that the filter lets through. Raises InvalidRequest, NotFound for an unknown project."""
+    conditions = run_conditions(request.filter, request.project_id)
+    sorting = order(RUNS, parse_sort(request.sort))
+    if request.project_id:
+        await check_project_exists(connection, request.project_id)
+    counting = select(func.count()).select_from(_joined()).where(*conditions)
+    total = (await connection.execute(counting)).scalar_one()
+    page = sql_page(total, offset=request.offset, limit=request.limit)
+    if page.limit == 0:
+        return [], page.pagination
+    rows = await connection.execute(
+        select(
+            *trials.c,
+            experiments.c.config,
+            experiments.c.parent_id,
+            experiments.c.progress,
+            experiments.c.unmanaged,
+            experiments.c.owner_id,
+            experiments.c.archived.label("parent_archived"),
+            experiments.c.external_id.label("external_experiment_id"),
+            projects.c.name.label("project_name"),
+            workspaces.c.id.label("workspace_id"),
+            workspaces.c.name.label("workspace_name"),
+            local_id.label("shown_local_id"),
+            run_duration.label("duration"),
+            is_multitrial.label("is_multitrial"),
+        )
+        .select_from(_joined())
+        .where(*conditions)
+        .order_by(*sorting)
+        .offset(page.start)
+        .limit(page.limit)
+    )
+    found = rows.all()
+    states = await _displayed_states(connection, found)
+    return [_flat_run(row, states[row.id]) for row in found], page.pagination
+
+
+async def select_run_ids(connection: AsyncConnection, filter_text: str, project_id: int) -> list[int]:
+    """Ids of the runs of a project that a filter lets through, ascending. Raises InvalidRequest."""
+    conditions = run_conditions(filter_text, project_id)
+    query = select(trials.c.id).select_from(_joined()).where(*conditions).order_by(trials.c.id)
+    return list(await connection.scalars(query))
+
+
+async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) -> list[int]:
+    """Ids of the experiments that the runs are of, each once."""
+    query = select(trials.c.experiment_id).where(any_of(trials.c.id, run_ids)).distinct()
+    return list(await connection.scalars(query))
+
+
+def run_conditions(filter_text: str, project_id: int) -> list[ColumnElement[bool]]:
+    """project_id  0 is every project. Raises InvalidRequest."""
+    conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
+    if filter_text:
+        wanted = parse_filter(filter_text)
+        conditions.append(where(RUNS, wanted.root))
+        if not wanted.show_archived:
+            conditions += [~trials.c.archived, ~experiments.c.archived]
+    if project_id:
+        conditions.append(trials.c.project_id == project_id)
+    return conditions
+
+
+def _joined() -> FromClause:
+    return (
+        trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+        .join(users, users.c.id == experiments.c.owner_id)
+        .join(projects, projects.c.id == trials.c.project_id)
+        .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    )
+
+
+async def _displayed_states(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, str]:
+    """Run id -> what is shown as its state: what an ACTIVE run does is what its newest task does."""
+    active = [row.id for row in rows if row.state == ACTIVE]
+    query = (
+        select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
+        .where(any_of(trial_tasks.c.trial_id, active))
+        .order_by(trial_tasks.c.position)
+    )
+    tasks = {row.trial_id: row.task_id for row in await connection.execute(query)} if active else {}
+    live = await live_states_by_task(connection, list(tasks.values()))
+    return {row.id: displayed(row.state, live.get(tasks.get(row.id, ""), ())) for row in rows}
+
+
+def _flat_run(row: Any, state: str) -> FlatRun:
+    return FlatRun(
+        id=row.id,
+        local_id=row.shown_local_id,
+        start_time=timestamp(row.start_time),
+        end_time=timestamp(row.end_time),
+        state=TrialState[state],
+        labels=row.config.get("labels") or [],
+        checkpoint_size=int64(row.checkpoint_size),
+        checkpoint_count=row.checkpoint_count,
+        searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
+        external_run_id=UNSET if row.external_id is None else row.external_id,
+        hyperparameters=struct_value(row.hparams),
+        summary_metrics=struct_value(row.summary_metrics),
+        user_id=row.owner_id,
+        duration=row.duration,
+        project_id=row.project_id,
+        project_name=row.project_name,
+        workspace_id=row.workspace_id,
+        workspace_name=row.workspace_name,
+        parent_archived=row.parent_archived,
+        experiment=_experiment(row),
+        metadata=UNSET if row.metadata is None else struct_value(row.metadata),
+        archived=row.archived,
+        log_policy_matched=UNSET if row.log_policy_matched is None else row.log_policy_matched,
+    )
+
+
+def _experiment(row: Any) -> FlatRunExperiment:
+    config: dict[str, Any] = row.config
+    searcher = config.get("searcher") or {}
+    return FlatRunExperiment(
+        id=row.experiment_id,
+        name=config.get("name") or "",
+        description=config.get("description") or "",
+        searcher_type=searcher.get("name") or "",
+        searcher_metric=searcher.get("metric") or "",
+        resource_pool=(config.get("resources") or {}).get("resource_pool") or "",
+        progress=double(row.progress or 0.0),
+        is_multitrial=row.is_multitrial,
+        unmanaged=row.unmanaged,
+        forked_from=row.parent_id,
+        external_experiment_id=UNSET if row.external_experiment_id is None else row.external_experiment_id,
+    )

@@ -1,0 +1,43 @@
+"""Series of several trials side by side, and of all trials that work with a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.charts.by_checkpoint import metrics_by_checkpoint
+from services.api.queries.charts.series import compare_trials
+from services.api.wire.charts.by_checkpoint import MetricsByCheckpointQuery, MetricsByCheckpointResponse
+from services.api.wire.charts.series import CompareTrialsQuery, CompareTrialsResponse
+
+
+async def get_series(call: Call[App, CompareTrialsQuery, None]) -> CompareTrialsResponse:
+    return CompareTrialsResponse(trials=await compare_trials(call.app.db, call.query, now=call.app.clock.now()))
+
+
+async def get_by_checkpoint(call: Call[App, MetricsByCheckpointQuery, None]) -> MetricsByCheckpointResponse:
+    async with call.app.db.read() as connection:
+        found = await metrics_by_checkpoint(connection, call.path_str("checkpointUuid"), call.query)
+    return MetricsByCheckpointResponse(metrics=found)
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path="/api/v1/trials/time-series",
+        handler=get_series,
+        query=CompareTrialsQuery,
+        response=CompareTrialsResponse,
+        summary="Metrics of several trials over their batches, with few enough points to draw",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/checkpoints/{checkpointUuid}/metrics",
+        handler=get_by_checkpoint,
+        query=MetricsByCheckpointQuery,
+        response=MetricsByCheckpointResponse,
+        summary="Metrics of the trials that work with a checkpoint",
+    ),
+)

@@ -1,0 +1,81 @@
+"""REST shapes of series side by side: ``GET /api/v1/trials/time-series`` (docs/reference/experiments.md 9.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType, field
+
+from services.api.wire.base import Double, Instant, Message
+from services.api.wire.trials.metrics import MetricType
+from services.api.wire.trials.trials import Trial
+
+
+class DoubleRange(Message):
+    lt: float | UnsetType = UNSET
+    lte: float | UnsetType = UNSET
+    gt: float | UnsetType = UNSET
+    gte: float | UnsetType = UNSET
+
+
+class IntegerRange(Message):
+    lt: int | UnsetType = UNSET
+    lte: int | UnsetType = UNSET
+    gt: int | UnsetType = UNSET
+    gte: int | UnsetType = UNSET
+    incl: list[int] = []
+    not_in: list[int] = []
+
+
+class TimeRange(Message):
+    lt: Instant | UnsetType = UNSET
+    lte: Instant | UnsetType = UNSET
+    gt: Instant | UnsetType = UNSET
+    gte: Instant | UnsetType = UNSET
+
+
+class TimeSeriesFilter(Message):
+    """``name`` is ``batches``, ``epoch`` or ``time``."""
+
+    name: str = ""
+    double_range: DoubleRange = field(default_factory=DoubleRange)
+    integer_range: IntegerRange = field(default_factory=IntegerRange)
+    time_range: TimeRange = field(default_factory=TimeRange)
+
+
+class CompareTrialsQuery(Message):
+    """Metrics by ``metric_ids``, each ``group.name``, or by ``metric_names`` of one group or of the usual two."""
+
+    trial_ids: list[int] = []
+    max_datapoints: int = 0
+    metric_names: list[str] = []
+    metric_ids: list[str] = []
+    start_batches: int = 0
+    end_batches: int = 0
+    metric_type: MetricType = MetricType.UNSPECIFIED
+    group: str = ""
+    time_series_filter: TimeSeriesFilter = field(default_factory=TimeSeriesFilter)
+
+
+class DataPoint(Message, kw_only=True):
+    """``values`` by the name of the metric."""
+
+    batches: int
+    values: dict[str, Any]
+    time: str | None
+    epoch: Double | UnsetType = UNSET
+
+
+class DownsampledMetrics(Message, kw_only=True):
+    data: list[DataPoint]
+    type: MetricType
+    group: str
+
+
+class ComparableTrial(Message, kw_only=True):
+    trial: Trial
+    metrics: list[DownsampledMetrics]
+
+
+class CompareTrialsResponse(Message):
+    trials: list[ComparableTrial] = []
