@@ -99,6 +99,57 @@ result({
     }
 
 
+def test_charts(det: Client, finished: Finished) -> None:
+    """What pages draw, read with the client's own bindings, which refuse a message of another shape."""
+    seen = det.sdk(
+        """
+from determined.common.api import bindings
+experiment, trial, checkpoint = int(sys.argv[1]), int(sys.argv[2]), client.get_checkpoint(sys.argv[3])
+session = checkpoint._session
+wanted = {"experimentId": experiment, "metricName": "loss"}
+validation = {**wanted, "group": "validation"}
+(compared,) = bindings.get_CompareTrials(session, trialIds=[trial], metricNames=["loss"]).trials
+(names,) = bindings.get_ExpMetricNames(session, ids=[experiment])
+(batches,) = bindings.get_MetricBatches(session, **wanted, metricType=bindings.v1MetricType.TRAINING)
+(snapshot,) = bindings.get_TrialsSnapshot(session, **validation, batchesProcessed=2, batchesMargin=1)
+labels = bindings.v1TrialProfilerMetricLabels(name="gpu_util", trialId=trial, agentId="n1", gpuUuid="g1")
+now = "2030-01-01T00:00:00Z"
+posted = bindings.v1TrialProfilerMetricsBatch(values=[0.5], batches=[1], timestamps=[now], labels=labels)
+bindings.post_PostTrialProfilerMetricsBatch(
+    session, body=bindings.v1PostTrialProfilerMetricsBatchRequest(batches=[posted])
+)
+(profiled,) = bindings.get_GetTrialProfilerMetrics(session, labels_trialId=trial, labels_name="gpu_util")
+(available,) = bindings.get_GetTrialProfilerAvailableSeries(session, trialId=trial, follow=True)
+source = bindings.v1TrialSourceInfo(
+    checkpointUuid=checkpoint.uuid, trialId=trial,
+    trialSourceInfoType=bindings.v1TrialSourceInfoType.INFERENCE,
+)
+bindings.post_ReportTrialSourceInfo(session, body=bindings.v1ReportTrialSourceInfoRequest(trialSourceInfo=source))
+result({
+    "compared": {each.group: [point.batches for point in each.data] for each in compared.metrics},
+    "names": [names.searcherMetrics, names.trainingMetrics, names.validationMetrics],
+    "batches": batches.batches,
+    "snapshot": [(each.trialId == trial, each.batchesProcessed, each.metric) for each in snapshot.trials],
+    "profiled": profiled.batch.values,
+    "available": [label.gpuUuid for label in available.labels],
+    "by_checkpoint": [report.steps_completed for report in checkpoint.get_metrics("training")],
+})
+""",
+        finished.experiment,
+        finished.trial,
+        finished.checkpoint,
+    )
+    assert seen == {
+        "compared": {"training": [1, 2, 3], "validation": [3]},
+        "names": [["loss"], ["loss"], ["loss"]],
+        "batches": [1, 2, 3],
+        "snapshot": [[True, 3, pytest.approx(1 / 3)]],
+        "profiled": [0.5],
+        "available": ["g1"],
+        "by_checkpoint": [1, 2, 3],
+    }
+
+
 def test_checkpoint_metadata_and_files(det: Client, finished: Finished) -> None:
     seen = det.sdk(
         """
