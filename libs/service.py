@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from libs.errors import ResoluteError
+from libs.service_log import LINES
 from libs.settings import load
-from libs.telemetry import TelemetrySettings, configure_logging
+from libs.telemetry import TelemetrySettings, configure_logging, configure_tracing, end_tracing
 
 
 class ServiceSettings(Protocol):
@@ -47,11 +49,15 @@ def run_service(
     try:
         settings: _S = load(settings_type, arguments.settings, os.environ)  # type: ignore[type-var]
         configure_logging(settings.telemetry, service=name)
+        logging.getLogger().addHandler(LINES)
+        configure_tracing(settings.telemetry, service=name)
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(main(settings))
     except ResoluteError as error:
         sys.stderr.write(f"resolute-{name}: {error}\n")
         return 1
+    finally:
+        end_tracing()
     return 0
 
 

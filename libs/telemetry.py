@@ -1,4 +1,4 @@
-"""Logs and metrics, set up the same way in every service.
+"""Logs, metrics and traces, set up the same way in every service.
 
 Log with ``structlog.get_logger()``: a fixed event name, facts as fields (``log.info("gang.waiting", slots=16)``).
 Metrics belong to one registry of the process; each module makes the ones it counts where it counts them.
@@ -15,6 +15,10 @@ from msgspec import Meta, Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor
 
+from libs.errors import ResoluteError
+from libs.tracing.context import add_trace_ids
+from libs.tracing.spans import use_tracer
+
 REGISTRY: Final = CollectorRegistry()
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -29,6 +33,10 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Port of ``/healthz``, ``/readyz`` and ``/metrics``; 0 picks a free one, None offers none of them."""
     status_host: str = "0.0.0.0"  # noqa: S104  # probes and scrapers come from outside
     """Address of that port; ``::`` is every address where there is IPv6."""
+    traces_endpoint: str | None = None
+    """OTLP/HTTP address of an OpenTelemetry collector, as in ``http://collector:4318``; None traces nothing."""
+    traces_ratio: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """Part of the calls of people that is traced, with everything that follows from them."""
 
 
 def configure_logging(settings: TelemetrySettings, *, service: str, stream: TextIO | None = None) -> None:
@@ -40,6 +48,7 @@ def configure_logging(settings: TelemetrySettings, *, service: str, stream: Text
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        add_trace_ids,
     ]
     rendered: list[Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -77,6 +86,25 @@ def set_log_level(level: LogLevel) -> None:
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
     logging.getLogger().setLevel(number)
+
+
+def configure_tracing(settings: TelemetrySettings, *, service: str) -> None:
+    """Report spans of this process from here on, if that is wanted. Raises ResoluteError without OpenTelemetry."""
+    if settings.traces_endpoint is None:
+        return
+    try:
+        # Imported here: who traces nothing does without the memory of it.
+        from libs.tracing.export import otlp_tracer  # noqa: PLC0415
+    except ImportError as error:
+        raise ResoluteError(
+            f"telemetry.traces_endpoint is set, but {error.name} is not installed: install resolute[tracing]"
+        ) from error
+    use_tracer(otlp_tracer(service=service, endpoint=settings.traces_endpoint, ratio=settings.traces_ratio))
+
+
+def end_tracing() -> None:
+    """Report the last spans, and no more."""
+    use_tracer(None)
 
 
 class MetricDefinition(Struct, frozen=True):

@@ -13,12 +13,14 @@ from sqlalchemy import Table, func, insert
 from libs.db.engine import Connection
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.interactive import interactive_tasks
 from libs.db.tables.metrics import metrics
-from libs.db.tables.tasks import allocations, jobs, tasks
+from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.ids import new_uuid
+from libs.tasks.stored import StoredTask, to_document
 from libs.tokens import digest, new_token
 from services.api.contexts.pack import pack_context
 
@@ -126,15 +128,70 @@ async def insert_allocation(connection: Connection, *, task_id: str, run: int = 
     return str(row["allocation_id"])
 
 
+async def insert_interactive(
+    connection: Connection,
+    *,
+    task_type: str = "COMMAND",
+    job: Mapping[str, Any] | None = None,
+    task: Mapping[str, Any] | None = None,
+    allocation: Mapping[str, Any] | None = None,
+    **columns: Any,
+) -> str:
+    """A notebook, TensorBoard, shell or command that waits in a pool; returns the id of its allocation.
+
+    job, task, allocation  columns of these rows that should not be the usual ones
+    """
+    description = columns.get("description", task_type.lower())
+    of_job = {"job_type": task_type, **(job or {})}
+    job_id = await insert_job(connection, **of_job)
+    spec = to_document(StoredTask(description=description))
+    of_task = {"task_type": task_type, "job_id": job_id, "spec": spec, **(task or {})}
+    task_id = await insert_task(connection, **of_task)
+    row = {"task_id": task_id, "description": description, "config": {"description": description}, **columns}
+    await connection.execute(insert(interactive_tasks).values(row))
+    pool = of_job.get("pool", "default")
+    attempt = {"job_id": job_id, "name": description, "pool": pool, **(allocation or {})}
+    return await insert_allocation(connection, task_id=task_id, **attempt)
+
+
 async def insert_notebook(
     connection: Connection, *, job: Mapping[str, Any], task: Mapping[str, Any] | None = None
 ) -> str:
-    """A notebook that waits in a pool: its job, its task and the allocation, whose id is returned."""
-    job_id = await insert_job(connection, job_type="NOTEBOOK", **job)
-    of_job = {"task_type": "NOTEBOOK", "job_id": job_id, **(task or {})}
-    task_id = await insert_task(connection, **of_job)
-    pool = job.get("pool", "default")
-    return await insert_allocation(connection, task_id=task_id, job_id=job_id, name="notebook", pool=pool)
+    """A notebook that waits in a pool; returns the id of its allocation."""
+    return await insert_interactive(connection, task_type="NOTEBOOK", job=job, task=task)
+
+
+async def insert_generic_task(
+    connection: Connection,
+    *,
+    state: str = "ACTIVE",
+    parent: str | None = None,
+    root: str | None = None,
+    no_pause: bool | None = False,
+    allocation: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | None = None,
+    **task: Any,
+) -> str:
+    """A generic task with its job, and the allocation that it waits with unless it is at rest; returns its id.
+
+    root  of the tree, where there is one above ``parent``
+    """
+    job_id = await insert_job(connection, job_type="GENERIC")
+    spec = {"description": "generic-task", "argv": ["true"]}
+    task_id = await insert_task(connection, task_type="GENERIC", job_id=job_id, **{"spec": spec, **task})
+    row = {
+        "task_id": task_id,
+        "root_id": root or parent or task_id,
+        "parent_id": parent,
+        "no_pause": no_pause,
+        "state": state,
+        "config": config or {"entrypoint": ["true"]},
+    }
+    await connection.execute(insert(generic_tasks).values(row))
+    if state == "ACTIVE" or allocation:
+        usual = {"job_id": job_id, "name": f"Generic Task {task_id}", "slots": 0, **(allocation or {})}
+        await insert_allocation(connection, task_id=task_id, **usual)
+    return task_id
 
 
 async def insert_allocation_session(connection: Connection, *, allocation_id: str, **columns: Any) -> str:

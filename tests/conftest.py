@@ -34,6 +34,13 @@ NEEDS_KUBELET = (
     "RESOLUTE_TEST_IMAGE=local/det-env:1`"
 )
 
+NEEDS_INSTALLATION = (
+    "needs a cluster of its own, whose nodes run containers and have the images of the services: "
+    "`export KUBE_VERSION=1.33`, `tests/cluster/kube/cluster images`, `tests/cluster/kube/cluster up --kubelet`, "
+    "`tests/cluster/kube/cluster service-images`, then `make test-installation KUBECONFIG=/tmp/kube-run/kubeconfig "
+    "RESOLUTE_TEST_IMAGE=local/det-env:1`"
+)
+
 # How long an example takes says more about the other work of a machine than about the code: speed is measured in
 # tests/bench, as ratios of one run.
 settings.register_profile("noisy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -187,6 +194,8 @@ def task_image() -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a cluster, saying how to get one, before any fixture starts a server for it."""
+    if item.get_closest_marker("installation") and not {"KUBECONFIG", "RESOLUTE_TEST_IMAGE"} <= os.environ.keys():
+        pytest.skip(NEEDS_INSTALLATION)
     if item.get_closest_marker("cluster") and not os.environ.get("KUBECONFIG"):
         pytest.skip(NEEDS_CLUSTER)
     if item.get_closest_marker("kubelet") and not os.environ.get("RESOLUTE_TEST_IMAGE"):

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
-from deploy.determined_import.old_database import CONNECT_TIMEOUT_S
+from deploy.determined_import.connecting import CONNECT_TIMEOUT_S
 from deploy.determined_import.refusal import ImportRefused
 from libs.db.engine import asyncpg_url
 from libs.db.failures import DRIVER_ERRORS

@@ -11,16 +11,14 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
 
-import asyncpg
 import msgspec
 from msgspec import Struct
 
+from deploy.determined_import.connecting import connect_or_refuse
 from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copied, overwrite
-from deploy.determined_import.old_database import CONNECT_TIMEOUT_S, OldDatabase, SourceCount
+from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import asyncpg_url
-from libs.db.failures import DRIVER_ERRORS
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
 
@@ -124,12 +122,7 @@ async def open_new_database(url: str, *, source: str, kinds: Iterable[CopiedTabl
 
     Raises ImportRefused when it is in use, or has rows that no earlier part of this import has written.
     """
-    try:
-        connection = await asyncpg.connect(
-            asyncpg_url(url), timeout=CONNECT_TIMEOUT_S, command_timeout=None, server_settings=_SETTINGS
-        )
-    except (OSError, *DRIVER_ERRORS) as error:
-        raise ImportRefused(f"the database of this installation does not answer: {error}") from error
+    connection = await connect_or_refuse(url, "the database of this installation", _SETTINGS)
     try:
         await _check_schema(connection)
         await _take_alone(connection)

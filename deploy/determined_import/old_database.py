@@ -9,12 +9,10 @@ from typing import Any, Final
 import asyncpg
 from msgspec import Struct
 
+from deploy.determined_import.connecting import connect_or_refuse
 from deploy.determined_import.kinds.copied import CopiedTable, counts, next_key, no_rows
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import asyncpg_url
-from libs.db.failures import DRIVER_ERRORS
 
-CONNECT_TIMEOUT_S: Final = 30.0
 _READ_ONLY: Final = {
     "application_name": "resolute import",
     "default_transaction_read_only": "on",
@@ -82,12 +80,7 @@ class OldDatabase:
 @asynccontextmanager
 async def open_old_database(url: str, kinds: Iterable[CopiedTable]) -> AsyncIterator[OldDatabase]:
     """A snapshot of the database at ``url``. Raises ImportRefused when ``kinds`` cannot be read from it."""
-    try:
-        connection = await asyncpg.connect(
-            asyncpg_url(url), timeout=CONNECT_TIMEOUT_S, command_timeout=None, server_settings=_READ_ONLY
-        )
-    except (OSError, *DRIVER_ERRORS) as error:
-        raise ImportRefused(f"the old database does not answer: {error}") from error
+    connection = await connect_or_refuse(url, "the old database", _READ_ONLY)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             await _check_schema(connection, list(kinds))

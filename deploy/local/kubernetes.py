@@ -88,11 +88,11 @@ def choose_kubernetes(kept: KubernetesOptions | None, arguments: Namespace) -> K
         if (value := getattr(arguments, name, None)) is not None
     }
     values = {**before, **asked, "kubeconfig": str(path)}
-    values.setdefault("address", _find_address(path))
+    values.setdefault("address", find_address(path))
     return KubernetesOptions(**values)
 
 
-def _find_address(kubeconfig: Path) -> str:
+def find_address(kubeconfig: Path) -> str:
     """An address of this machine that pods of the cluster can reach. Raises CannotStart."""
     server = _server(kubeconfig)
     try:

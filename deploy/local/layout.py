@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from deploy.command_line import state_folder
 from deploy.local.kubernetes import KubernetesOptions
@@ -158,3 +158,12 @@ def write_private(path: Path, text: str) -> None:
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     partial.replace(path)
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """The JSON object that is kept in a file; empty when there is no file yet."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal
 
@@ -14,6 +14,8 @@ from libs.bus.bucket import Bucket
 from libs.bus.connection import Connection, open_connection
 from libs.bus.contents.reading import StoredMessage, stored_messages
 from libs.bus.contents.states import StreamStatus, stream_states
+from libs.bus.contents.tail import follow_stream
+from libs.bus.message import Message
 from libs.bus.publish import Outbound
 from libs.bus.settings import BusSettings
 from libs.bus.storage_probe import StorageProbe
@@ -54,6 +56,10 @@ class Bus:
     def stored_messages(self, stream: str, *, last: int) -> AsyncIterator[StoredMessage]:
         """``contents.reading.stored_messages``: everything that a stream holds, without taking part in its work."""
         return stored_messages(self._connection, stream, last=last)
+
+    def follow_stream(self, stream: str) -> AsyncGenerator[Message, None]:
+        """``contents.tail.follow_stream``: everything that a stream holds, and what comes, for ever."""
+        return follow_stream(self._connection, stream)
 
     async def ensure_streams(self) -> None:
         """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""

@@ -16,6 +16,7 @@ SEQUENCE: Final = "Nats-Sequence"
 TTL: Final = "Nats-TTL"
 ROLLUP: Final = "Nats-Rollup"
 KV_OPERATION: Final = "KV-Operation"
+TRACEPARENT: Final = "traceparent"
 MARKER_REASON: Final = "Nats-Marker-Reason"
 
 _KEPT: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%') + " "
@@ -39,7 +40,7 @@ def event_headers(*, id: str, type: str, source: str, time: datetime, traceparen
         MSG_ID: id,
     }
     if traceparent is not None:
-        headers["traceparent"] = traceparent
+        headers[TRACEPARENT] = traceparent
     # The binding wants everything outside printable ASCII percent-encoded, as header values have no encoding.
     return {name: quote(value, safe=_KEPT) for name, value in headers.items()}
 

@@ -31,6 +31,7 @@ log = structlog.get_logger()
 
 EVENTS_KEPT_S: Final = 7 * 24 * 3600
 DUPLICATES_KNOWN_S: Final = 120
+SERVICE_LOG_BYTES: Final = 64 * 2**20
 DELETIONS_KEPT_S: Final = 3600
 """How long the deletion of a key can be watched. Later a watcher learns it from a snapshot without the key."""
 
@@ -59,6 +60,17 @@ def stream_configs(settings: BusSettings) -> tuple[StreamConfig, ...]:
             max_bytes=settings.logs_max_bytes,
             # A full stream refuses instead of forgetting: the intake tells fluent-bit, and that keeps the lines.
             discard=DiscardPolicy.NEW,
+            duplicate_window=DUPLICATES_KNOWN_S,
+            num_replicas=settings.replicas,
+        ),
+        StreamConfig(
+            name=subjects.SERVICE_LOG_STREAM,
+            subjects=[subjects.ALL_SERVICE_LINES],
+            retention=RetentionPolicy.LIMITS,
+            storage=StorageType.FILE,
+            max_msgs=subjects.SERVICE_LOG_KEPT,
+            max_bytes=SERVICE_LOG_BYTES,
+            max_age=EVENTS_KEPT_S,
             duplicate_window=DUPLICATES_KNOWN_S,
             num_replicas=settings.replicas,
         ),

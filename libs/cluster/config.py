@@ -256,6 +256,10 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Passed on to clients; ``prevent_blank_password`` refuses a blank ``initial_user_password``."""
     reserved_ports: tuple[Annotated[int, Meta(ge=1, le=MAX_PORT)], ...] = ()
     """Never handed to tasks, though nothing here listens on them."""
+    notebook_timeout: Annotated[int, Meta(ge=0)] = 0
+    """Seconds without use after which notebooks are ended whose configuration has no ``idle_timeout``. 0 is never."""
+    tensorboard_timeout: Annotated[int, Meta(ge=0)] = 300
+    """The same of TensorBoards."""
 
     def pool(self, name: str) -> PoolConfig | None:
         return next((pool for pool in self.resource_pools if pool.pool_name == name), None)

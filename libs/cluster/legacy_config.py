@@ -28,8 +28,6 @@ ELSEWHERE: Final = {
     "retention_policy": "it is in the settings of the logs service: retention",
     "observability": "every service serves /metrics on its telemetry.status_port",
     "cache": "nothing is cached on disk",
-    "notebook_timeout": "the configuration of a task says when it is idle",
-    "tensorboard_timeout": "the configuration of a task says when it is idle",
     "ui_customization": "there is no WebUI",
     "webhooks": "there are no webhooks",
     "integrations": "there are none",

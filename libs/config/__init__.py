@@ -8,7 +8,7 @@ the modules of those names in `parts`, written with the words of `libs.shapes`.
 Source: docs/reference/experiments.md 1 and 2.1.
 """
 
-from libs.config.build import build_config, parse_template
+from libs.config.build import build_config, continue_config, parse_template
 from libs.config.checks import check_failed, check_task_pod_spec, failed_pod_checks
 from libs.config.complete import check_complete, check_entrypoint
 from libs.config.config_policies import (
@@ -47,6 +47,7 @@ __all__ = [
     "check_task_pod_spec",
     "check_unmasked",
     "check_weight_change",
+    "continue_config",
     "failed_pod_checks",
     "mask_credentials",
     "mask_secrets",

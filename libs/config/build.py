@@ -59,7 +59,7 @@ def build_config(
     resource_pool      the resolved name of the pool, which replaces what the user wrote
     priority_default   of the pool
     seed, name         for an experiment whose configuration has none
-    managed            whether we run it, so that there has to be something to run
+    managed            whether we run it, so that there has to be something to run, and a search to begin
     Raises InvalidConfig and podspec.InvalidPodPatch. Constraints are checked on the result (config_policies.py).
     """
     below = template or {}
@@ -76,7 +76,23 @@ def build_config(
     config = with_defaults(config, seed=seed, name=name)
     config = with_defaults(apply_invariants(config, invariants), seed=seed, name=name)
     check_complete(config)
+    if managed:
+        check_current_searcher(config)
+        check_search(config)
+    return config
+
+
+def continue_config(override: Object, stored: Object, *, resource_pool: str) -> Object:
+    """The complete configuration of an experiment that goes on with ``override``, in normal form, over ``stored``.
+
+    resource_pool  the resolved name of the pool that the two ask for together
+    Raises InvalidConfig and podspec.InvalidPodPatch. Source: docs/reference/experiments.md 7 (step 3).
+    """
+    config = merge({"resources": {"resource_pool": resource_pool}}, merge(override, stored))
+    config = with_defaults(config, seed=stored["reproducibility"]["experiment_seed"], name=stored["name"])
+    check_complete(config)
     check_current_searcher(config)
+    check_entrypoint(config)
     check_search(config)
     return config
 

@@ -7,7 +7,7 @@ Source: docs/reference/kubernetes.md 5.1; docs/reference/tasks-and-cli.md 2.5 (v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from libs import podspec
@@ -45,10 +45,15 @@ def failed_pod_checks(pod: Mapping[str, Any], path: str) -> list[FailedCheck]:
     return [FailedCheck(path, refusal.message, refusal.detail) for refusal in podspec.refusals(pod)]
 
 
-def check_task_pod_spec(task_type: str, pod: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest unless a task other than an experiment's may have this pod spec.
+def refuse_failed(task_type: str, failures: Sequence[FailedCheck]) -> None:
+    """Raise InvalidRequest with the failures of a task other than an experiment's, if there are any.
 
     task_type  COMMAND, NOTEBOOK, SHELL, TENSORBOARD or GENERIC
     """
-    if failures := failed_pod_checks(pod, TASK_ENVIRONMENT):
+    if failures:
         raise InvalidRequest(f"{_WHAT_IS_INVALID[task_type]}{check_failed(failures)}")
+
+
+def check_task_pod_spec(task_type: str, pod: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest unless a task other than an experiment's may have this pod spec."""
+    refuse_failed(task_type, failed_pod_checks(pod, TASK_ENVIRONMENT))

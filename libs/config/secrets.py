@@ -66,6 +66,12 @@ def check_unmasked(config: Object) -> None:
 
     Raises InvalidConfig, naming every field.
     """
+    if masked := masked_secrets(config):
+        raise InvalidConfig(listing(masked))
+
+
+def masked_secrets(config: Object) -> list[Problem]:
+    """A problem for every secret of which the configuration has the mask only."""
     secrets = (config.get("data") or {}).get("secrets")
     registry = (config.get("environment") or {}).get("registry_auth")
     masked = [
@@ -73,8 +79,7 @@ def check_unmasked(config: Object) -> None:
         *_masked_fields(registry, f"{ROOT}.environment.registry_auth"),
         *_masked_fields(config.get("checkpoint_storage"), f"{ROOT}.checkpoint_storage"),
     ]
-    if masked:
-        raise InvalidConfig(listing(Problem(path, f"{MASK} hides a secret, give the secret itself") for path in masked))
+    return [Problem(path, f"{MASK} hides a secret, give the secret itself") for path in masked]
 
 
 def _masked_fields(value: Any, path: str) -> Iterator[str]:

@@ -27,3 +27,20 @@ def start_search(config: Mapping[str, Any]) -> SearchStart:
     for create in creates:
         searcher.trial_created(create.request_id)
     return SearchStart(creates=creates, snapshot=searcher.snapshot(), progress=searcher.progress())
+
+
+def resume_single(config: Mapping[str, Any], request_id: str) -> SearchStart:
+    """Start the search of a ``single`` configuration anew, around the trial that it already has.
+
+    Its hyperparameters are drawn again, because the configuration may have changed; its name is not, which another
+    space would change too. Raises InvalidSearcher or InvalidSpace.
+    """
+    seed = config["reproducibility"]["experiment_seed"]
+    searcher = Searcher.create(config["searcher"], config["hyperparameters"], seed)
+    creates = tuple(
+        Create(request_id, action.trial_seed, action.hparams)
+        for action in searcher.initial_trials()
+        if isinstance(action, Create)
+    )
+    searcher.trial_created(request_id)
+    return SearchStart(creates=creates, snapshot=searcher.snapshot(), progress=searcher.progress())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
+from libs.tasks.proxy_tokens import SECRET_BYTES, ProxyTokens
 from services.api.access.logins import Logins
 from services.api.access.sessions import Sessions
 from services.api.master_log import MasterLog
@@ -31,6 +33,8 @@ class App:
     notifier: Notifier
     metrics_writer: MetricsWriter
     master_log: MasterLog
+    proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))
+    """Of the installation; by default of this process alone."""
     logins: Logins = field(default_factory=Logins)
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""

@@ -44,3 +44,9 @@ async def bootstrap(
                 "would not be found again; set cluster_id to that, or take an empty database"
             )
         return str(row["cluster_id"])
+
+
+async def read_proxy_secret(db: Database) -> bytes:
+    """The secret that proxy tokens of the installation are proven with."""
+    async with db.read() as connection:
+        return bytes((await connection.execute(select(cluster.c.proxy_secret))).scalar_one())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +15,7 @@ import structlog
 import uvicorn
 import uvloop
 from fastapi import FastAPI
+from sqlalchemy import select
 
 from libs.bus import connect_bus
 from libs.capacity import CapacityView
@@ -24,20 +25,24 @@ from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import provide_schema
 from libs.db.relay import relay_outbox
+from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.service_log import ship_lines
 from libs.serving.readiness import Readiness, always_there
 from libs.serving.server import serve_http
 from libs.serving.status import serve_status
 from libs.serving.tls import tls_context
+from libs.tasks.proxy_tokens import ProxyTokens
 from services.api.access.sessions import Sessions
 from services.api.app import App
-from services.api.bootstrap import bootstrap
+from services.api.bootstrap import bootstrap, read_proxy_secret
 from services.api.http.application import Lifespan, build_application
 from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
+from services.api.proxy.proxy import Proxy
 from services.api.queries.cluster.manager_health import is_reporting
 from services.api.routes.table import all_routes
 from services.api.settings import ApiSettings, HttpSettings
@@ -53,7 +58,6 @@ async def main(
     settings: ApiSettings,
     *,
     stop: asyncio.Event,
-    master_log: MasterLog,
     listening: Callable[[int], None] = lambda port: None,
 ) -> None:
     """Serve until ``stop`` is set: then refuse new connections, finish what is under way, cut the long polls.
@@ -64,7 +68,6 @@ async def main(
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
     tls = cluster.security.tls
     context = tls_context(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
-    master_log.attach()
     async with AsyncExitStack() as stack:
         # Not the bus: without it most of the api still works.
         needs = ("database", "http")
@@ -90,18 +93,21 @@ async def main(
             capacity=CapacityView(),
             notifier=Notifier(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
-            master_log=master_log,
+            master_log=MasterLog(),
+            proxy_tokens=ProxyTokens(await read_proxy_secret(db)),
             release_namespace=settings.release_namespace,
             checkpoint_roots=settings.checkpoint_roots,
         )
+        proxy = Proxy(db=db, clock=clock, sessions=app.sessions, tokens=app.proxy_tokens, settings=settings.proxy)
         application = build_application(
             all_routes(),
             app,
             app.sessions.authenticate,
-            subscribed(app),
+            subscribed(app, proxy),
             health=lambda: health(app, readiness),
             enable_cors=settings.http.enable_cors,
             uploads=UploadMemory(settings.http.upload_memory_bytes),
+            below={"/proxy/": proxy},
         )
         # Entered here and not by the server, which would only log what keeps the service from starting.
         await stack.enter_async_context(application.router.lifespan_context(application))
@@ -110,23 +116,42 @@ async def main(
             readiness.register("http", always_there)
             listening(port)
 
+        async def serve() -> None:
+            await _serve(application, settings, context, stop, serving)
+            await proxy.connections.drain()
+
         await run_until_first_exits(  # one loop failing ends the service; its restart is the recovery
-            http=_serve(application, settings.http, context, stop, serving),
+            http=serve(),
             capacity=app.capacity.follow(bus),
             metrics=app.metrics_writer.run(),
+            proxy=proxy.run(),
             outbox=relay_outbox(db, bus),
+            master_log=app.master_log.follow(bus),
+            lines=ship_lines(bus, subjects.service_lines("api", socket.gethostname())),
         )
 
 
-def subscribed(app: App) -> Lifespan:
+def subscribed(app: App, proxy: Proxy) -> Lifespan:
     """The lifespan of the application: what requests rely on is subscribed to before the first of them comes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with app.sessions.listening(app.bus), app.notifier.listening(app.bus):
+        async with (
+            app.sessions.listening(app.bus),
+            app.notifier.listening(app.bus),
+            proxy.listening(app.bus),
+            app.bus.serve(subjects.NOTES_USE, lambda _: note_use(app), queue="apis"),
+        ):
             yield
 
     return lifespan
+
+
+async def note_use(app: App) -> bytes:
+    """Answers the scheduler, before it ends what seems to be idle, that use of it would be known."""
+    async with app.db.read() as connection:
+        await connection.execute(select(1))
+    return b""
 
 
 async def health(app: App, readiness: Readiness) -> HealthReport:
@@ -145,26 +170,33 @@ async def health(app: App, readiness: Readiness) -> HealthReport:
 
 async def _serve(
     application: Callable[..., Any],
-    settings: HttpSettings,
+    settings: ApiSettings,
     tls: ssl.SSLContext | None,
     stop: asyncio.Event,
     listening: Callable[[int], None],
 ) -> None:
+    http = settings.http
     config = uvicorn.Config(
         application,
-        ws="websockets",
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
-        timeout_keep_alive=settings.keep_alive_s,
-        timeout_graceful_shutdown=settings.shutdown_grace_s,
+        proxy_headers=bool(http.trusted_proxies),
+        forwarded_allow_ips=list(http.trusted_proxies),
+        timeout_keep_alive=http.keep_alive_s,
+        timeout_graceful_shutdown=http.shutdown_grace_s,
     )
-    port = port_of(settings, is_tls=tls is not None)
     await serve_http(
-        config, host=settings.host, port=port, stop=stop, listening=listening, limits=settings.limits, tls=tls
+        config,
+        host=http.host,
+        port=port_of(http, is_tls=tls is not None),
+        stop=stop,
+        listening=listening,
+        limits=http.limits,
+        tls=tls,
+        reserved_descriptors=2 * settings.proxy.connections,  # of clients that are taken over, and to tasks
     )
 
 
@@ -183,9 +215,7 @@ async def run(settings: ApiSettings) -> None:
         stop.set()
         return serving.is_set()
 
-    master_log = MasterLog()
-    logging.getLogger().addHandler(master_log)
-    work = main(settings, stop=stop, master_log=master_log, listening=lambda port: serving.set())
+    work = main(settings, stop=stop, listening=lambda port: serving.set())
     await until_signalled(work, ask=ask)
 
 

@@ -1,101 +1,85 @@
-"""Keeps the newest lines that this api has logged, for ``det master logs`` (docs/reference/platform.md 12)."""
+"""Keeps the newest lines of all services, for ``det master logs`` (docs/reference/platform.md 12).
+
+They come from the bus, which keeps them over restarts; the number of a line is its place in the stream there, the same
+for every api.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+from bisect import bisect_left
 from collections import deque
-from datetime import UTC, datetime
+from collections.abc import AsyncIterable
+from contextlib import aclosing
+from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
+import msgspec
 import structlog
 from msgspec import Struct
 
-KEPT: Final = 25_000
-_ELSEWHERE: Final = ("timestamp", "level", "service", "_record", "_from_structlog")
-"""What a line has fields for, or what says nothing to its reader."""
+from libs.bus import Bus, Message
+from libs.events.service_log import ServiceLine
+from libs.events.subjects import SERVICE_LOG_KEPT, SERVICE_LOG_STREAM, speaker_of
+
+log = structlog.get_logger(__name__)
 
 
 class MasterLogLine(Struct, frozen=True):
     id: int
     message: str
+    """With the name of the service before it."""
     moment: datetime
     level: str
     """Bare name: INFO, WARNING, ..."""
 
 
-class MasterLog(logging.Handler):
-    """A ring of lines that grows at one end and is read by id; readers may wait for more.
-
-    Any thread may log; reading and waiting belong to the event loop that called ``attach``.
-    """
+class MasterLog:
+    """Lines by id; readers may wait for more."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setFormatter(_formatter())
-        self._lines: deque[MasterLogLine] = deque(maxlen=KEPT)
-        self._next_id = 0
+        self._lines: deque[MasterLogLine] = deque(maxlen=SERVICE_LOG_KEPT)
         self.has_color = True
         """What ``log.color`` was set to. Lines are data without colors, so whoever shows them decides."""
-        self._news: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.epoch = 0
+        """Another one after the bus has lost what it kept: ids begin anew then."""
+        self._news: Final = asyncio.Condition()
 
-    def attach(self) -> None:
-        """Let readers in the running loop hear of lines. Called once."""
-        self._loop = asyncio.get_running_loop()
-        self._news = asyncio.Event()
+    async def follow(self, bus: Bus) -> None:
+        """Take in the lines that are on the bus and those that come, until cancelled."""
+        async with aclosing(bus.follow_stream(SERVICE_LOG_STREAM)) as messages:
+            await self.take_in(messages)
 
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            message = self.format(record)
-        except Exception:  # noqa: BLE001  as every handler does: a line that cannot be formatted must not stop who logs it
-            self.handleError(record)
-            return
-        moment = datetime.fromtimestamp(record.created, UTC)
-        self._lines.append(MasterLogLine(self._next_id, message, moment, record.levelname))
-        self._next_id += 1
-        if self._news is not None and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._news.set)
+    async def take_in(self, messages: AsyncIterable[Message]) -> None:
+        async for message in messages:
+            try:
+                line = msgspec.json.decode(message.data, type=ServiceLine)
+            except msgspec.DecodeError as error:
+                # Said once more by whoever reads this line of ours: debug, and not on the bus by default.
+                log.debug("service_log.unreadable", subject=message.subject, error=str(error))
+                continue
+            if self._lines and message.sequence <= self._lines[-1].id:
+                self._lines.clear()
+                self.epoch += 1
+            text = f"{speaker_of(message.subject)}: {line.message}"
+            self._lines.append(MasterLogLine(message.sequence, text, line.time, line.level))
+            async with self._news:
+                self._news.notify_all()
 
     def since(self, first_id: int, *, at_most: int) -> list[MasterLogLine]:
-        """The first ``at_most`` of the kept lines with this id or a later one, oldest first."""
+        """The first ``at_most`` of the kept lines with this id or a later one, in the order in which they came."""
         lines = self._lines.copy()
-        skipped = max(first_id - lines[0].id, 0) if lines else 0
+        skipped = bisect_left(lines, first_id, key=attrgetter("id"))
         return list(islice(lines, skipped, skipped + at_most))
 
     def start_of_last(self, count: int) -> int:
         """The id from which on ``count`` lines are there."""
-        return max(self._next_id - count, 0)
+        lines = self._lines
+        return lines[max(len(lines) - count, 0)].id if lines else 0
 
-    async def wait_for(self, line_id: int) -> None:
-        """Return when a line with this id, or a later one, is there."""
-        assert self._news is not None, "attach was not called"
-        while self._next_id <= line_id:
-            self._news.clear()
-            await self._news.wait()
-
-
-def _formatter() -> logging.Formatter:
-    """``event key=value ...``, with the stack of an exception below it."""
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[structlog.contextvars.merge_contextvars],
-        processors=[
-            structlog.processors.format_exc_info,
-            _without_fields_of_their_own,
-            _rendered,
-        ],
-    )
-
-
-def _without_fields_of_their_own(
-    _logger: object, _method: str, event: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
-    return {key: value for key, value in event.items() if key not in _ELSEWHERE}
-
-
-def _rendered(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
-    fields = dict(event)
-    stack = fields.pop("exception", None)
-    line = " ".join([str(fields.pop("event", "")), *(f"{key}={value}" for key, value in fields.items())])
-    return f"{line}\n{stack}" if stack else line
+    async def wait_for(self, line_id: int, *, epoch: int) -> None:
+        """Return when a line with this id, or a later one, is there, or when it is another epoch."""
+        async with self._news:
+            await self._news.wait_for(lambda: self.epoch != epoch or (self._lines and self._lines[-1].id >= line_id))

@@ -13,6 +13,7 @@ from libs.telemetry import TelemetrySettings
 from services.api.http.decoding.upload_memory import BODY_FACTOR
 from services.api.http.routing import MAX_BODY_BYTES, MIB
 from services.api.metrics.writer import MetricsSettings
+from services.api.proxy.settings import ProxySettings
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +38,7 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     http: HttpSettings = HttpSettings()
+    proxy: ProxySettings = ProxySettings()
     database: DatabaseSettings = DatabaseSettings(pool_size=20)
     bus: BusSettings = BusSettings(name="api")
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -20,6 +20,7 @@ from libs.db.migrate import provide_schema
 from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
+from libs.service_log import ship_lines
 from libs.serving.readiness import always_there
 from libs.serving.server import serve_http
 from libs.serving.status import serve_status
@@ -64,7 +65,10 @@ async def main(
             listening(port)
 
         await run_until_first_exits(
-            http=_serve(app, settings.intake, stop, serving), writer=writer.run(), retention=retention.run()
+            http=_serve(app, settings.intake, stop, serving),
+            writer=writer.run(),
+            retention=retention.run(),
+            lines=ship_lines(bus, subjects.service_lines("logs", socket.gethostname())),
         )
 
 

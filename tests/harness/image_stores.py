@@ -24,6 +24,10 @@ class ImageStore(Protocol):
 
     def names(self) -> list[str]: ...
 
+    def load(self, archive: Path) -> None:
+        """The images of an archive in the format of ``docker save``."""
+        ...
+
     def forget(self, names: Sequence[str]) -> None: ...
 
 
@@ -37,6 +41,9 @@ class Containerd:
 
     def names(self) -> list[str]:
         return _output(*self._ctr, "images", "list", "--quiet").splitlines()
+
+    def load(self, archive: Path) -> None:
+        _output(*self._ctr, "images", "import", str(archive), timeout_s=300)
 
     def forget(self, names: Sequence[str]) -> None:
         _output(*self._ctr, "images", "remove", *names)
@@ -53,6 +60,9 @@ class Docker:
     def names(self) -> list[str]:
         return _output("docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}").splitlines()
 
+    def load(self, archive: Path) -> None:
+        _output("docker", "load", "--quiet", "--input", str(archive), timeout_s=300)
+
     def forget(self, names: Sequence[str]) -> None:
         _output("docker", "image", "rm", "--force", *names)
 
@@ -67,5 +77,5 @@ def find_image_store() -> ImageStore:
     pytest.skip("needs a node on this machine: KUBECONFIG=$(tests/cluster/kube/cluster up --kubelet)")
 
 
-def _output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+def _output(*command: str, timeout_s: float = 60) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout_s).stdout

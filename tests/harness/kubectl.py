@@ -47,7 +47,7 @@ class Kubectl:
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, f"{line} ended with {done.returncode}\n{done.stdout}{done.stderr}"

@@ -62,8 +62,11 @@ class Looking:
 
     def steps(self, trial: int, group: str = "training") -> list[int]:
         """Steps of the reported metrics, in the order of the stream."""
+        return [report["totalBatches"] for report in self.reports(trial, group)]
+
+    def reports(self, trial: int, group: str = "training") -> list[dict[str, Any]]:
         pages = self._stream("/trials/metrics/trial_metrics", {"trialIds": trial, "group": group})
-        return [report["totalBatches"] for page in pages for report in page["metrics"]]
+        return [report for page in pages for report in page["metrics"]]
 
     def _stream(self, path: str, parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
         with self._http.stream("GET", f"/api/v1{path}", params=parameters) as response:

@@ -32,6 +32,7 @@ KINDS: Final[tuple[CopiedTable, ...]] = (
     experiments.TRIALS,
     experiments.TRIAL_SOURCES,
     tasks.TASKS,
+    tasks.GENERIC_TASKS,
     tasks.TRIAL_TASKS,
     tasks.ALLOCATIONS,
     tasks.ACCELERATORS,

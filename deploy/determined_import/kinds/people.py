@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from libs.db.tables.groups import group_members, groups, role_assignments
-from libs.db.tables.users import user_settings, users
+from libs.db.tables.users import group_members, groups, role_assignments, user_settings, users
 
 USERS: Final = CopiedTable(
     kind="users",

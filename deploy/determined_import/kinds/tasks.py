@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, utc
-from libs.db.tables.tasks import accelerator_data, allocations, tasks
+from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, unless_null, utc
+from libs.db.tables.tasks import accelerator_data, allocations, generic_tasks, tasks
 from libs.db.tables.trials import trial_tasks
 
 _TASK_END: Final = utc("coalesce(t.end_time, a.end_time, a.start_time, t.start_time)")
@@ -39,6 +39,30 @@ TASKS: Final = CopiedTable(
         "start_time": utc("t.start_time"),
         "end_time": f"CASE WHEN e.id IS NULL OR NOT {TRIAL_IS_OPEN} THEN {_TASK_END} END",
         "context_tgz": "d.context_directory",
+    },
+    batch_rows=100_000,
+)
+
+# Nothing of them runs any more, and without what launched them they cannot go on; they can be forked.
+GENERIC_TASKS: Final = CopiedTable(
+    kind="generic tasks",
+    target=generic_tasks,
+    rows="(SELECT * FROM tasks WHERE task_type = 'GENERIC') t",
+    key="t.task_id",
+    key_type="text",
+    columns={
+        "task_id": "t.task_id",
+        "root_id": """(
+            WITH RECURSIVE above AS (
+                SELECT t.task_id, t.parent_id
+                UNION SELECT p.task_id, p.parent_id FROM tasks p JOIN above ON p.task_id = above.parent_id
+            ) SELECT task_id FROM above WHERE parent_id IS NULL
+        )""",
+        "parent_id": "t.parent_id",
+        "forked_from": "t.forked_from",
+        "no_pause": "t.no_pause",
+        "state": "CASE WHEN t.task_state::text IN ('COMPLETED', 'ERROR') THEN t.task_state::text ELSE 'CANCELED' END",
+        "config": unless_null("t.config", "{}"),
     },
     batch_rows=100_000,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.failure import CannotStart
-from deploy.local.layout import Layout, Options, write_private
+from deploy.local.layout import Layout, Options, read_kept, write_private
 from deploy.local.supervision.bus_check import StorageCheck
 from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
 from libs.events.permissions import SERVICES_INBOX, SUPERVISOR_INBOX, launcher_inbox
@@ -23,7 +23,7 @@ from libs.events.subjects import storage_check as storage_check_of
 
 def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
     """Password of every user: those kept from before, and new ones for users that had none."""
-    kept = _kept(layout)
+    kept: dict[str, str] = read_kept(layout.bus_users)
     wanted = (SERVICES, SUBSCRIBER, SUPERVISOR, *(launcher_user(pool) for pool in pools))
     missing = {user: secrets.token_urlsafe(24) for user in wanted if user not in kept}
     if missing:
@@ -51,7 +51,7 @@ def storage_check(layout: Layout, options: Options, *, directory: Path) -> Stora
     return StorageCheck(
         port=options.nats_port,
         user=SUPERVISOR,
-        password=_kept(layout)[SUPERVISOR],
+        password=read_kept(layout.bus_users)[SUPERVISOR],
         inbox=SUPERVISOR_INBOX,
         subjects={stream: storage_check_of(stream) for stream in STREAMS},
         directory=str(directory),
@@ -60,7 +60,7 @@ def storage_check(layout: Layout, options: Options, *, directory: Path) -> Stora
 
 def write_credentials(layout: Layout, options: Options) -> None:
     """Write what a subscriber needs: address, user and password."""
-    credentials = {"url": url(options), "user": SUBSCRIBER, "password": _kept(layout)[SUBSCRIBER]}
+    credentials = {"url": url(options), "user": SUBSCRIBER, "password": read_kept(layout.bus_users)[SUBSCRIBER]}
     write_private(layout.subscriber, json.dumps(credentials, indent=2) + "\n")
 
 
@@ -79,12 +79,4 @@ def url(options: Options) -> str:
 
 
 def _bus(layout: Layout, options: Options, user: str, name: str) -> dict[str, Any]:
-    return {"url": url(options), "name": name, "user": user, "password": _kept(layout)[user]}
-
-
-def _kept(layout: Layout) -> dict[str, str]:
-    try:
-        kept: dict[str, str] = json.loads(layout.bus_users.read_text())
-    except FileNotFoundError:
-        return {}
-    return kept
+    return {"url": url(options), "name": name, "user": user, "password": read_kept(layout.bus_users)[user]}

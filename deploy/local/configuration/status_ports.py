@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from deploy.local.layout import Layout, Options, write_private
+from deploy.local.layout import Layout, Options, read_kept, write_private
 from deploy.local.servers.process import free_port
 
 HOST: Final = "127.0.0.1"
@@ -13,7 +13,7 @@ HOST: Final = "127.0.0.1"
 
 def status_port(layout: Layout, options: Options, name: str) -> int:
     """Port of a service: the one kept from before, else a new one."""
-    kept = _kept(layout)
+    kept: dict[str, int] = read_kept(layout.status_ports)
     if name not in kept:
         others = (options.api_port, options.nats_port, options.postgres_port, options.logs_port, *kept.values())
         kept[name] = free_port(HOST, avoid=others)
@@ -23,12 +23,4 @@ def status_port(layout: Layout, options: Options, name: str) -> int:
 
 def status_url(layout: Layout, name: str, page: str) -> str:
     """Address of a page of a service that has a port."""
-    return f"http://{HOST}:{_kept(layout)[name]}/{page}"
-
-
-def _kept(layout: Layout) -> dict[str, int]:
-    try:
-        kept: dict[str, int] = json.loads(layout.status_ports.read_text())
-    except FileNotFoundError:
-        return {}
-    return kept
+    return f"http://{HOST}:{read_kept(layout.status_ports)[name]}/{page}"

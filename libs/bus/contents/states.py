@@ -33,11 +33,12 @@ async def stream_states(connection: Connection) -> dict[str, StreamStatus]:
     Raises Unavailable when the server does not answer, or has no JetStream.
     """
     await connection.wait_connected(connection.settings.request_timeout_s)
-    found = {name: await _state(connection, name) for name in STREAMS}
+    found = {name: await stream_state(connection, name) for name in STREAMS}
     return {name: state for name, state in found.items() if state is not None}
 
 
-async def _state(connection: Connection, stream: str) -> StreamStatus | None:
+async def stream_state(connection: Connection, stream: str) -> StreamStatus | None:
+    """None when it is not there. Raises Unavailable."""
     timeout_s = connection.settings.request_timeout_s
     try:
         reply = await connection.while_connected(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from libs import podspec
 from libs.shapes.problems import Problem
 from libs.shapes.shape import (
+    Fields,
     Object,
     Read,
     Shape,
@@ -28,7 +29,7 @@ from libs.shapes.shape import (
 SLOT_TYPES: Final = ("cpu", "cuda", "rocm")
 
 _LEGACY_SLOT_TYPE: Final = "gpu"
-_REGISTRY_FIELDS: Final = (
+REGISTRY_FIELDS: Final = (
     "username",
     "password",
     "auth",
@@ -62,12 +63,18 @@ def _without_legacy_name(values: Object) -> Object:
 
 image: Final = per_slot_type(text, string=text)
 environment_variables: Final = per_slot_type(list_of(text), array=list_of(text))
+proxy_port_fields: Final[Fields] = {
+    "proxy_port": whole(),
+    "proxy_tcp": flag,
+    "unauthenticated": flag,
+    "default_service_id": flag,
+}
 proxy_port: Final = record(
-    {"proxy_port": whole(), "proxy_tcp": flag, "unauthenticated": flag, "default_service_id": flag},
+    proxy_port_fields,
     required=("proxy_port",),
     defaults={"proxy_tcp": False, "unauthenticated": False, "default_service_id": False},
 )
-registry_auth: Final = record(dict.fromkeys(_REGISTRY_FIELDS, text))
+registry_auth: Final = record(dict.fromkeys(REGISTRY_FIELDS, text))
 
 
 def pod_spec(value: Any, path: str) -> Read:
@@ -78,10 +85,10 @@ def pod_spec(value: Any, path: str) -> Read:
     if not isinstance(value, dict):
         return expected("object", value, path)
     refused = tuple(Problem(f"{path}{refusal.path}", refusal.message) for refusal in podspec.refusals(value))
-    return Read(podspec.without_senseless_directives(value), (*_misshapen(value, path), *refused))
+    return Read(podspec.without_senseless_directives(value), (*misshapen_pod(value, path), *refused))
 
 
-def _misshapen(pod: Object, path: str) -> list[Problem]:
+def misshapen_pod(pod: Object, path: str) -> list[Problem]:
     """The parts of a pod that others look into have to be what they are taken for."""
     found = [
         *_not_of_kind(pod, "metadata", dict, "object", path),

@@ -9,7 +9,7 @@ import posixpath
 import re
 from typing import Any, Final
 
-from libs.shapes.shape import Read, by_type, checked, flag, list_of, record, text, wrong
+from libs.shapes.shape import Fields, Read, Shape, by_type, checked, flag, list_of, record, text, wrong
 
 _DEVICE: Final = re.compile(r"/[^:]*:/[^:]*(:[rwm]*)?")
 _DEVICE_MODE: Final = "mrw"
@@ -23,9 +23,10 @@ def _container_path_below(mount: dict[str, Any]) -> str | None:
     return 'container_path must not be "."' if mount["container_path"] == "." else None
 
 
+bind_mount_fields: Final[Fields] = {"host_path": text, "container_path": text, "read_only": flag, "propagation": text}
 bind_mount: Final = checked(
     record(
-        {"host_path": text, "container_path": text, "read_only": flag, "propagation": text},
+        bind_mount_fields,
         required=("host_path", "container_path"),
         defaults={"read_only": False, "propagation": "rprivate"},
     ),
@@ -42,14 +43,20 @@ def _device_text(value: str, path: str) -> Read:
     return Read(device)
 
 
-device: Final = by_type(
-    string=_device_text,
-    object=record(
-        {"host_path": text, "container_path": text, "mode": text},
-        required=("host_path", "container_path"),
-        defaults={"mode": _DEVICE_MODE},
-    ),
-)
+_DEVICE_FIELDS: Final[Fields] = {"host_path": text, "container_path": text, "mode": text}
+
+
+def device_shape(*, lenient: bool) -> Shape:
+    """A device as text or as an object, whose unknown keys are mistakes unless ``lenient``."""
+    fields = record(_DEVICE_FIELDS, required=("host_path", "container_path"), defaults={"mode": _DEVICE_MODE})
+
+    def known(value: Any, path: str) -> Read:
+        return fields({key: item for key, item in value.items() if key in _DEVICE_FIELDS}, path)
+
+    return by_type(string=_device_text, object=known if lenient else fields)
+
+
+device: Final = device_shape(lenient=False)
 
 bind_mounts: Final = list_of(bind_mount)
 devices: Final = list_of(device)

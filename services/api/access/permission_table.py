@@ -39,6 +39,10 @@ def _trials_of_metrics(call: CallToCheck) -> list[int]:
     return list(call.query.trial_ids)
 
 
+def _trials_of_profiles(call: CallToCheck) -> list[int]:
+    return [batch.labels.trial_id for batch in call.body.batches]
+
+
 def _tasks_of_lines(call: CallToCheck) -> list[str]:
     return [task_of(record) for record in call.body.logs]
 
@@ -66,6 +70,9 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     # The installation, and who is calling.
     "GET /": ANYBODY,
     "GET /det": ANYBODY,
+    "GET /det/interactive/{rest:path}": ANYBODY,
+    "GET /det/login": ANYBODY,
+    "GET /det/wait/{rest:path}": ANYBODY,
     "GET /det/{rest:path}": ANYBODY,
     "GET /info": ANYBODY,
     "GET /api/v1/master": ANYBODY,
@@ -73,6 +80,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/master/config": USERS,
     "PATCH /api/v1/master/config": USERS,
     "GET /api/v1/master/logs": USERS,
+    "GET /api/v1/resolute/audit": USERS,
     "POST /api/v1/auth/login": ANYBODY,
     "POST /api/v1/auth/logout": ITSELF,
     "GET /api/v1/auth/user": ITSELF,
@@ -109,13 +117,46 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/tasks/count": USERS,
     "GET /api/v1/tasks/{taskId}": TASK,
     "GET /api/v1/tasks/{taskId}/acceleratorData": TASK,
+    "GET /api/v1/tasks/{taskId}/config": TASK,
+    "POST /api/v1/generic-tasks": USERS,
+    "POST /api/v1/tasks/{taskId}/kill": USERS,
+    "POST /api/v1/tasks/{taskId}/pause": USERS,
+    "POST /api/v1/tasks/{taskId}/unpause": USERS,
     "GET /api/v1/tasks/{taskId}/context_directory": TASK,
     "GET /api/v1/tasks/{taskId}/logs": TASK,
     "GET /api/v1/tasks/{taskId}/logs/fields": TASK,
     "POST /api/v1/task/logs": tasks_with(OwnResource(ResourceKind.TASK, _tasks_of_lines)),
     "POST /task-logs": USERS,
     "POST /api/v1/cleanup_logs": USERS,
+    # Notebooks, TensorBoards, shells and commands.
+    "GET /api/v1/commands": USERS,
+    "POST /api/v1/commands": USERS,
+    "GET /api/v1/commands/{commandId}": USERS,
+    "POST /api/v1/commands/{commandId}/kill": USERS,
+    "POST /api/v1/commands/{commandId}/set_priority": USERS,
+    "GET /api/v1/notebooks": USERS,
+    "POST /api/v1/notebooks": USERS,
+    "GET /api/v1/notebooks/{notebookId}": USERS,
+    "POST /api/v1/notebooks/{notebookId}/kill": USERS,
+    "POST /api/v1/notebooks/{notebookId}/set_priority": USERS,
+    "GET /api/v1/shells": USERS,
+    "POST /api/v1/shells": USERS,
+    "GET /api/v1/shells/{shellId}": USERS,
+    "POST /api/v1/shells/{shellId}/kill": USERS,
+    "POST /api/v1/shells/{shellId}/set_priority": USERS,
+    "GET /api/v1/tensorboards": USERS,
+    "POST /api/v1/tensorboards": USERS,
+    "GET /api/v1/tensorboards/{tensorboardId}": USERS,
+    "POST /api/v1/tensorboards/{tensorboardId}/kill": USERS,
+    "POST /api/v1/tensorboards/{tensorboardId}/set_priority": USERS,
+    "PUT /api/v1/notebooks/{notebookId}/report_idle": tasks_with(text_in_path(ResourceKind.TASK, "notebookId")),
     # Trials, which are runs, and their metrics.
+    "POST /api/v1/runs": USERS,
+    "POST /api/v1/runs/archive": USERS,
+    "POST /api/v1/runs/kill": USERS,
+    "POST /api/v1/runs/pause": USERS,
+    "POST /api/v1/runs/resume": USERS,
+    "POST /api/v1/runs/unarchive": USERS,
     "POST /api/v1/runs/start": tasks_with(OwnResource(ResourceKind.TRIAL, _started_run)),
     "GET /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(ResourceKind.TRIAL, "runId")),
     "POST /api/v1/runs/{runId}/metadata": tasks_with(number_in_path(ResourceKind.TRIAL, "runId")),
@@ -128,6 +169,10 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/trials/metrics/trial_metrics": METRICS,
     "GET /api/v1/trials/metrics/training_metrics": METRICS,
     "GET /api/v1/trials/metrics/validation_metrics": METRICS,
+    "GET /api/v1/trials/time-series": METRICS,
+    "GET /api/v1/trials/{trialId}/profiler/available_series": TRIAL,
+    "GET /api/v1/trials/{trialId}/profiler/metrics": TRIAL,
+    "POST /api/v1/trials/profiler/metrics": tasks_with(OwnResource(ResourceKind.TRIAL, _trials_of_profiles)),
     "POST /api/v1/trials/{trialId}/metrics": TRIAL,
     "POST /api/v1/trials/{trialId}/training_metrics": TRIAL,
     "POST /api/v1/trials/{trialId}/validation_metrics": TRIAL,
@@ -137,6 +182,12 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "POST /api/v1/trial-source-info": tasks_with(OwnResource(ResourceKind.TRIAL, _run_with_source)),
     "POST /api/v1/trials/{id}/kill": USERS,
     "PUT /api/v1/trials/{trialId}/retain_logs": USERS,
+    # Those that run elsewhere, with the session of a user.
+    "POST /api/v1/trials": USERS,
+    "PUT /api/v1/trials": USERS,
+    "PATCH /api/v1/trials/{trialId}": USERS,
+    "POST /api/v1/trials/{trialId}/start": USERS,
+    "GET /api/v1/trials/by-external-id/{externalExperimentId}/{externalTrialId}": USERS,
     # Checkpoints.
     "POST /api/v1/checkpoints": tasks_with(
         OwnResource(ResourceKind.TASK, _task_of_checkpoint),
@@ -151,15 +202,22 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "POST /api/v1/checkpoints/{checkpointUuid}/metadata": tasks_with(
         text_in_path(ResourceKind.CHECKPOINT, "checkpointUuid")
     ),
+    "GET /api/v1/checkpoints/{checkpointUuid}/metrics": USERS,
     "GET /checkpoints/{uuid}": tasks_with(text_in_path(ResourceKind.READABLE_CHECKPOINT, "uuid")),
     # Experiments.
     "POST /api/v1/experiments": USERS,
+    "POST /api/v1/experiments/continue": USERS,
+    "PUT /api/v1/experiments/by-external-id/{externalExperimentId}": USERS,
     "GET /api/v1/experiments": USERS,
     "GET /api/v1/experiments/{experimentId}": EXPERIMENT,
     "PATCH /api/v1/experiments/{experiment_id}": USERS,
     "DELETE /api/v1/experiments/{experimentId}": USERS,
     "GET /api/v1/experiments/{experimentId}/trials": USERS,
     "GET /api/v1/experiments/{experimentId}/validation-history": USERS,
+    "GET /api/v1/experiments/metrics-stream/metric-names": USERS,
+    "GET /api/v1/experiments/{experimentId}/metrics-stream/batches": EXPERIMENT,
+    "GET /api/v1/experiments/{experimentId}/metrics-stream/trials-sample": EXPERIMENT,
+    "GET /api/v1/experiments/{experimentId}/metrics-stream/trials-snapshot": EXPERIMENT,
     "GET /api/v1/experiments/{experimentId}/searcher/best_searcher_validation_metric": EXPERIMENT,
     "GET /api/v1/experiments/{id}/checkpoints": tasks_with(number_in_path(ResourceKind.EXPERIMENT, "id")),
     "GET /api/v1/experiments/{experimentId}/model_def": EXPERIMENT,
@@ -180,6 +238,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/experiment/labels": USERS,
     "PUT /api/v1/experiments/{experimentId}/labels/{label}": USERS,
     "DELETE /api/v1/experiments/{experimentId}/labels/{label}": USERS,
+    "POST /api/v1/experiments-search": USERS,
     "POST /api/v1/projects/{projectId}/experiments/activate": USERS,
     "POST /api/v1/projects/{projectId}/experiments/pause": USERS,
     "POST /api/v1/projects/{projectId}/experiments/cancel": USERS,
@@ -199,6 +258,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "DELETE /api/v1/templates/{name:path}": USERS,
     "PATCH /api/v1/template/rename": USERS,
     # The queue, and what there is to run on.
+    "GET /api/v1/resolute/waiting": USERS,
     "GET /api/v1/job-queues": USERS,
     "GET /api/v1/job-queues-v2": USERS,
     "GET /api/v1/job-queues/stats": USERS,
@@ -233,6 +293,9 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "POST /api/v1/workspaces/{workspaceId}/projects": USERS,
     "GET /api/v1/projects/{id}": USERS,
     "GET /api/v1/projects/key/{key}": USERS,
+    "GET /api/v1/projects/{id}/columns": USERS,
+    "GET /api/v1/projects/{id}/experiments/metric-ranges": USERS,
+    "GET /api/v1/projects/{projectId}/metadata/{key}": USERS,
     "PATCH /api/v1/projects/{id}": USERS,
     "DELETE /api/v1/projects/{id}": USERS,
     "POST /api/v1/projects/{id}/archive": USERS,

@@ -246,6 +246,12 @@ async def _registry(connection: Any) -> None:
     began = NOON.replace(tzinfo=None)
     await insert(connection, "tasks", task_id="nb", task_type="NOTEBOOK", start_time=began, job_id="job-nb")
     await insert(connection, "task_context_directory", task_id="nb", context_directory=b"tgz")
+    for ident, parent, state in (("root", None, "PAUSED"), ("child", "root", "ACTIVE"), ("leaf", "child", "COMPLETED")):
+        config = {"entrypoint": [ident]}
+        above = {"parent_id": parent, "task_state": state, "config": config, "no_pause": parent is None}
+        await insert(
+            connection, "tasks", task_id=ident, task_type="GENERIC", start_time=began, job_id="job-nb", **above
+        )
     await insert(connection, "models", id=8, name="mnist", **model)
     version = {"version": 1, "checkpoint_uuid": CHECKPOINT, "creation_time": NOON, "model_id": 8, "user_id": ADA}
     await insert(connection, "model_versions", id=15, name="v1", **version)

@@ -8,8 +8,17 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from deploy.determined_import.importing import run_import
+from libs.clock import SystemClock
+from libs.cluster.loading import load_cluster_config
+from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.tables.tasks import allocations, tasks
+from services.scheduler.allocations.task_tokens import TaskTokens
+from services.scheduler.experiments.reconciler import ExperimentReconciler
+from services.scheduler.orders.task_specs import TaskMaterial
+from services.scheduler.transactions.rows import AllocationRow, row_of
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats
@@ -28,6 +37,10 @@ from tests.harness.determined.rows import (
 from tests.integration.api.conftest import run_async
 from tests.integration.api.world import CLUSTER
 
+BEGUN_TRIAL = 1012
+"""Of the unfinished experiment; it has the newest checkpoint."""
+WITH_OLD_POOL = CLUSTER.replace("resource_pools:\n", "resource_pools:\n  - {pool_name: default}\n")
+
 
 @pytest.fixture(scope="module")
 def api(
@@ -40,7 +53,7 @@ def api(
     run_async(run_import(source_url=old_url, target_url=database_url, with_logs=True, say=lambda _line: None))
     directory = tmp_path_factory.mktemp("api")
     cluster = directory / "cluster.yaml"
-    cluster.write_text(CLUSTER)
+    cluster.write_text(WITH_OLD_POOL)
     settings = {"cluster_config": str(cluster)}
     with ApiProcess(directory, database_url=database_url, bus_url=nats_server.url, settings=settings) as api:
         yield api
@@ -134,3 +147,38 @@ def test_a_search_can_be_searched_for_in_logs(ada: httpx.Client) -> None:
     trial = get(ada, f"/api/v1/trials/{FINISHED_TRIAL}")["trial"]
     reply = ada.get(f"/api/v1/tasks/{trial['taskId']}/logs?searchText=broken")
     assert reply.text.count("broken") >= 1
+
+
+@pytest.fixture
+def fork(ada: httpx.Client, det: Det) -> int:
+    """An imported experiment, submitted again."""
+    body = {"config": det("experiment", "config", str(FINISHED)).out, "parentId": FINISHED, "activate": True}
+    reply = ada.post("/api/v1/experiments", json=body)
+    assert reply.status_code == 200, reply.text
+    made = reply.json()["experiment"]
+    assert made["forkedFrom"] == FINISHED
+    return int(made["id"])
+
+
+async def test_work_goes_on_where_it_was(det: Det, fork: int, database_url: str) -> None:
+    """Activated and forked: the scheduler asks for slots, from the newest checkpoint where there is one."""
+    det("experiment", "activate", str(UNFINISHED))
+    cluster = load_cluster_config(None)
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
+        reconciler = ExperimentReconciler(db=db, clock=SystemClock(), cluster=cluster)
+        for experiment in (UNFINISHED, fork):
+            await reconciler.reconcile(experiment)
+        async with db.read() as connection:
+            rows = await pending(connection, UNFINISHED)
+            material = await TaskMaterial.load(connection, rows, cluster=cluster)
+            trials = [material.spec(row, TaskTokens(session="", user="")).trial for row in rows]
+            (begun,) = [trial for trial in trials if trial is not None and trial.trial_id == BEGUN_TRIAL]
+            assert (begun.latest_checkpoint, begun.steps_completed) == (LATEST, 5)
+            assert await pending(connection, fork) != []
+
+
+async def pending(connection: Connection, experiment: int) -> list[AllocationRow]:
+    """What of an experiment waits for its slots."""
+    of_it = select(tasks.c.task_id).where(tasks.c.experiment_id == experiment)
+    query = select(allocations).where(allocations.c.task_id.in_(of_it), allocations.c.state == "PENDING")
+    return [row_of(AllocationRow, row) for row in (await connection.execute(query)).mappings()]

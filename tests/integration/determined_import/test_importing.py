@@ -76,6 +76,19 @@ async def test_a_search_goes_on_with_the_trials_that_it_had(database_url: str) -
 
 
 @pytest.mark.usefixtures("report")
+async def test_generic_tasks_keep_their_trees_and_have_ended(database_url: str) -> None:
+    query = """
+        SELECT task_id, root_id, parent_id, state, no_pause, config -> 'entrypoint' ->> 0, end_time IS NULL
+        FROM generic_tasks JOIN tasks USING (task_id) ORDER BY parent_id NULLS FIRST
+    """
+    assert await rows_of(database_url, query) == [
+        ("root", "root", None, "CANCELED", True, "root", False),
+        ("leaf", "root", "child", "COMPLETED", False, "leaf", False),
+        ("child", "root", "root", "CANCELED", False, "child", False),
+    ]
+
+
+@pytest.mark.usefixtures("report")
 async def test_ids_go_on_behind_those_that_were_imported(database_url: str) -> None:
     new = await rows_of(database_url, "INSERT INTO workspaces (name, owner_id) VALUES ('next', 1) RETURNING id")
     assert new == [(4,)]

@@ -1,75 +1,73 @@
+"""The lines of all services, as the api keeps them for its readers."""
+
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
-import pytest
+import msgspec
 
+from libs.bus import Message
+from libs.events.service_log import ServiceLine
+from libs.events.subjects import service_lines
 from services.api.master_log import MasterLog
 
-
-@pytest.fixture
-def logger() -> Iterator[logging.Logger]:
-    logger = logging.getLogger("tests.master_log")
-    logger.propagate = False
-    logger.setLevel("INFO")
-    yield logger
-    logger.handlers.clear()
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def kept(logger: logging.Logger) -> MasterLog:
+def message(sequence: int, text: str, service: str = "scheduler") -> Message:
+    line = ServiceLine(time=NOON, level="INFO", message=text)
+    return Message(service_lines(service, "host.a"), msgspec.json.encode(line), {}, sequence, 1)
+
+
+async def take_in(kept: MasterLog, *messages: Message) -> None:
+    async def come() -> AsyncIterator[Message]:
+        for each in messages:
+            yield each
+
+    await kept.take_in(come())
+
+
+def shown(kept: MasterLog, first: int, at_most: int = 100) -> list[tuple[int, str]]:
+    return [(line.id, line.message) for line in kept.since(first, at_most=at_most)]
+
+
+async def test_lines_are_read_by_their_place_in_the_stream() -> None:
     kept = MasterLog()
-    logger.addHandler(kept)
-    return kept
+    assert (kept.start_of_last(3), shown(kept, 0)) == (0, [])
+    await take_in(kept, message(7, "a"), message(8, "b", "api"), message(10, "c"))
+    assert shown(kept, 0) == [(7, "scheduler/host_a: a"), (8, "api/host_a: b"), (10, "scheduler/host_a: c")]
+    assert [ident for ident, _ in shown(kept, 9)] == [10]
+    assert [ident for ident, _ in shown(kept, 0, at_most=1)] == [7]
+    assert [ident for ident, _ in shown(kept, kept.start_of_last(2))] == [8, 10]
+    assert [ident for ident, _ in shown(kept, kept.start_of_last(99))] == [7, 8, 10]
+    assert shown(kept, 11) == []
 
 
-def messages(kept: MasterLog, first: int, at_most: int = 100) -> list[str]:
-    return [line.message for line in kept.since(first, at_most=at_most)]
-
-
-def test_lines_are_read_by_id(kept: MasterLog, logger: logging.Logger) -> None:
-    for number in range(5):
-        logger.info("line %d", number)
-    assert messages(kept, 3) == ["line 3", "line 4"]
-    assert messages(kept, 0, at_most=2) == ["line 0", "line 1"]
-    assert messages(kept, kept.start_of_last(2)) == ["line 3", "line 4"]
-    assert messages(kept, kept.start_of_last(99)) == [f"line {number}" for number in range(5)]
-    assert messages(kept, 5) == []
-
-
-def test_only_the_last_lines_are_kept(kept: MasterLog, logger: logging.Logger) -> None:
-    kept._lines = deque(maxlen=3)
-    for number in range(5):
-        logger.info("line %d", number)
-    assert messages(kept, 0) == ["line 2", "line 3", "line 4"]
-    assert messages(kept, 3) == ["line 3", "line 4"]
-
-
-def test_a_stack_is_part_of_its_line(kept: MasterLog, logger: logging.Logger) -> None:
-    def fail(password: str) -> None:
-        raise ValueError("broken")
-
-    try:
-        fail("hunter" + "2")
-    except ValueError:
-        logger.exception("oh dear")
-    (message,) = messages(kept, 0)
-    assert message.startswith("oh dear\nTraceback")
-    assert "hunter2" not in message, "local variables may be secrets"
-
-
-async def test_readers_wait_for_lines_from_any_thread(kept: MasterLog, logger: logging.Logger) -> None:
-    kept.attach()
-    waiting = [asyncio.create_task(kept.wait_for(0)) for _ in range(2)]
+async def test_readers_wait_for_lines() -> None:
+    kept = MasterLog()
+    waiting = [asyncio.create_task(kept.wait_for(5, epoch=0)) for _ in range(2)]
+    await take_in(kept, message(4, "too early"))
     await asyncio.sleep(0)
-    thread = threading.Thread(target=logger.info, args=("hello",))
-    thread.start()
+    assert not any(task.done() for task in waiting)
+    await take_in(kept, message(5, "now"))
     async with asyncio.timeout(30):
         await asyncio.gather(*waiting)
-    thread.join()
-    await kept.wait_for(0)
-    assert messages(kept, 0) == ["hello"]
+
+
+async def test_a_bus_that_begins_anew_begins_another_epoch() -> None:
+    kept = MasterLog()
+    await take_in(kept, message(7, "a"))
+    waiting = asyncio.create_task(kept.wait_for(8, epoch=0))
+    await asyncio.sleep(0)
+    await take_in(kept, message(1, "b"))
+    async with asyncio.timeout(30):
+        await waiting
+    assert (kept.epoch, shown(kept, 0)) == (1, [(1, "scheduler/host_a: b")])
+
+
+async def test_what_cannot_be_read_is_passed_over() -> None:
+    kept = MasterLog()
+    await take_in(kept, Message(service_lines("api", "a"), b"nonsense", {}, 1, 1), message(2, "fine"))
+    assert [ident for ident, _ in shown(kept, 0)] == [2]

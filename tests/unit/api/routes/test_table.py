@@ -7,7 +7,8 @@ from services.api.http.routing import shape_of
 from services.api.routes.table import all_routes
 from services.api.routes.unimplemented import reference_endpoints
 
-PUBLIC = {"/", "/det", "/det/{rest:path}", "/info", "/api/v1/auth/login", "/api/v1/master", "/api/v1/master/telemetry"}
+PAGES = {"/", "/det", "/det/{rest:path}", "/det/interactive/{rest:path}", "/det/login", "/det/wait/{rest:path}"}
+PUBLIC = {*PAGES, "/info", "/api/v1/auth/login", "/api/v1/master", "/api/v1/master/telemetry"}
 
 
 def test_every_endpoint_of_the_reference_has_one_answer() -> None:
@@ -33,7 +34,7 @@ def test_nothing_is_public_by_mistake() -> None:
 def test_what_makes_something_is_never_made_twice() -> None:
     """A commit may have succeeded though its connection was lost, so only these are done again for a task."""
     repeated = {route.path.removeprefix("/api/v1/") for route in all_routes() if route.idempotent}
-    assert {route.method for route in all_routes() if route.idempotent} == {"POST"}
+    assert {route.method for route in all_routes() if route.idempotent} == {"POST", "PUT"}
     assert repeated == {
         "allocations/{allocationId}/signals/ack_preemption",
         "allocations/{allocationId}/signals/pending_preemption",
@@ -45,6 +46,8 @@ def test_what_makes_something_is_never_made_twice() -> None:
         "allocations/{allocationId}/notify_container_running",
         "allocations/{allocationId}/resources/{resourcesId}/daemon",
         "checkpoints",
+        "notebooks/{notebookId}/report_idle",
+        "trials/profiler/metrics",
         "trials/{trialId}/metrics",
         "trials/{trialId}/training_metrics",
         "trials/{trialId}/validation_metrics",
