@@ -3,6 +3,7 @@
 Source: docs/reference/kubernetes.md 5 and 6.
 """
 
+from libs.podspec.fields import UnknownField, unknown_fields
 from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
 from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
@@ -11,7 +12,9 @@ __all__ = [
     "MAIN_CONTAINER",
     "ForbiddenSetting",
     "InvalidPodPatch",
+    "UnknownField",
     "merge_pod",
     "refusals",
+    "unknown_fields",
     "without_senseless_directives",
 ]

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from libs import podspec
 from libs.config.parts.environment import (
     REGISTRY_FIELDS,
     SLOT_TYPES,
@@ -132,11 +133,17 @@ def _lenient(shape: Shape, keys: Collection[str]) -> Shape:
     )
 
 
-def _pod(value: Any, path: str) -> Read:
-    """A pod as it was written: nulls and directives in it mean something to the pod below."""
-    if not isinstance(value, dict):
-        return expected("object", value, path)
-    return Read(value, tuple(misshapen_pod(value, path)))
+def _pod(*, strict: bool) -> Shape:
+    """A pod as it was written: nulls in it mean something to the pod below, and so do directives of templates."""
+
+    def read(value: Any, path: str) -> Read:
+        if not isinstance(value, dict):
+            return expected("object", value, path)
+        unknown = podspec.unknown_fields(value) if strict else []
+        mistakes = [Problem(f"{path}{field.path}", f'{_UNKNOWN} "{field.name}"') for field in unknown]
+        return Read(value, (*mistakes, *misshapen_pod(value, path)))
+
+    return read
 
 
 def _one_server(auth: Object) -> Object:
@@ -169,7 +176,7 @@ def _environment(*, strict: bool) -> Shape:
             "ports": anything,
             "registry_auth": converted(registry, _one_server),
             "force_pull_image": flag,
-            "pod_spec": _pod,
+            "pod_spec": _pod(strict=strict),
             "add_capabilities": list_of(text),
             "drop_capabilities": list_of(text),
         },

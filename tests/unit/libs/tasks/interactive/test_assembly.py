@@ -278,7 +278,9 @@ _ENVIRONMENT = st.fixed_dictionaries(
         "image": st.one_of(_NAMES, st.dictionaries(st.sampled_from(["cpu", "cuda", "rocm"]), _NAMES)),
         "environment_variables": st.one_of(st.lists(_NAMES), st.dictionaries(st.just("cpu"), st.lists(_NAMES))),
         "proxy_ports": st.one_of(st.none(), st.lists(st.builds(lambda n: {"proxy_port": n}, st.integers(1, 9)))),
-        "pod_spec": st.dictionaries(st.just("spec"), st.dictionaries(_NAMES, st.none() | _NAMES)),
+        "pod_spec": st.dictionaries(
+            st.just("spec"), st.dictionaries(st.sampled_from(["hostname", "subdomain"]), st.none() | _NAMES)
+        ),
     },
 )
 _CONFIGS = st.fixed_dictionaries(
@@ -325,12 +327,16 @@ def test_files_cannot_go_to_a_directory_of_choice() -> None:
         built(submitted={"work_dir": "/mine"}, has_files=True)
 
 
+POD_FIELD, POD_SPEC = "json: unknown field", "environment.pod_spec.spec"
 UNKNOWN = [
     ({"x": 1}, 'json: unknown field "x"'),
     (env(x=1), 'json: unknown field "x" in environment'),
     ({"resources": {"slots_per_trial": 1}}, 'json: unknown field "slots_per_trial" in resources'),
     (env(proxy_ports=[{"proxy_port": 1, "x": 1}]), 'json: unknown field "x" in environment.proxy_ports[0]'),
     (env(registry_auth={"x": 1}), 'json: unknown field "x" in environment.registry_auth'),
+    (env(pod_spec={"specs": {}}), 'json: unknown field "specs" in environment.pod_spec'),
+    (env(pod_spec={"spec": {"tolerations": [{}, {"Key": ""}]}}), f'{POD_FIELD} "Key" in {POD_SPEC}.tolerations[1]'),
+    (env(pod_spec={"spec": {"volumes": [{"$patch": "delete"}]}}), f'{POD_FIELD} "$patch" in {POD_SPEC}.volumes[0]'),
 ]
 
 
