@@ -6,11 +6,11 @@ Source: docs/reference/tasks-and-cli.md 2.1.
 from __future__ import annotations
 
 import asyncio
-import random
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import insert, select
+from msgspec import structs
+from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.outbox import announce
@@ -21,13 +21,13 @@ from libs.db.transactions import in_transaction
 from libs.events.changes import AllocationChanged, JobChanged, TaskChanged
 from libs.ids import UserId, allocation_id, new_uuid
 from libs.ssh_keys import KeyPair, new_key_pair
-from libs.tasks.interactive.containers import Launch, choose_port, stored_task
+from libs.tasks.interactive.containers import Launch, stored_task
 from libs.tasks.interactive.idle import idle_timeout_s
-from libs.tasks.interactive.kinds import KINDS
 from libs.tasks.proxy_tokens import TokenHolder
 from libs.tasks.stored import to_document
 from services.api.access.principal import Principal
 from services.api.actions.interactive.home import load_home
+from services.api.actions.interactive.ports import reserve_port
 from services.api.actions.interactive.prepare import Prepared
 from services.api.app import App
 from services.api.wire.interactive.common import LaunchRequest
@@ -47,12 +47,10 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
     launch = Launch(
         task_id=task_id,
         slot_type=app.cluster.slot_type if prepared.config["resources"]["slots"] else "cpu",
-        port=await _port(app, prepared),
         keys=keys,
         proxy_token=app.proxy_tokens.issue(TokenHolder(UserId(principal.user_id), task_id)),
         sources=prepared.sources,
     )
-    spec = to_document(stored_task(prepared.task_type, prepared.config, launch))
     own: Row = {
         "description": prepared.config["description"],
         "config": prepared.config,
@@ -63,6 +61,8 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
 
     async def insert_all(connection: AsyncConnection) -> None:
         await load_home(connection, prepared.home.workspace_id, keep=True)
+        placed = structs.replace(launch, port=await reserve_port(connection, prepared))
+        spec = to_document(stored_task(prepared.task_type, prepared.config, placed))
         await _insert(connection, task_id, prepared, principal, spec=spec, own=own, now=now)
 
     await in_transaction(app.db, insert_all)
@@ -103,22 +103,6 @@ async def _insert(
         TaskChanged(task_id=task_id, task_type=kind, what="created"),
         AllocationChanged(allocation_id=attempt, task_id=task_id, what="requested", state=_PENDING, pool=pool),
     )
-
-
-async def _port(app: App, prepared: Prepared) -> int | None:
-    """Where the service of the task will listen: away from what other tasks of its node may listen on."""
-    service = KINDS[prepared.task_type].service
-    if service is None:
-        return None
-    own = {port["proxy_port"] for port in prepared.config["environment"]["proxy_ports"] or ()}
-    async with app.db.read() as connection:
-        taken = await _ports_in_use(connection, prepared.task_type)
-    return choose_port(service, random.random(), taken=own | taken)  # noqa: S311  (no secret)
-
-
-async def _ports_in_use(connection: AsyncConnection, task_type: str) -> set[int]:
-    query = select(tasks.c.spec["proxy_ports"]).where(tasks.c.task_type == task_type, tasks.c.end_time.is_(None))
-    return {port["port"] for ports in (await connection.execute(query)).scalars() for port in ports or ()}
 
 
 def _keys(keys: KeyPair | None) -> Row:

@@ -7,6 +7,7 @@ import base64
 import io
 import json
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -148,7 +149,9 @@ def test_notebooks_have_the_token_of_their_link(user: httpx.Client, world: World
 
 
 def test_services_listen_on_ports_of_their_own(user: httpx.Client, world: World) -> None:
-    ids = [launch(user, "shell")["shell"]["id"] for _ in range(4)]
+    """Also those that are launched at once."""
+    with ThreadPoolExecutor(8) as pool:
+        ids = list(pool.map(lambda _: launch(user, "shell")["shell"]["id"], range(40)))
     ports = [stored(world, ident).proxy_ports[0].port for ident in ids]
     assert len(set(ports)) == len(ports)
 
