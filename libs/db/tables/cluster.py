@@ -51,6 +51,20 @@ node_overrides = Table(
     Column("draining", Boolean, nullable=False),
 )
 
+# What administrators say to everybody. There is at most one row.
+cluster_message = Table(
+    "cluster_message",
+    metadata,
+    # Always 1.
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("message", Text, nullable=False),
+    moment("start_time", nullable=False),
+    # NULL: until somebody takes it away.
+    moment("end_time"),
+    moment("created_at", default_now=True),
+    Column("created_by", BigInteger, ForeignKey("users.id"), nullable=False),
+)
+
 # Who changed what through the api, as long as the scheduler keeps it; each with the change itself in one transaction.
 audit_records = Table(
     "audit_records",

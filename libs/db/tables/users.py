@@ -67,6 +67,15 @@ user_settings = Table(
     Column("value", Text, nullable=False),
 )
 
+# When somebody last looked at what, which pages show as recent. Written by the api.
+user_activity = Table(
+    "user_activity",
+    metadata,
+    Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", BigInteger, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True, index=True),
+    moment("seen_at", default_now=True),
+)
+
 groups = Table(
     "groups",
     metadata,

@@ -45,6 +45,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "POST /api/v1/runs": _PREVIEW,
     "POST /api/v1/users/setting": "what somebody's own pages look like",
     "POST /api/v1/users/setting/reset": "what somebody's own pages look like",
+    "POST /api/v1/users/activity": "what somebody's own pages look like",
     "POST /api/v1/workspaces/{id}/pin": "what somebody's own pages look like",
     "POST /api/v1/workspaces/{id}/unpin": "what somebody's own pages look like",
 }
@@ -61,6 +62,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "POST /api/v1/tokens": ("user_id", "lifespan", "description"),
     "PATCH /api/v1/tokens/{tokenId}": ("description", "set_revoked"),
     "PATCH /api/v1/master/config": ("config.log.level", "config.log.color", "field_mask.paths"),
+    "PUT /api/v1/master/cluster_message": ("message", "start_time", "end_time", "duration"),
     "POST /api/v1/agents/{agentId}/disable": ("drain",),
     "POST /api/v1/checkpoints/rm": ("checkpoint_uuids", "checkpoint_globs"),
     "DELETE /api/v1/checkpoints": ("checkpoint_uuids",),

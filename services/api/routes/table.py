@@ -12,7 +12,7 @@ from services.api.http.routing import Route
 from services.api.routes import landing, pages, unimplemented
 from services.api.routes.charts import profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
-from services.api.routes.cluster import agents, audit, jobs, master, pools, waiting
+from services.api.routes.cluster import agents, audit, cluster_message, jobs, master, pools, waiting
 from services.api.routes.experiments import actions, experiments, model_definitions, searches
 from services.api.routes.generic_tasks import generic_tasks
 from services.api.routes.interactive import launches, lifecycle
@@ -20,15 +20,17 @@ from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
 from services.api.routes.users import sessions, tokens, users
-from services.api.routes.workspaces import namespaces, projects, templates, workspaces
+from services.api.routes.workspaces import activity, namespaces, projects, templates, workspaces
 
 _MODULES = (
+    activity,
     agents,
     allocations,
     audit,
     sessions,
     reports,
     checkpoints,
+    cluster_message,
     master,
     actions,
     experiments,

@@ -349,6 +349,17 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.PrimaryKeyConstraint("user_id", "storage_path", "key", name=op.f("pk_user_settings")),
     )
     op.create_table(
+        "cluster_message",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("created_by", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_cluster_message_created_by")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_cluster_message")),
+    )
+    op.create_table(
         "workspaces",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
@@ -490,6 +501,18 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.UniqueConstraint("key", name=op.f("uq_projects_key")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
     )
+    op.create_table(
+        "user_activity",
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.Column("project_id", sa.BigInteger(), nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_user_activity_project_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_user_activity_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("user_id", "project_id", name=op.f("pk_user_activity")),
+    )
+    op.create_index(op.f("ix_user_activity_project_id"), "user_activity", ["project_id"], unique=False)
     op.create_table(
         "project_keys",
         sa.Column("key", sa.Text(), nullable=False),

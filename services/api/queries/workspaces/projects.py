@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
-from libs.db.tables.users import users
+from libs.db.tables.users import user_activity, users
 from libs.db.tables.workspaces import project_keys, projects, workspaces
 from libs.errors import NotFound
 from services.api.queries.workspaces.workspaces import WIRE_STATES, Row, of_users
@@ -119,3 +119,10 @@ async def list_projects(connection: AsyncConnection, workspace_id: int, query: G
     return [
         wire_project(row) for row in (await connection.execute(select(found).order_by(order, found.c.id))).mappings()
     ]
+
+
+async def recent_projects(connection: AsyncConnection, user_id: int, limit: int) -> list[Project]:
+    """The projects that a user looked at, the latest first."""
+    seen = _select().join(user_activity, user_activity.c.project_id == projects.c.id)
+    mine = seen.where(user_activity.c.user_id == user_id).order_by(user_activity.c.seen_at.desc(), projects.c.id)
+    return [wire_project(row) for row in (await connection.execute(mine.limit(limit))).mappings()]

@@ -12,6 +12,7 @@ from libs.errors import InvalidRequest
 from libs.telemetry import LogLevel as OwnLevel
 from libs.telemetry import set_log_level
 from services.api.access.user_checks import require_admin
+from services.api.actions.cluster.cluster_message import read_message
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult
@@ -65,6 +66,7 @@ async def get_master(call: Call[App, None, None]) -> MasterResponse:
         cluster_id=call.app.cluster_id,
         cluster_name=call.app.cluster.cluster_name,
         feature_switches=list(call.app.cluster.feature_switches),
+        cluster_message=await read_message(call.app.db, now=call.app.clock.now()),
     )
 
 

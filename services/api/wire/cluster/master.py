@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from services.api.wire.base import Message, WireEnum
+from services.api.wire.cluster.cluster_message import ClusterMessage
 
 
 class InfoTelemetry(Struct, frozen=True):
@@ -46,6 +47,8 @@ class MasterResponse(Message, kw_only=True):
     user_management_enabled: bool = True
     strict_job_queue_control: bool = False
     has_custom_logo: bool = False
+    cluster_message: ClusterMessage | None = None
+    """Only while it is to be shown."""
 
 
 class TelemetryResponse(Message):
