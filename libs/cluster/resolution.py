@@ -24,10 +24,12 @@ def resolve_pool(
     workspace_compute: str = "",
     workspace_aux: str = "",
     workspace_id: int | None = None,
+    unavailable: Collection[str] = (),
 ) -> str:
     """The pool of a task that asked for ``name`` ("" for the default) and ``slots``.
 
     workspace_id  for the message, where a user reads it
+    unavailable   pools that are bound to other workspaces only
     Raises InvalidRequest when there is no such pool, or no default one.
     """
     manager = config.resource_manager
@@ -39,7 +41,7 @@ def resolve_pool(
         )
     if not name:
         raise InvalidRequest("no default resource pool set")
-    if config.pool(name) is None:
+    if config.pool(name) is None or name in unavailable:
         where = "" if workspace_id is None else f" or is not available to workspace ID {workspace_id}"
         raise InvalidRequest(f"resource pool {name} does not exist{where}")
     return name

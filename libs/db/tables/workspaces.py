@@ -80,8 +80,8 @@ project_keys = Table(
     Column("project_id", BigInteger, ForeignKey("projects.id", ondelete="SET NULL"), index=True),
 )
 
-# Pools that are for some workspaces only: where a pool is named here, others may not use it. Written by ``resolute
-# import`` until there are endpoints for it.
+# Pools that are for some workspaces only: where a pool is named here, others may not use it. A pool may have left the
+# configuration; its rows count again when it is back.
 pool_bindings = Table(
     "pool_bindings",
     metadata,

@@ -52,6 +52,7 @@ EXEMPT: Final[Mapping[str, str]] = {
 """Call -> why it is not recorded."""
 
 _SELECTION: Final = ("experiment_ids",)
+_WORKSPACES: Final = ("workspace_ids", "workspace_names")
 _RUNS: Final = ("run_ids", "project_id", "filter")
 
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -62,6 +63,9 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "POST /api/v1/tokens": ("user_id", "lifespan", "description"),
     "PATCH /api/v1/tokens/{tokenId}": ("description", "set_revoked"),
     "PATCH /api/v1/master/config": ("config.log.level", "config.log.color", "field_mask.paths"),
+    "POST /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,
+    "PUT /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,
+    "DELETE /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,
     "PUT /api/v1/master/cluster_message": ("message", "start_time", "end_time", "duration"),
     "POST /api/v1/agents/{agentId}/disable": ("drain",),
     "POST /api/v1/checkpoints/rm": ("checkpoint_uuids", "checkpoint_globs"),

@@ -275,6 +275,10 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/agents/{agentId}/slots": USERS,
     "GET /api/v1/agents/{agentId}/slots/{slotId}": USERS,
     "GET /api/v1/resource-pools": USERS,
+    "GET /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
+    "POST /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
+    "PUT /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
+    "DELETE /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
     "GET /api/v1/k8s-resource-managers": USERS,
     # Workspaces and projects.
     "GET /api/v1/workspaces": USERS,

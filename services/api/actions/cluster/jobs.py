@@ -29,6 +29,7 @@ from libs.errors import InvalidRequest, ResoluteError
 from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.experiment_lock import change, is_live, lock_experiment
 from services.api.actions.experiments.resource_request import check_resources
+from services.api.queries.workspaces.available_pools import unavailable_to
 from services.api.wire.cluster.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99
@@ -177,7 +178,12 @@ async def _new_pool(
         raise InvalidRequest(f"invalid resource pool name {wanted}")
     workspace = (
         await connection.execute(
-            select(workspaces.c.default_compute_pool, workspaces.c.default_aux_pool)
+            select(
+                workspaces.c.id,
+                workspaces.c.default_compute_pool,
+                workspaces.c.default_aux_pool,
+                unavailable_to(workspaces.c.id).label("unavailable_pools"),
+            )
             .join(projects, projects.c.workspace_id == workspaces.c.id)
             .where(projects.c.id == experiment.project_id)
         )
@@ -188,6 +194,8 @@ async def _new_pool(
         slots=slots,
         workspace_compute=workspace.default_compute_pool,
         workspace_aux=workspace.default_aux_pool,
+        workspace_id=workspace.id,
+        unavailable=workspace.unavailable_pools or (),
     )
     if pool == job.pool:
         raise InvalidRequest(f"resource pool is unchanged ({pool} == {job.pool})")

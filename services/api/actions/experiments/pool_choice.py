@@ -29,6 +29,7 @@ def choose_pool(app: App, asked: Object, project: ProjectRef) -> tuple[str, list
             workspace_compute=project.default_compute_pool,
             workspace_aux=project.default_aux_pool,
             workspace_id=project.workspace_id,
+            unavailable=project.unavailable_pools,
         )
         single = bool(resources.get("is_single_node"))
         return pool, check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)

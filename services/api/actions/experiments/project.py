@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
+from services.api.queries.workspaces.available_pools import unavailable_to
 
 DEFAULT_PROJECT: Final = 1
 
@@ -30,6 +31,8 @@ class ProjectRef(Struct, frozen=True, kw_only=True):
     default_compute_pool: str
     default_aux_pool: str
     checkpoint_storage: dict[str, Any] | None
+    unavailable_pools: frozenset[str] = frozenset()
+    """Those that are bound to other workspaces only."""
 
 
 async def choose_project(connection: AsyncConnection, project_id: int, config: Mapping[str, Any]) -> ProjectRef:
@@ -105,6 +108,7 @@ def _select() -> Select[Any]:
         workspaces.c.default_compute_pool,
         workspaces.c.default_aux_pool,
         workspaces.c.checkpoint_storage,
+        unavailable_to(workspaces.c.id).label("unavailable_pools"),
     ).join(workspaces, workspaces.c.id == projects.c.workspace_id)
 
 
@@ -118,4 +122,5 @@ def _project_ref(row: Any) -> ProjectRef:
         default_compute_pool=row.default_compute_pool,
         default_aux_pool=row.default_aux_pool,
         checkpoint_storage=row.checkpoint_storage,
+        unavailable_pools=frozenset(row.unavailable_pools or ()),
     )

@@ -181,6 +181,7 @@ def _choose_pool(app: App, wanted: GenericRequest, project: ProjectRef) -> tuple
             workspace_compute=project.default_compute_pool,
             workspace_aux=project.default_aux_pool,
             workspace_id=project.workspace_id,
+            unavailable=project.unavailable_pools,
         )
         warnings = check_resources(app.cluster, app.capacity.of(pool), pool=pool, slots=slots, single_pod=single)
         split = split_slots(slots, app.cluster.max_slots_per_pod(pool), single_pod=single)

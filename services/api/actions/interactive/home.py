@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.workspaces import workspaces
 from libs.errors import NotFound
+from services.api.queries.workspaces.available_pools import unavailable_to
 
 DEFAULT_WORKSPACE: Final = 1
 
@@ -21,6 +22,8 @@ class Home(Struct, frozen=True, kw_only=True):
     workspace_id: int
     compute_pool: str
     aux_pool: str
+    unavailable_pools: frozenset[str] = frozenset()
+    """Those that are bound to other workspaces only."""
 
 
 async def load_home(connection: AsyncConnection, workspace_id: int, *, keep: bool = False) -> Home:
@@ -30,7 +33,7 @@ async def load_home(connection: AsyncConnection, workspace_id: int, *, keep: boo
     Raises NotFound, also for one that is archived or being deleted: nobody may launch there.
     """
     wanted = workspace_id or DEFAULT_WORKSPACE
-    query = select(workspaces).where(workspaces.c.id == wanted)
+    query = select(workspaces, unavailable_to(wanted).label("unavailable_pools")).where(workspaces.c.id == wanted)
     row = (await connection.execute(query.with_for_update(read=True) if keep else query)).one_or_none()
     if row is None:
         raise NotFound("workspace", wanted)
@@ -38,4 +41,9 @@ async def load_home(connection: AsyncConnection, workspace_id: int, *, keep: boo
         error = NotFound("workspace", wanted)
         error.args = (f"{error}: it is {'archived' if row.archived else 'being deleted'}",)
         raise error
-    return Home(workspace_id=wanted, compute_pool=row.default_compute_pool, aux_pool=row.default_aux_pool)
+    return Home(
+        workspace_id=wanted,
+        compute_pool=row.default_compute_pool,
+        aux_pool=row.default_aux_pool,
+        unavailable_pools=frozenset(row.unavailable_pools or ()),
+    )

@@ -116,6 +116,7 @@ def _pool(app: App, asked: PoolRequest, home: Home) -> tuple[PoolRequest, list[L
         workspace_compute=home.compute_pool,
         workspace_aux=home.aux_pool,
         workspace_id=home.workspace_id,
+        unavailable=home.unavailable_pools,
     )
     capacity = app.capacity.of(pool)
     warnings = check_resources(app.cluster, capacity, pool=pool, slots=slots, single_pod=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -28,6 +28,7 @@ from services.api.actions.workspaces.namespaces import (
 )
 from services.api.app import App
 from services.api.cluster_admin.namespace_requests import NamespaceRequest
+from services.api.queries.workspaces.available_pools import bound_pools, unavailable_pools
 from services.api.queries.workspaces.workspaces import Row, unmasked, workspace_row
 from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces.workspaces import PatchWorkspace, PostWorkspaceRequest
@@ -44,9 +45,7 @@ async def create_workspace(
     Raises InvalidRequest, AlreadyExists, and what ``namespaces.py`` raises; then there is no workspace.
     """
     name = _checked_name(request.name)
-    values = _pools(request.default_compute_pool, request.default_aux_pool, app.cluster) | _identity(
-        request.agent_user_group
-    )
+    values = _identity(request.agent_user_group)
     if isinstance(request.checkpoint_storage_config, dict) and request.checkpoint_storage_config:
         values["checkpoint_storage"] = _checked_storage(request.checkpoint_storage_config)
     async with app.db.transaction() as connection:
@@ -57,6 +56,9 @@ async def create_workspace(
     async with carried_out(app, plans), app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         values |= {"id": workspace_id, "name": name, "owner_id": user_id, "created_at": app.clock.now()}
+        # What is new is bound to nothing, so that others have whatever is bound.
+        bound = await bound_pools(connection)
+        values |= _pools(request.default_compute_pool, request.default_aux_pool, app.cluster, unavailable=bound)
         new = upsert(workspaces).values(**values).on_conflict_do_nothing().returning(workspaces.c.id)
         if (await connection.execute(new)).scalar_one_or_none() is None:
             raise _taken()  # by somebody whose transaction was not yet to be seen
@@ -91,9 +93,10 @@ async def patch_workspace(
             await _check_free(connection, values["name"], own_id=workspace_id)
         compute = _first(patch.default_compute_pool, patch.default_compute_resource_pool)
         aux = _first(patch.default_aux_pool, patch.default_aux_resource_pool)
+        unavailable = await unavailable_pools(connection, workspace_id)
         values |= {
             column: pool
-            for column, pool in _pools(compute or "", aux or "", app.cluster).items()
+            for column, pool in _pools(compute or "", aux or "", app.cluster, unavailable=unavailable).items()
             if (compute if column == "default_compute_pool" else aux) is not None
         }
         values |= _identity(patch.agent_user_group)
@@ -207,9 +210,9 @@ def _check_mutable(workspace: Row) -> None:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is archived and cannot be changed")
 
 
-def _pools(compute: str, aux: str, cluster: ClusterConfig) -> dict[str, Any]:
+def _pools(compute: str, aux: str, cluster: ClusterConfig, *, unavailable: Collection[str]) -> dict[str, Any]:
     for pool in (compute, aux):
-        if pool and cluster.pool(pool) is None:
+        if pool and (cluster.pool(pool) is None or pool in unavailable):
             raise FailedPrecondition(
                 "unable to bind a resource pool that does not exist or is not available to the workspace"
             )

@@ -11,13 +11,15 @@ from services.api.queries.cluster.agents import load_overrides
 from services.api.queries.cluster.jobs import load_queue, stats_by_pool
 from services.api.queries.cluster.pools import wire_pool
 from services.api.queries.pagination import list_page
+from services.api.queries.workspaces.available_pools import bound_pools
 from services.api.wire.cluster.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
 
 
 async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
-    """All pools by name. No pool is bound to a workspace in this release, so ``unbound`` leaves none out."""
+    """All pools by name, or with ``unbound`` those that every workspace may use."""
     app = call.app
     async with app.db.read() as connection:
+        left_out = await bound_pools(connection) if call.query.unbound else frozenset()
         overrides = await load_overrides(connection)
         stats = stats_by_pool(await load_queue(connection, app.cluster))
     pools = [
@@ -29,6 +31,7 @@ async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
             stats.get(pool.pool_name, QueueStats()),
         )
         for pool in sorted(app.cluster.resource_pools, key=lambda pool: pool.pool_name)
+        if pool.pool_name not in left_out
     ]
     page, pagination = list_page(pools, offset=call.query.offset, limit=call.query.limit)
     return GetPoolsResponse(resource_pools=page, pagination=pagination)

@@ -15,6 +15,7 @@ from services.api.cluster_admin.namespace_requests import read_namespace_request
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.pagination import list_page
+from services.api.queries.workspaces.available_pools import unavailable_pools
 from services.api.queries.workspaces.projects import list_projects
 from services.api.queries.workspaces.workspaces import Row, list_workspaces, wire_workspace, workspace_row
 from services.api.routes.workspaces.namespaces import BIND, wire_bindings
@@ -120,10 +121,12 @@ async def get_workspace_projects(call: Call[App, GetProjectsQuery, None]) -> Get
 
 
 async def get_available_pools(call: Call[App, PageQuery, None]) -> AvailablePools:
-    """Every pool: in this release pools are not bound to workspaces."""
+    """Every pool but those that are bound to other workspaces only."""
+    workspace_id = call.path_int("workspaceId")
     async with call.app.db.read() as connection:
-        await workspace_row(connection, call.path_int("workspaceId"))
-    names = sorted(pool.pool_name for pool in call.app.cluster.resource_pools)
+        await workspace_row(connection, workspace_id)
+        unavailable = await unavailable_pools(connection, workspace_id)
+    names = sorted({pool.pool_name for pool in call.app.cluster.resource_pools} - unavailable)
     page, pagination = list_page(names, offset=call.query.offset, limit=call.query.limit)
     return AvailablePools(resource_pools=page, pagination=pagination)
 
