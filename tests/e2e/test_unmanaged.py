@@ -54,4 +54,5 @@ def test_training_elsewhere_is_seen_and_goes_on_where_it_was(det: Client, look: 
     assert sorted(one["metadata"]["steps_completed"] for one in checkpoints) == [3, 6]
     # Its stdout is its log.
     wait_until(lambda: "done after step 6" in " ".join(line["message"] for line in look.logs(trial)))
-    assert str(trial) in det("trial", "describe", str(trial))
+    described = det("trial", "describe", str(trial))  # which shows everything of it but its number
+    assert all(one["uuid"] in described for one in checkpoints)
