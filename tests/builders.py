@@ -18,7 +18,7 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import allocation_sessions, user_sessions
-from libs.db.tables.workspaces import projects, workspaces
+from libs.db.tables.workspaces import project_keys, projects, workspaces
 from libs.ids import new_uuid
 from libs.tasks.stored import StoredTask, to_document
 from libs.tokens import digest, new_token
@@ -38,9 +38,11 @@ async def insert_workspace(connection: Connection, *, name: str, **columns: Any)
 
 
 async def insert_project(connection: Connection, *, workspace_id: int, name: str, **columns: Any) -> int:
-    """A project of a workspace; returns its id."""
+    """A project of a workspace, with its key for good; returns its id."""
     row = {"workspace_id": workspace_id, "name": name, "key": new_uuid()[:5].upper(), "owner_id": OWNER, **columns}
-    return await _id_of_new(connection, projects, row)
+    ident = await _id_of_new(connection, projects, row)
+    await connection.execute(insert(project_keys).values(key=row["key"], project_id=ident))
+    return ident
 
 
 async def insert_job(connection: Connection, *, job_type: str = "EXPERIMENT", **columns: Any) -> str:

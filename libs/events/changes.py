@@ -29,7 +29,7 @@ class TrialChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="tri
 
     trial_id: int
     experiment_id: int
-    what: Literal["created", "state", "metrics", "restarted"]
+    what: Literal["created", "state", "metrics", "restarted", "deleted"]
     state: str = ""
     task_id: str = ""
     restarts: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -25,6 +26,7 @@ from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
 from services.scheduler.deletion.housekeeping import Housekeeping
 from services.scheduler.deletion.namespaces import NamespaceDeletion
+from services.scheduler.deletion.trials import TrialDeletion
 from services.scheduler.deletion.workspaces import WorkspaceDeletion
 from services.scheduler.experiments.lost_trials import LostTrials
 from services.scheduler.experiments.reconciler import ExperimentReconciler
@@ -86,8 +88,13 @@ class SchedulerController:
         )
         self._lost_trials = LostTrials(db=db, clock=clock, reports_are_heard=lambda: api_notes_use(bus))
         self._generic_tasks = GenericTasks(db=db, clock=clock)
-        self._workspace_deletion = WorkspaceDeletion(db=db, allocations=self._allocations)
-        self._namespaces = NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster)
+        folders = WorkspaceDeletion(db=db, allocations=self._allocations)
+        self._removals: Mapping[str, Callable[[int], Awaitable[float | None]]] = {
+            "deleted trial": TrialDeletion(db=db, clock=clock, log_wait=log_wait).reconcile,
+            "project": folders.advance_project,
+            "workspace": folders.advance_workspace,
+            "namespaces": NamespaceDeletion(db=db, bus=bus, clock=clock, cluster=cluster).advance,
+        }
         self._missed_observations = MissedObservations(db=db, bus=bus, settings=settings.engine)
         self._work_queue = WorkQueue(self._reconcile)
         self._resync_now = asyncio.Event()
@@ -198,12 +205,8 @@ class SchedulerController:
                 await self._generic_tasks.reconcile(task)
             case "nodes", _:
                 await self._allocations.clear_disabled_nodes()
-            case "project", int(ident):
-                return await self._workspace_deletion.advance_project(ident)
-            case "workspace", int(ident):
-                return await self._workspace_deletion.advance_workspace(ident)
-            case "namespaces", int(ident):
-                return await self._namespaces.advance(ident)
+            case ("deleted trial" | "project" | "workspace" | "namespaces") as kind, int(ident):
+                return await self._removals[kind](ident)
             case _:
                 raise AssertionError(f"nobody reconciles {request}")
         return None

@@ -17,7 +17,7 @@ from deploy.determined_import.kinds.rules import (
 from libs.db.tables.checkpoints import trial_sources
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.tasks import jobs
-from libs.db.tables.trials import trials
+from libs.db.tables.trials import former_addresses, trials
 
 _RESOURCES: Final = "e.config -> 'resources'"
 _NOBODYS: Final = "00000000-0000-0000-0000-000000000000"
@@ -143,4 +143,20 @@ TRIAL_SOURCES: Final = CopiedTable(
         "model_version": "s.model_version",
         "trial_source_info_type": "s.trial_source_info_type::text",
     },
+)
+
+FORMER_ADDRESSES: Final = CopiedTable(
+    kind="former addresses of trials",
+    target=former_addresses,
+    rows="local_id_redirect l",
+    key="l.local_id",
+    columns={"key": "l.project_key", "local_id": "l.local_id", "trial_id": "l.run_id"},
+    skipped={
+        "the run is gone": "NOT EXISTS (SELECT FROM runs r WHERE r.id = l.run_id)",
+        "it is the present one": "EXISTS (SELECT FROM runs r JOIN projects p ON p.id = r.project_id"
+        " WHERE r.id = l.run_id AND r.local_id = l.local_id AND p.key = l.project_key)",
+        "it leads to another run as well": "EXISTS (SELECT FROM local_id_redirect o WHERE o.project_key = l.project_key"
+        " AND o.local_id = l.local_id AND o.run_id < l.run_id)",
+    },
+    batch_rows=100_000,
 )

@@ -80,3 +80,23 @@ trial_tasks = Table(
     Column("position", Integer, primary_key=True),
     Column("task_id", Text, nullable=False, unique=True),
 )
+
+# Addresses KEY-n that trials had in projects they were moved out of, with every key that such a project had until then:
+# what somebody wrote down goes on to lead to the trial. Written by the api.
+former_addresses = Table(
+    "former_addresses",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("local_id", Integer, primary_key=True),
+    Column("trial_id", BigInteger, ForeignKey("trials.id", ondelete="CASCADE"), nullable=False, index=True),
+)
+
+# Trials that were deleted by themselves, while their metrics and log lines are there, which may be millions. Written by
+# the api with the deletion of the row; the scheduler deletes the rest piece by piece, and then the row here.
+deleted_trials = Table(
+    "deleted_trials",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    document("task_ids", nullable=False),
+    moment("deleted_at", nullable=False),
+)

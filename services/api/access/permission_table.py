@@ -158,7 +158,9 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     # Trials, which are runs, and their metrics.
     "POST /api/v1/runs": USERS,
     "POST /api/v1/runs/archive": USERS,
+    "POST /api/v1/runs/delete": USERS,
     "POST /api/v1/runs/kill": USERS,
+    "POST /api/v1/runs/move": USERS,
     "POST /api/v1/runs/pause": USERS,
     "POST /api/v1/runs/resume": USERS,
     "POST /api/v1/runs/unarchive": USERS,

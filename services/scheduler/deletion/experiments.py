@@ -5,12 +5,11 @@ Source: docs/reference/experiments.md 6 (delete procedure). A deletion that fail
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
 import structlog
-from sqlalchemy import delete, exists, func, select, text, union
+from sqlalchemy import delete, exists, func, select, union
 from sqlalchemy.exc import DBAPIError
 
 from libs.capture.lines import STREAMS_PER_POD
@@ -32,17 +31,12 @@ from libs.db.transactions import in_transaction
 from libs.events.changes import WorkspaceChanged
 from libs.states.experiment import ExperimentState, Trigger, step
 from services.scheduler.deletion.checkpoint_gc import create_gc_tasks, deletable_checkpoints, deletion_of, failure_of_gc
+from services.scheduler.deletion.many_rows import delete_lines, delete_metrics
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import LockedExperiment, experiment_changed, lock_experiment
 from services.scheduler.workqueue.result import ReconcileResult
 
 log = structlog.get_logger()
-
-ROWS_AT_ONCE: Final = 10_000
-"""Log lines and metrics that one transaction deletes: there may be millions."""
-OWNERS_AT_ONCE: Final = 500
-"""Tasks or trials whose lines or metrics one statement looks for: there may be a hundred thousand."""
-
 
 WITHOUT_FILES: Final = (
     "an administrator can delete it and leave its files: det dev curl '/api/v1/experiments/{id}?force=true' -X DELETE"
@@ -139,22 +133,9 @@ class ExperimentDeletion:
             task_ids = await _task_ids(connection, experiment_id)
             of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiment_id)
             trial_ids = list((await connection.execute(of_experiment)).scalars())
-        await self._delete_many("task_logs", "task_id, id, ingested_at", "task_id", task_ids)
-        await self._delete_many("metrics", "trial_id, id", "trial_id", trial_ids)
+        await delete_lines(self._db, task_ids)
+        await delete_metrics(self._db, trial_ids)
         await in_transaction(self._db, lambda c: self._delete_experiment(c, experiment_id))
-
-    async def _delete_many(self, table: str, key: str, column: str, values: Sequence[str | int]) -> None:
-        """Delete the rows whose ``column`` is one of ``values``, some at a time."""
-        statement = text(
-            f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608  # names from this module
-            f" (SELECT {key} FROM {table} WHERE {column} = ANY(:values) LIMIT {ROWS_AT_ONCE})"
-        )
-        for start in range(0, len(values), OWNERS_AT_ONCE):
-            some = {"values": values[start : start + OWNERS_AT_ONCE]}
-            while True:
-                async with self._db.transaction() as connection:
-                    if (await connection.execute(statement, some)).rowcount < ROWS_AT_ONCE:
-                        break
 
     async def _delete_experiment(self, connection: Connection, experiment_id: int) -> None:
         locked = await self._lock(connection, experiment_id)

@@ -51,6 +51,8 @@ def _requests(entity: str, what: str, event: dict[str, Any]) -> Iterator[Request
             yield Request("deletion" if event.get("state") == "DELETING" else "experiment", experiment)
         case "trial", "state" if isinstance(experiment, int):
             yield Request("experiment", experiment)
+        case "trial", "deleted" if isinstance(event.get("trial_id"), int):
+            yield Request("deleted trial", event["trial_id"])
         case "allocation", "ended" if isinstance(event.get("allocation_id"), str):
             yield Request("allocation", event["allocation_id"])
         case "allocation", _ if what in _TERMINATION and isinstance(event.get("allocation_id"), str):

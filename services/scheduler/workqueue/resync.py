@@ -49,6 +49,7 @@ _GC_REQUESTS: Final = text("""
     JOIN experiments e ON e.id = r.experiment_id AND e.state <> 'DELETING'
 """)
 _DELETIONS: Final = text("SELECT id FROM experiments WHERE state = 'DELETING'")
+_DELETED_TRIALS: Final = text("SELECT trial_id FROM deleted_trials")
 _ENDED: Final = text("SELECT allocation_id FROM allocations WHERE NOT exit_processed AND state = 'TERMINATED'")
 # Generic tasks that are to stop, or have nothing that runs them.
 _GENERIC_TASKS: Final = text("""
@@ -66,7 +67,16 @@ _NAMESPACES: Final = text("""
       AND (n.claimed_until IS NULL OR n.claimed_until <= :now)
 """)
 
-Kind = Literal["experiment", "deletion", "allocation", "generic task", "project", "workspace", "namespaces"]
+Kind = Literal[
+    "experiment",
+    "deletion",
+    "deleted trial",
+    "allocation",
+    "generic task",
+    "project",
+    "workspace",
+    "namespaces",
+]
 
 
 async def missed_requests(db: Database, clock: Clock, *, everything: bool = False) -> Iterator[Request]:
@@ -75,6 +85,7 @@ async def missed_requests(db: Database, clock: Clock, *, everything: bool = Fals
         ("experiment", _ALL_EXPERIMENTS if everything else _EXPERIMENTS),
         ("experiment", _GC_REQUESTS),
         ("deletion", _DELETIONS),
+        ("deleted trial", _DELETED_TRIALS),
         ("allocation", _ENDED),
         ("generic task", _GENERIC_TASKS),
         ("project", _PROJECTS),

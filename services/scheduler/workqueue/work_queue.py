@@ -21,6 +21,7 @@ class Request(NamedTuple):
     kind: Literal[
         "experiment",
         "deletion",
+        "deleted trial",
         "allocation",
         "termination",
         "generic task",

@@ -817,6 +817,24 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.PrimaryKeyConstraint("trial_id", "position", name=op.f("pk_trial_tasks")),
         sa.UniqueConstraint("task_id", name=op.f("uq_trial_tasks_task_id")),
     )
+    op.create_table(
+        "former_addresses",
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("local_id", sa.Integer(), nullable=False),
+        sa.Column("trial_id", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trial_id"], ["trials.id"], name=op.f("fk_former_addresses_trial_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("key", "local_id", name=op.f("pk_former_addresses")),
+    )
+    op.create_index(op.f("ix_former_addresses_trial_id"), "former_addresses", ["trial_id"], unique=False)
+    op.create_table(
+        "deleted_trials",
+        sa.Column("trial_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("task_ids", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("deleted_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("trial_id", name=op.f("pk_deleted_trials")),
+    )
 
 
 def _create_imported_tables() -> None:

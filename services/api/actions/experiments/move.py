@@ -1,16 +1,17 @@
 """Moves an experiment, with all its trials, from one project to another.
 
-Source: docs/reference/experiments.md 6 (move); docs/reference/platform.md 8 (local ids).
+Addresses that trials had there go on to lead to them. Source: docs/reference/experiments.md 6 (move);
+docs/reference/platform.md 8 (local ids).
 """
 
 from __future__ import annotations
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.trials import trials
-from libs.db.tables.workspaces import projects
+from libs.db.tables.trials import former_addresses, trials
+from libs.db.tables.workspaces import project_keys, projects
 from libs.errors import FailedPrecondition
 from services.api.access.principal import Principal
 from services.api.access.user_checks import require_owner_or_admin
@@ -36,6 +37,7 @@ async def move(
         return
     await lock_project(connection, destination)
     destination = await load_project(connection, destination_project_id)  # from here on it stays in its workspace
+    await _keep_addresses(connection, experiment_id)
     await _renumber_trials(connection, experiment_id, destination.project_id)
     await _take_along(connection, experiment_id, row.job_id, destination.workspace_id)
     await change(connection, row, "moved", project_id=destination.project_id)
@@ -55,6 +57,17 @@ async def check_may_leave(connection: AsyncConnection, project_id: int) -> None:
     """Raise FailedPrecondition when experiments may not be taken out of the project."""
     if (await load_project(connection, project_id)).archived:
         raise FailedPrecondition(f"project ({project_id}) is archived and cannot have experiments moved from it")
+
+
+async def _keep_addresses(connection: AsyncConnection, experiment_id: int) -> None:
+    """The addresses KEY-n of its trials lead to them for ever, with all keys that their project has had."""
+    had = (
+        select(project_keys.c.key, trials.c.local_id, trials.c.id)
+        .join(project_keys, project_keys.c.project_id == trials.c.project_id)
+        # Trials of old imports may have no number.
+        .where(trials.c.experiment_id == experiment_id, trials.c.local_id > 0)
+    )
+    await connection.execute(insert(former_addresses).from_select(["key", "local_id", "trial_id"], had))
 
 
 async def _renumber_trials(connection: AsyncConnection, experiment_id: int, project_id: int) -> None:

@@ -33,15 +33,20 @@ async def for_each(db: Database, request: RunsRequest, action: Action) -> list[R
 
     Raises InvalidRequest, and Unavailable, since there is no sense in going on.
     """
-    if request.filter and request.run_ids:
-        raise InvalidRequest("if filter is provided run id list must be empty")
-    wanted: Sequence[int] = list(dict.fromkeys(request.run_ids))
-    if request.filter:
-        async with db.read() as connection:
-            wanted = await select_run_ids(connection, request.filter, request.project_id)
+    wanted = await wanted_runs(db, request.run_ids, request.filter, request.project_id)
     return [
-        RunActionResult(id=run_id, error=await _attempt(db, request.project_id, run_id, action)) for run_id in wanted
+        RunActionResult(id=run_id, error=await attempt(db, request.project_id, run_id, action)) for run_id in wanted
     ]
+
+
+async def wanted_runs(db: Database, run_ids: Sequence[int], filter_text: str, project_id: int) -> list[int]:
+    """The runs that a request names, each once, or those that its filter finds. Raises InvalidRequest."""
+    if not filter_text:
+        return list(dict.fromkeys(run_ids))
+    if run_ids:
+        raise InvalidRequest("if filter is provided run id list must be empty")
+    async with db.read() as connection:
+        return await select_run_ids(connection, filter_text, project_id)
 
 
 async def kill(connection: AsyncConnection, run: Row[Any]) -> None:
@@ -101,10 +106,10 @@ async def _of_experiment(
         raise FailedPrecondition(f"Failed to {verb} associated experiment: {error}") from error
 
 
-async def _attempt(db: Database, project_id: int, run_id: int, action: Action) -> str:
-    """What went wrong, or ""."""
+async def attempt(db: Database, project_id: int, run_id: int, action: Action) -> str:
+    """What went wrong with the action on that run of that project, or "". Raises Unavailable."""
 
-    async def attempt(connection: AsyncConnection) -> str:
+    async def lock_and_act(connection: AsyncConnection) -> str:
         run = await _lock_run(connection, run_id, project_id)
         if run is None:
             place = f" in project with id '{project_id}'" if project_id else ""
@@ -113,7 +118,7 @@ async def _attempt(db: Database, project_id: int, run_id: int, action: Action) -
         return ""
 
     try:
-        return await in_transaction(db, attempt)
+        return await in_transaction(db, lock_and_act)
     except Unavailable:
         raise
     except ResoluteError as error:
@@ -131,6 +136,7 @@ async def _lock_run(connection: AsyncConnection, run_id: int, project_id: int) -
         select(
             trials.c.id,
             trials.c.experiment_id,
+            experiments.c.owner_id,
             trials.c.state,
             trials.c.archived,
             experiments.c.archived.label("experiment_archived"),

@@ -16,7 +16,7 @@ from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import summary_key
 from services.api.queries.experiments.experiments import best_trials
-from services.api.queries.search import hyperparameters, run_values
+from services.api.queries.search import addresses, hyperparameters, run_values
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
 from services.api.queries.search.language.filters import MOST_CHARACTERS_OF_A_NAME, ColumnType, Field, Group, Location
@@ -110,6 +110,8 @@ def _fixed(table: SearchTable, field: Field) -> ColumnElement[bool]:
     column = table.columns.get(field.column)
     if column is None or column.filtered is None:
         raise _unknown(table, field)
+    if table.of_runs and field.column == addresses.COLUMN and field.operator in addresses.OPERATORS:
+        return addresses.condition(field)
     return condition(column.filtered, column.kind, field)
 
 

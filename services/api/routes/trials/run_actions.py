@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from services.api.actions.trials import run_actions
+from services.api.actions.trials.run_deletion import deletion_by
+from services.api.actions.trials.run_moves import move_runs
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
 from services.api.queries.search.runs import experiments_of
 from services.api.waits.scheduler import wait_until_reconciled
-from services.api.wire.trials.run_actions import RunsRequest, RunsResponse
+from services.api.wire.trials.run_actions import MoveRunsRequest, RunsRequest, RunsResponse
 
 ACTIONS: Final[dict[str, run_actions.Action]] = {
     "kill": run_actions.kill,
@@ -35,7 +37,16 @@ def many(verb: str, action: run_actions.Action) -> Handler:
     return handle
 
 
-ROUTES: Final = tuple(
+async def delete(call: Call[App, None, RunsRequest]) -> RunsResponse:
+    action = deletion_by(call.principal, now=call.app.clock.now())
+    return RunsResponse(results=await run_actions.for_each(call.app.db, call.body, action))
+
+
+async def move(call: Call[App, None, MoveRunsRequest]) -> RunsResponse:
+    return RunsResponse(results=await move_runs(call.app.db, call.body, call.principal))
+
+
+_SIMPLE: Final = tuple(
     Route(
         method="POST",
         path=f"/api/v1/runs/{verb}",
@@ -45,4 +56,24 @@ ROUTES: Final = tuple(
         summary=f"{verb.capitalize()} several runs",
     )
     for verb, action in ACTIONS.items()
+)
+
+ROUTES: Final = (
+    *_SIMPLE,
+    Route(
+        method="POST",
+        path="/api/v1/runs/delete",
+        handler=delete,
+        body=RunsRequest,
+        response=RunsResponse,
+        summary="Delete several runs",
+    ),
+    Route(
+        method="POST",
+        path="/api/v1/runs/move",
+        handler=move,
+        body=MoveRunsRequest,
+        response=RunsResponse,
+        summary="Move several runs to another project, with their experiments",
+    ),
 )

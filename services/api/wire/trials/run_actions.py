@@ -13,6 +13,16 @@ class RunsRequest(Message):
     filter: str = ""
 
 
+class MoveRunsRequest(Message):
+    """As above; with ``skip_multitrial`` the runs of experiments with several stay where they are."""
+
+    run_ids: list[int] = []
+    source_project_id: int = 0
+    destination_project_id: int = 0
+    filter: str = ""
+    skip_multitrial: bool = False
+
+
 class RunActionResult(Message, kw_only=True):
     """``error`` is empty on success."""
 
