@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import structlog
@@ -24,7 +25,12 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import token
-from services.launcher.backends.process.observations import is_over, observed, status_without_supervisor
+from services.launcher.backends.process.observations import (
+    awaits_delivery,
+    is_over,
+    observed,
+    status_without_supervisor,
+)
 from services.launcher.backends.process.preparation.plan import Machine, make_plan
 from services.launcher.backends.process.preparation.pod_view import pod_name
 from services.launcher.backends.process.records import (
@@ -36,7 +42,7 @@ from services.launcher.backends.process.records import (
     holder,
     try_lock,
 )
-from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output
+from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output, is_shipped
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 from services.launcher.backends.process.supervision.process_watch import NotificationPipe, ProcessWatch
@@ -45,6 +51,9 @@ from services.launcher.cluster_admin import NoClusterAdmin
 from services.launcher.reconcile import Existence
 
 log = structlog.get_logger()
+
+LAST_LINES_S: Final = 2.0
+"""How long the end of a pod waits until its last lines are delivered, so that they stand before what is said of it."""
 
 
 class _Run:
@@ -57,6 +66,8 @@ class _Run:
         self.settling: asyncio.Task[None] | None = None
         self.settled = asyncio.Event()
         """There is no supervisor, and will be none."""
+        self.look_again: asyncio.TimerHandle | None = None
+        """When its end waits no longer for the last lines."""
 
     @property
     def allocation(self) -> str:
@@ -110,6 +121,8 @@ class ProcessBackend:
         for run in self._runs.values():
             if run.watch is not None:
                 run.watch.close()
+            if run.look_again is not None:
+                run.look_again.cancel()
             if run.settling is not None:
                 await asyncio.gather(run.settling, return_exceptions=True)
 
@@ -177,6 +190,7 @@ class ProcessBackend:
             begun="STARTING" if run.watch is not None else "PULLING",
             node=self._machine.node,
             address=self._machine.settings.address,
+            undelivered=self._undelivered(run),
         )
 
     async def capacity(self) -> PoolCapacity:
@@ -267,8 +281,26 @@ class ProcessBackend:
                 if seen.state == "TERMINATED":
                     finish_output(pod.files, seen.exit_code)
                 self._shippers.keep(pod)
+        if run.look_again is None and self._undelivered(run):
+            run.look_again = asyncio.get_running_loop().call_later(LAST_LINES_S, self._look_once_more, run)
         self._changed[allocation] = None
         self._wake.set()
+
+    def _look_once_more(self, run: _Run) -> None:
+        run.look_again = None
+        self._look_at(run.allocation)
+
+    def _undelivered(self, run: _Run) -> set[int]:
+        """Ranks of pods whose end is not to be told yet."""
+        status = run.status()
+        waits_s = time.time() - (run.files.written_at(StatusRecord) or 0.0)
+        if self._machine.tasks.log_intake_url is None or waits_s >= LAST_LINES_S:
+            return set()
+        return {
+            rank
+            for rank in range(len(run.assignment.pods))
+            if awaits_delivery(status, rank) and not is_shipped(run.files.pod(rank))
+        }
 
     def _shipped_pods(self, run: _Run) -> list[ShippedPod]:
         return [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from libs.events.observations import AllocationObserved, ObservedPod, PodState
 from services.launcher.backends.process.records import Assignment, ProcessPodStatus, StatusRecord, StopRecord
 
+RUNNING: Final = ProcessPodStatus(state="RUNNING")
 LOST: Final = ProcessPodStatus(
     state="TERMINATED", failure="NODE_LOST", message="the supervisor of the task was killed, and the task with it"
 )
@@ -17,11 +19,27 @@ def is_over(assignment: Assignment, status: StatusRecord | None) -> bool:
     return bool(assignment.refusal) or (status is not None and status.ended)
 
 
+def awaits_delivery(status: StatusRecord | None, rank: int) -> bool:
+    """Whether a pod has come to its own end, so that what it printed last belongs before what is said of its end."""
+    return status is not None and not status.stopped and status.pods[rank].exit_code is not None
+
+
 def observed(
-    assignment: Assignment, status: StatusRecord | None, *, begun: PodState, node: str, address: str
+    assignment: Assignment,
+    status: StatusRecord | None,
+    *,
+    begun: PodState,
+    node: str,
+    address: str,
+    undelivered: Collection[int] = (),
 ) -> AllocationObserved:
-    """The observation, with revision 0. ``begun`` is the state of pods of which nothing is known yet."""
-    states = status.pods if status is not None else (ProcessPodStatus(state=begun),) * len(assignment.pods)
+    """The observation, with revision 0.
+
+    begun        the state of pods of which nothing is known yet
+    undelivered  ranks of pods that count as running until their last lines are delivered
+    """
+    known = status.pods if status is not None else (ProcessPodStatus(state=begun),) * len(assignment.pods)
+    states = [RUNNING if rank in undelivered else state for rank, state in enumerate(known)]
     pods = tuple(
         ObservedPod(
             name=name,
@@ -41,7 +59,7 @@ def observed(
         revision=0,
         pods=() if assignment.refusal else pods,
         num_pods=len(assignment.pods),
-        gone=is_over(assignment, status),
+        gone=is_over(assignment, status) and not undelivered,
         stopped=status is not None and status.stopped,
         failure="LAUNCH_ERROR" if assignment.refusal else "",
         message=assignment.refusal,

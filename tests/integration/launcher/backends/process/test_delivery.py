@@ -64,6 +64,22 @@ async def test_lines_arrive_soon(harness: LauncherHarness, intake: FakeIntake) -
     await eventually(lambda: b"early" in intake.printed())
 
 
+async def test_an_end_is_told_after_the_last_lines(harness: LauncherHarness, intake: FakeIntake) -> None:
+    is_slow = iter([503])
+    intake.refuse = lambda records: next(is_slow, 200) if any(b"last" in record.log for record in records) else 200
+    await harness.run(A, command("echo last"))
+    await harness.until_ended(A)
+    assert b"last" in intake.printed()
+    assert len(intake.ends) == 2
+
+
+async def test_an_end_waits_little_for_an_intake_that_is_away(harness: LauncherHarness, intake: FakeIntake) -> None:
+    intake.refuse = lambda _records: 503
+    await harness.run(A, command("echo late"))
+    await harness.until_ended(A)
+    assert intake.printed() == []
+
+
 async def test_delivery_goes_on_without_the_launcher(harness: LauncherHarness, intake: FakeIntake) -> None:
     intake.refuse = lambda _records: 503
     await harness.run(A, command("for i in $(seq 5000); do echo line $i; done"))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from libs.events.orders import Order
-from services.launcher.backends.process.observations import observed, status_without_supervisor
+from services.launcher.backends.process.observations import (
+    LOST,
+    awaits_delivery,
+    observed,
+    status_without_supervisor,
+)
 from services.launcher.backends.process.records import Assignment, ProcessPodStatus, StatusRecord, StopRecord
 
 ASSIGNMENT = Assignment(
@@ -22,6 +27,28 @@ def test_pods_of_which_nothing_is_known_have_begun() -> None:
         ("y", "PULLING", ("001",), "n"),
     ]
     assert not seen.gone
+
+
+def test_an_end_is_told_after_the_last_lines() -> None:
+    status = StatusRecord(pods=(DONE, DONE), stopped=False, ended=True)
+    seen = observed(ASSIGNMENT, status, begun="PULLING", node="n", address="addr", undelivered={1})
+    assert [(pod.state, pod.exit_code) for pod in seen.pods] == [("TERMINATED", 0), ("RUNNING", None)]
+    assert not seen.gone
+    assert observed(ASSIGNMENT, status, begun="PULLING", node="n", address="addr").gone
+
+
+AWAITING = [
+    ("came to its own end", StatusRecord(pods=(DONE, RUNNING), stopped=False, ended=False), True),
+    ("runs", StatusRecord(pods=(RUNNING, DONE), stopped=False, ended=False), False),
+    ("was stopped", StatusRecord(pods=(DONE, DONE), stopped=True, ended=True), False),
+    ("was lost", StatusRecord(pods=(LOST, DONE), stopped=False, ended=True), False),
+    ("nothing is known", None, False),
+]
+
+
+@pytest.mark.parametrize(("status", "awaits"), [case[1:] for case in AWAITING], ids=[case[0] for case in AWAITING])
+def test_who_is_waited_for(status: StatusRecord | None, awaits: bool) -> None:
+    assert awaits_delivery(status, 0) is awaits
 
 
 @pytest.mark.parametrize(
