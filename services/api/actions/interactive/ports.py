@@ -16,7 +16,7 @@ from libs.tasks.interactive.containers import choose_port
 from libs.tasks.interactive.kinds import KINDS
 from services.api.actions.interactive.prepare import Prepared
 
-_LOCK: Final = 0x5E50_1076
+_LOCK: Final = 0x5E50_1077
 """Advisory lock: until it has committed, nobody sees what another launch has chosen."""
 
 
