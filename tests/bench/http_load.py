@@ -8,10 +8,13 @@ from urllib.parse import urlsplit
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length: "
+_CHUNKED: Final = b"transfer-encoding: chunked"
+_LAST_CHUNK: Final = b"\r\n0\r\n\r\n"
 
 
 class RawConnection(asyncio.Protocol):
-    """One HTTP/1.1 connection that sends requests one after another, to a server that says how long its answers are."""
+    """One HTTP/1.1 connection that sends requests one after another, to a server that says how long its answers are
+    or where they end."""
 
     def __init__(self, url: str, headers: dict[str, str]) -> None:
         lines = [f"Host: {urlsplit(url).netloc}", *(f"{name}: {value}" for name, value in headers.items())]
@@ -29,10 +32,14 @@ class RawConnection(asyncio.Protocol):
         return connection
 
     def request(self, path: str, body: bytes) -> bytes:
-        """A request to send with ``post``."""
+        """A request with a body."""
         return b"POST %b HTTP/1.1\r\n%b\r\nContent-Length: %d\r\n\r\n%b" % (path.encode(), self._head, len(body), body)
 
-    async def post(self, request: bytes) -> bytes:
+    def get_request(self, path: str) -> bytes:
+        """A request without a body."""
+        return b"GET %b HTTP/1.1\r\n%b\r\n\r\n" % (path.encode(), self._head)
+
+    async def send(self, request: bytes) -> bytes:
         """Head and body of the answer. Raises RuntimeError unless it is 200, ConnectionError when there is none."""
         assert self._transport is not None
         self._answered = asyncio.get_running_loop().create_future()
@@ -61,9 +68,12 @@ class RawConnection(asyncio.Protocol):
 
     def _is_complete(self) -> bool:
         end = self._received.find(_END_OF_HEAD)
-        start = self._received.lower().find(_LENGTH, 0, end)
-        if end < 0 or start < 0:
+        if end < 0:
             return False
+        head = self._received[:end].lower()
+        start = head.find(_LENGTH)
+        if start < 0:
+            return _CHUNKED in head and self._received.endswith(_LAST_CHUNK)
         start += len(_LENGTH)
-        length = int(self._received[start : self._received.index(b"\r", start)])
+        length = int(head[start:].partition(b"\r")[0])
         return len(self._received) >= end + len(_END_OF_HEAD) + length

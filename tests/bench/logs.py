@@ -100,7 +100,7 @@ async def _ship(system: BenchSystem, trials: list[BenchTrial]) -> float:
             },
         )
         for body in chunks:
-            await connection.post(connection.request("/ingest/v1/logs", body))
+            await connection.send(connection.request("/ingest/v1/logs", body))
         connection.close()
 
     reader = await asyncpg.connect(system.database_url)

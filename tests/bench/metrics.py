@@ -64,7 +64,7 @@ async def _report(system: BenchSystem, trials: list[BenchTrial]) -> float:
         requests = [connection.request(path, _body(trial.trial_id, step)) for step in range(1, REPORTS + 1)]
         await everybody_is_ready.wait()
         for request in requests:
-            await connection.post(request)
+            await connection.send(request)
         connection.close()
 
     everybody_is_ready = asyncio.Barrier(TRIALS + 1)

@@ -18,6 +18,7 @@ from tests.bench import commands, idle, imports, logs, metrics, planner, submit
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
+from tests.bench.reading import reads
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "planner": planner.measure,
     "imports": imports.measure,
     "proxy": proxy.measure,
+    "reads": reads.measure,
 }
 
 CLUSTER_BENCHMARKS = {

@@ -1,0 +1,1 @@
+"""Reads of the api, each beside the statements it is made of."""

@@ -1,0 +1,47 @@
+"""The statements that a read of the api is made of, recorded once, and done again with nothing around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+from sqlalchemy import Engine, event
+
+from libs.db.engine import Database, DatabaseSettings, connect_database
+
+Read = Callable[[Database], Awaitable[object]]
+
+
+@dataclass(frozen=True)
+class Statement:
+    sql: str
+    parameters: tuple[Any, ...]
+
+
+async def statements_of(url: str, read: Read) -> list[Statement]:
+    """What ``read`` asks of the database."""
+    recorded: list[Statement] = []
+
+    def record(_: Any, __: Any, sql: str, parameters: tuple[Any, ...], *___: Any) -> None:
+        recorded.append(Statement(sql, parameters))
+
+    async with connect_database(DatabaseSettings(url=url, pool_size=1)) as db:
+        event.listen(Engine, "before_cursor_execute", record)
+        try:
+            await read(db)
+        finally:
+            event.remove(Engine, "before_cursor_execute", record)
+    return recorded
+
+
+async def prepared(connection: asyncpg.Connection, statements: list[Statement]) -> Callable[[], Awaitable[None]]:
+    """A function that does the statements one after the other and takes their rows."""
+    ready = [(await connection.prepare(each.sql), each.parameters) for each in statements]
+
+    async def run() -> None:
+        for statement, parameters in ready:
+            await statement.fetch(*parameters)
+
+    return run
