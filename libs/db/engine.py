@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from libs.db.audit import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
 from libs.db.failures import DRIVER_ERRORS, may_be_starting
+from libs.db.lost_connections import replace_lost_connections
 from libs.secret_files import read_secret
 
 SEARCHES_OF: Final = 5
@@ -69,6 +70,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, settings: DatabaseSettings) -> None:
         self._engine = engine
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._settings = settings
         self.searches = asyncio.Semaphore(max(1, settings.pool_size // SEARCHES_OF))
         """Turns for statements that somebody's input makes slow: never all connections at once are theirs."""
@@ -89,8 +91,7 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """One connection for reading; statements see the newest commits, each for itself."""
-        async with self._engine.connect() as connection:
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
+        async with self._reading.connect() as connection:
             yield connection
 
     async def problem(self) -> str | None:
@@ -132,11 +133,11 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         pool_size=settings.pool_size,
         max_overflow=0,
         pool_timeout=30,
-        pool_pre_ping=True,  # a database that was restarted costs one retry instead of one failed request
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
     )
     watch_changes(engine)
+    replace_lost_connections(engine)
     try:
         await retry_until_available(
             lambda: _answers(engine), timeout_s=settings.connect_timeout_s, is_transient=may_be_starting

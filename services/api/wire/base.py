@@ -23,7 +23,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -95,6 +95,9 @@ Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
 """A moment in a request, RFC 3339 with an offset; replies use ``timestamp()``."""
 
 
+_AS_THEY_ARE: Final = frozenset({str, int, bool, type(None)})
+
+
 def int64(value: int) -> Int64:
     """A 64-bit integer as it goes over the wire."""
     return str(value)
@@ -116,19 +119,21 @@ def timestamp(moment: datetime | None) -> str | None:
     """
     if moment is None:
         return None
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    whole = utc.replace(tzinfo=None, microsecond=0).isoformat()
-    if utc.microsecond == 0:
-        return whole + "Z"
-    if utc.microsecond % 1000 == 0:
-        return f"{whole}.{utc.microsecond // 1000:03d}Z"
-    return f"{whole}.{utc.microsecond:06d}Z"
+    text = _utc(moment).isoformat()  # ends in +00:00
+    if moment.microsecond % 1000 == 0 and moment.microsecond:
+        return text[:-9] + "Z"
+    return text[:-6] + "Z"
 
 
 def timestamp_ms(moment: datetime) -> str:
     """RFC 3339 in UTC with exactly three fractional digits, for lists that clients sort by the text."""
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return f"{utc.replace(tzinfo=None, microsecond=0).isoformat()}.{utc.microsecond // 1000:03d}Z"
+    return _utc(moment).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is UTC:  # as the database driver has it
+        return moment
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def struct_value(value: Any) -> Any:
@@ -136,6 +141,12 @@ def struct_value(value: Any) -> Any:
 
     Takes what a JSON decoder gives (and tuples); returns new containers and leaves the argument unchanged.
     """
+    # Documents have thousands of values, and a decoder gives nothing but the types themselves.
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is dict:
+        return {key: item if type(item) in _AS_THEY_ARE else struct_value(item) for key, item in value.items()}
     if isinstance(value, float):
         # From 1e21 on the reference prints an exponent, and so does msgspec for floats.
         return int(value) if value.is_integer() and abs(value) < 1e21 else double(value)
