@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import Engine, event
 
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.engine import Database, DatabaseSettings, connect_database, driver_connection
 
 Read = Callable[[Database], Awaitable[object]]
 
@@ -27,7 +27,12 @@ async def statements_of(url: str, read: Read) -> list[Statement]:
     def record(_: Any, __: Any, sql: str, parameters: tuple[Any, ...], *___: Any) -> None:
         recorded.append(Statement(sql, parameters))
 
+    def record_prepared(query: asyncpg.LoggedQuery) -> None:
+        recorded.append(Statement(query.query, tuple(query.args)))
+
     async with connect_database(DatabaseSettings(url=url, pool_size=1)) as db:
+        async with db.read() as connection:
+            (await driver_connection(connection)).add_query_logger(record_prepared)
         event.listen(Engine, "before_cursor_execute", record)
         try:
             await read(db)

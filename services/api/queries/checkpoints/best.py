@@ -6,13 +6,12 @@ Source: docs/reference/experiments.md 9.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.any_of import any_of
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
@@ -22,31 +21,37 @@ from services.api.queries.metric_values import (
     searcher_metric_of,
     sign_of_searcher_metric,
 )
+from services.api.queries.prepared import PreparedQuery, one_of_given
 from services.api.wire.base import int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload
+
+_value = number_in(searcher_metric_of(metrics, experiments))
+_BEST: Final = PreparedQuery(
+    select(*checkpoints.c)
+    .ext(distinct_on(checkpoints.c.trial_id))
+    .select_from(
+        checkpoints.join(experiments, experiments.c.id == checkpoints.c.experiment_id).join(
+            metrics, report_at_step(metrics, checkpoints, "validation")
+        )
+    )
+    .where(
+        one_of_given(checkpoints.c.trial_id, "trials"),
+        one_of_given(metrics.c.trial_id, "trials"),
+        checkpoints.c.state == "COMPLETED",
+        _value.is_not(None),
+    )
+    .order_by(
+        checkpoints.c.trial_id,
+        (_value * sign_of_searcher_metric(experiments)).asc(),
+        metrics.c.id,
+        checkpoints.c.report_time,
+    )
+)
 
 
 async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, CheckpointWorkload]:
     """Trial id -> its best COMPLETED checkpoint; trials without a validated one are absent. Of equals, the first."""
-    value = number_in(searcher_metric_of(metrics, experiments))
-    signed = value * sign_of_searcher_metric(experiments)
-    rows = await connection.execute(
-        select(*checkpoints.c)
-        .ext(distinct_on(checkpoints.c.trial_id))
-        .select_from(
-            checkpoints.join(experiments, experiments.c.id == checkpoints.c.experiment_id).join(
-                metrics, report_at_step(metrics, checkpoints, "validation")
-            )
-        )
-        .where(
-            any_of(checkpoints.c.trial_id, trial_ids),
-            any_of(metrics.c.trial_id, trial_ids),
-            checkpoints.c.state == "COMPLETED",
-            value.is_not(None),
-        )
-        .order_by(checkpoints.c.trial_id, signed.asc(), metrics.c.id, checkpoints.c.report_time)
-    )
-    return {row.trial_id: as_workload(row) for row in rows}
+    return {row.trial_id: as_workload(row) for row in await _BEST.rows(connection, trials=trial_ids)}
 
 
 def as_workload(row: Any) -> CheckpointWorkload:

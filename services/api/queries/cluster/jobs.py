@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
-from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.tables.users import users
@@ -23,6 +23,7 @@ from libs.db.tables.workspaces import projects
 from libs.job_rank import job_rank
 from libs.tasks import generic
 from services.api.queries.experiments.job_summary import NO_LINE, scheduled_at
+from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import double, timestamp
 from services.api.wire.cluster.jobs import DayInQueue, Job, JobType
 from services.api.wire.cluster.pools import QueueStats
@@ -63,23 +64,6 @@ class Standing(Struct, frozen=True):
 
 async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: str | None = None) -> list[QueuedJob]:
     """The jobs of one pool, or of all when it is None; in no order."""
-    scheduled = scheduled_at(cluster).is_not(None)
-    query = (
-        select(
-            jobs,
-            allocations.c.pool.label("queued_in"),
-            func.sum(allocations.c.slots).label("requested_slots"),
-            func.sum(case((scheduled, allocations.c.slots), else_=0)).label("allocated_slots"),
-            func.bool_or(scheduled).label("scheduled"),
-            func.bool_and(allocations.c.preemptible).label("preemptible"),
-            func.min(allocations.c.name).label("name"),
-        )
-        .join(jobs, jobs.c.job_id == allocations.c.job_id)
-        .where(allocations.c.released_at.is_(None), jobs.c.job_type != INVISIBLE)
-        .group_by(jobs.c.job_id, allocations.c.pool)
-    )
-    if pool is not None:
-        query = query.where(allocations.c.pool == pool)
     return [
         QueuedJob(
             job_id=row.job_id,
@@ -96,8 +80,32 @@ async def load_queue(connection: AsyncConnection, cluster: ClusterConfig, pool: 
             preemptible=row.preemptible and _preempts(cluster, row.queued_in),
             name=row.name,
         )
-        for row in await connection.execute(query)
+        for row in await _queued(scheduled_at(cluster)).rows(connection, pool=pool)
     ]
+
+
+@cache
+def _queued(scheduled_at: ColumnElement[datetime]) -> PreparedQuery:
+    """Jobs of the pool, or of all for NULL."""
+    scheduled, pool = scheduled_at.is_not(None), given("pool", allocations.c.pool)
+    return PreparedQuery(
+        select(
+            jobs,
+            allocations.c.pool.label("queued_in"),
+            func.sum(allocations.c.slots).label("requested_slots"),
+            func.sum(case((scheduled, allocations.c.slots), else_=0)).label("allocated_slots"),
+            func.bool_or(scheduled).label("scheduled"),
+            func.bool_and(allocations.c.preemptible).label("preemptible"),
+            func.min(allocations.c.name).label("name"),
+        )
+        .join(jobs, jobs.c.job_id == allocations.c.job_id)
+        .where(
+            allocations.c.released_at.is_(None),
+            jobs.c.job_type != INVISIBLE,
+            or_(pool.is_(None), allocations.c.pool == pool),
+        )
+        .group_by(jobs.c.job_id, allocations.c.pool)
+    )
 
 
 def _preempts(cluster: ClusterConfig, pool: str) -> bool:
@@ -157,23 +165,30 @@ def _wire(standing: Standing, entity: Mapping[str, Any], username: str) -> Job:
     )
 
 
+_USERNAMES: Final = PreparedQuery(select(users.c.id, users.c.username).where(one_of_given(users.c.id, "ids")))
+_EXPERIMENTS: Final = PreparedQuery(
+    select(
+        experiments.c.job_id,
+        experiments.c.id,
+        experiments.c.progress,
+        experiments.c.config["name"].astext.label("name"),
+        projects.c.workspace_id,
+    )
+    .join(projects, projects.c.id == experiments.c.project_id)
+    .where(one_of_given(experiments.c.job_id, "job_ids"))
+)
+_TASKS: Final = PreparedQuery(
+    select(tasks.c.job_id, tasks.c.task_id, tasks.c.task_type).where(
+        one_of_given(tasks.c.job_id, "job_ids"), tasks.c.task_type != "TRIAL"
+    )
+)
+
+
 async def _usernames(connection: AsyncConnection, ids: Iterable[int]) -> dict[int, str]:
-    rows = await connection.execute(select(users.c.id, users.c.username).where(any_of(users.c.id, ids)))
-    return {row.id: row.username for row in rows}
+    return {row.id: row.username for row in await _USERNAMES.rows(connection, ids=list(ids))}
 
 
 async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    query = (
-        select(
-            experiments.c.job_id,
-            experiments.c.id,
-            experiments.c.progress,
-            experiments.c.config["name"].astext.label("name"),
-            projects.c.workspace_id,
-        )
-        .join(projects, projects.c.id == experiments.c.project_id)
-        .where(any_of(experiments.c.job_id, job_ids))
-    )
     return {
         row.job_id: {
             "entity_id": str(row.id),
@@ -181,17 +196,14 @@ async def _experiments(connection: AsyncConnection, job_ids: Sequence[str]) -> d
             "progress": row.progress,
             "workspace_id": row.workspace_id,
         }
-        for row in await connection.execute(query)
+        for row in await _EXPERIMENTS.rows(connection, job_ids=job_ids)
     }
 
 
 async def _tasks(connection: AsyncConnection, job_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    columns = tasks.c
-    query = select(columns.job_id, columns.task_id, columns.task_type)
-    query = query.where(any_of(columns.job_id, job_ids), columns.task_type != "TRIAL")
     return {
         row.job_id: {"entity_id": row.task_id, "name": generic.NAME if row.task_type == generic.TASK_TYPE else None}
-        for row in await connection.execute(query)
+        for row in await _TASKS.rows(connection, job_ids=job_ids)
     }
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
+from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import struct_value, timestamp_ms
 from services.api.wire.trials.metrics import GetMetricsResponse, MetricsReport
 
@@ -35,34 +35,45 @@ async def read_metrics(
         raise InvalidRequest("size must be >= 0")
     wanted = sorted(set(trial_ids))
     async with db.read() as connection:
-        known = set((await connection.execute(select(trials.c.id).where(any_of(trials.c.id, wanted)))).scalars())
+        known = {row.id for row in await _KNOWN.rows(connection, trials=wanted)}
     for trial_id in wanted:
         if trial_id not in known:
             raise NotFound("trial", trial_id)
     page_rows = min(size or PAGE_ROWS, PAGE_ROWS)
     for trial_id in wanted:
         async with db.read() as connection:
-            ids = await _row_ids(connection, trial_id, group)
-        for start in range(0, len(ids), page_rows):
+            ids = [row.id for row in await _ROW_IDS.rows(connection, trial=trial_id, group=group)]
+            page = await _reports(connection, trial_id, ids[:page_rows])
+        if page:
+            yield [GetMetricsResponse(metrics=page)]
+        for start in range(page_rows, len(ids), page_rows):
             async with db.read() as connection:
                 page = await _reports(connection, trial_id, ids[start : start + page_rows])
             if page:
                 yield [GetMetricsResponse(metrics=page)]
 
 
-async def _row_ids(connection: AsyncConnection, trial_id: int, group: str) -> Sequence[int]:
-    columns = metrics.c
-    query = select(columns.id).where(columns.trial_id == trial_id, ~columns.archived)
-    if group:
-        query = query.where(columns.metric_group == group)
-    rows = await connection.execute(query.order_by(columns.trial_run_id, columns.total_batches, columns.id))
-    return rows.scalars().all()
+_GROUP: Final = given("group", metrics.c.metric_group)
+_KNOWN: Final = PreparedQuery(select(trials.c.id).where(one_of_given(trials.c.id, "trials")))
+_ROW_IDS: Final = PreparedQuery(
+    select(metrics.c.id)
+    .where(
+        metrics.c.trial_id == given("trial", metrics.c.trial_id),
+        ~metrics.c.archived,
+        or_(_GROUP == "", metrics.c.metric_group == _GROUP),
+    )
+    .order_by(metrics.c.trial_run_id, metrics.c.total_batches, metrics.c.id)
+)
+_REPORTS: Final = PreparedQuery(
+    select(metrics).where(
+        metrics.c.trial_id == given("trial", metrics.c.trial_id), one_of_given(metrics.c.id, "ids"), ~metrics.c.archived
+    )
+)
 
 
 async def _reports(connection: AsyncConnection, trial_id: int, ids: Sequence[int]) -> list[MetricsReport]:
     """Those of ``ids`` that were not rolled back since, in the same order."""
-    query = select(metrics).where(metrics.c.trial_id == trial_id, any_of(metrics.c.id, ids), ~metrics.c.archived)
-    by_id = {row.id: row for row in await connection.execute(query)}
+    by_id = {row.id: row for row in await _REPORTS.rows(connection, trial=trial_id, ids=ids)} if ids else {}
     return [as_report(row) for ident in ids if (row := by_id.get(ident)) is not None]
 
 

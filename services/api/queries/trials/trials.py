@@ -6,16 +6,28 @@ and 13.4.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
-from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    DateTime,
+    Select,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations
@@ -23,9 +35,10 @@ from libs.db.tables.trials import trial_tasks, trials
 from libs.errors import NotFound
 from libs.states.allocation import AllocationState
 from services.api.queries.checkpoints.best import best_checkpoints
-from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
+from services.api.queries.experiments.displayed_states import displayed
 from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.queries.pagination import sql_page
+from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.experiments.experiments import ExperimentState
@@ -46,16 +59,13 @@ async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetim
 
     now  up to when allocations that still run count for the wall clock time
     """
-    row = (await connection.execute(_select_all().where(trials.c.id == trial_id))).one_or_none()
-    if row is None:
-        raise NotFound("trial", trial_id)
-    (trial,) = await _as_trials(connection, [row], now=now)
+    (trial,) = await load_trials(connection, [trial_id], now=now)
     return trial
 
 
 async def load_trials(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> list[Trial]:
     """Several trials, in the order of ``trial_ids``. Raises NotFound for the first that there is not."""
-    rows = {row.id: row for row in await connection.execute(_select_all().where(any_of(trials.c.id, trial_ids)))}
+    rows = {row.id: row for row in await _BY_ID.rows(connection, trials=trial_ids)}
     for trial_id in trial_ids:
         if trial_id not in rows:
             raise NotFound("trial", trial_id)
@@ -66,8 +76,8 @@ async def trials_by_id(connection: AsyncConnection, trial_ids: Sequence[int], *,
     """Those of the trials that exist, by id."""
     if not trial_ids:
         return {}
-    rows = await connection.execute(_select_all().where(any_of(trials.c.id, trial_ids)))
-    return {trial.id: trial for trial in await _as_trials(connection, rows.all(), now=now)}
+    rows = await _BY_ID.rows(connection, trials=trial_ids)
+    return {trial.id: trial for trial in await _as_trials(connection, rows, now=now)}
 
 
 async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None:
@@ -81,23 +91,28 @@ async def list_trials(
     connection: AsyncConnection, experiment_id: int, query: GetExperimentTrialsQuery, *, now: datetime
 ) -> tuple[list[Trial], Pagination]:
     """A page of the trials of an experiment that is known to exist."""
-    conditions = [trials.c.experiment_id == experiment_id, *_in_states(query.states)]
-    counting = select(func.count()).select_from(trials).where(*conditions)
-    total = (await connection.execute(counting)).scalar_one()
-    page = sql_page(total, offset=query.offset, limit=query.limit)
+    wanted = {"experiment": experiment_id, "states": _stored_states(query.states)}
+    (counted,) = await _COUNT.rows(connection, **wanted)
+    page = sql_page(counted.total, offset=query.offset, limit=query.limit)
     if page.limit == 0:
         return [], page.pagination
-    ordered = _select_all().where(*conditions).order_by(*_order(query, now))
-    rows = await connection.execute(ordered.offset(page.start).limit(page.limit))
-    return await _as_trials(connection, rows.all(), now=now), page.pagination
+    listing = _listing(query.sort_by, query.order_by)
+    rows = await listing.rows(connection, **wanted, now=now, start=page.start, limit=page.limit)
+    return await _as_trials(connection, rows, now=now), page.pagination
+
+
+class Tasks(Struct, frozen=True):
+    """What a trial has run as: ids in order, states of what the newest one holds or wants, time taken by all."""
+
+    ids: Sequence[str] = ()
+    live: Sequence[AllocationState] = ()
+    seconds: float = 0.0
 
 
 class Surroundings(Struct, frozen=True):
     """What belongs to the trials of a page but is stored elsewhere; mappings by trial id, metrics by row id."""
 
-    tasks: Mapping[int, Sequence[str]]
-    live: Mapping[str, tuple[AllocationState, ...]]
-    seconds: Mapping[int, float]
+    tasks: Mapping[int, Tasks]
     validations: Mapping[int, MetricsWorkload]
     checkpoints: Mapping[int, CheckpointWorkload]
 
@@ -111,14 +126,9 @@ def _select_all() -> Select[Any]:
 
 async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: datetime) -> list[Trial]:
     ids = [row.id for row in rows]
-    tasks = await _tasks_of(connection, ids)
-    # What an ACTIVE trial does now is what its newest task does.
-    newest = [tasks[row.id][-1] for row in rows if row.state == ACTIVE and tasks.get(row.id)]
     metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
     around = Surroundings(
-        tasks=tasks,
-        live=await live_states_by_task(connection, newest),
-        seconds=await _wall_clock(connection, ids, now),
+        tasks=await _tasks_of(connection, ids, now),
         validations=await _validations(connection, ids, metric_ids),
         checkpoints=await best_checkpoints(connection, ids),
     )
@@ -126,14 +136,14 @@ async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: d
 
 
 def _as_trial(row: Any, around: Surroundings) -> Trial:
-    task_ids = list(around.tasks.get(row.id, ()))
-    live = around.live.get(task_ids[-1], ()) if task_ids else ()
+    tasks = around.tasks.get(row.id, _NO_TASKS)
+    task_ids = list(tasks.ids)
     return Trial(
         id=row.id,
         experiment_id=row.experiment_id,
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
-        state=TrialState[displayed(row.state, live)],
+        state=TrialState[displayed(row.state, tasks.live)],
         restarts=row.restarts if row.max_restarts is None else min(row.restarts, row.max_restarts),
         hparams=struct_value(row.hparams),
         total_batches_processed=row.total_batches,
@@ -141,7 +151,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         latest_validation=around.validations.get(row.latest_validation_id),
         best_checkpoint=around.checkpoints.get(row.id),
         runner_state=row.runner_state,
-        wall_clock_time=around.seconds.get(row.id, 0.0),
+        wall_clock_time=tasks.seconds,
         warm_start_checkpoint_uuid=row.warm_start_checkpoint_uuid or "",
         task_id=task_ids[0] if task_ids else "",
         total_checkpoint_size=int64(row.checkpoint_size),
@@ -155,31 +165,17 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
     )
 
 
-async def _tasks_of(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, list[str]]:
-    rows = await connection.execute(
-        select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
-        .where(any_of(trial_tasks.c.trial_id, trial_ids))
-        .order_by(trial_tasks.c.trial_id, trial_tasks.c.position)
-    )
-    tasks: dict[int, list[str]] = defaultdict(list)
-    for row in rows:
-        tasks[row.trial_id].append(row.task_id)
-    return dict(tasks)
-
-
-def _seconds(now: datetime) -> ColumnElement[Any]:
-    span = func.coalesce(allocations.c.end_time, literal(now)) - allocations.c.start_time
-    return func.sum(func.greatest(func.extract("epoch", span), 0))
-
-
-async def _wall_clock(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, float]:
-    rows = await connection.execute(
-        select(trial_tasks.c.trial_id, _seconds(now).label("seconds"))
-        .join(allocations, allocations.c.task_id == trial_tasks.c.task_id)
-        .where(any_of(trial_tasks.c.trial_id, trial_ids), allocations.c.start_time.is_not(None))
-        .group_by(trial_tasks.c.trial_id)
-    )
-    return {row.trial_id: float(row.seconds) for row in rows}
+async def _tasks_of(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, Tasks]:
+    found: dict[int, Tasks] = {}
+    for row in await _TASKS.rows(connection, trials=trial_ids, now=now):
+        before = found.get(row.trial_id, _NO_TASKS)
+        # What an ACTIVE trial does now is what its newest task does.
+        found[row.trial_id] = Tasks(
+            ids=(*before.ids, row.task_id),
+            live=[AllocationState(state) for state in row.live or ()],
+            seconds=before.seconds + float(row.seconds or 0),
+        )
+    return found
 
 
 async def _validations(
@@ -187,12 +183,7 @@ async def _validations(
 ) -> dict[int, MetricsWorkload]:
     if not metric_ids:
         return {}
-    # The trial ids are there for the partitions of the table.
-    rows = await connection.execute(
-        select(metrics.c.id, metrics.c.total_batches, metrics.c.end_time, metrics.c.metrics).where(
-            any_of(metrics.c.id, metric_ids), any_of(metrics.c.trial_id, trial_ids)
-        )
-    )
+    rows = await _VALIDATIONS.rows(connection, trials=trial_ids, reports=list(metric_ids))
     return {
         row.id: MetricsWorkload(
             end_time=timestamp(row.end_time),
@@ -203,9 +194,10 @@ async def _validations(
     }
 
 
-def _in_states(states: Sequence[ExperimentState]) -> list[ColumnElement[bool]]:
+def _stored_states(states: Sequence[ExperimentState]) -> list[str] | None:
+    """None is all of them."""
     named = {state.value.removeprefix("STATE_") for state in states if state is not ExperimentState.UNSPECIFIED}
-    return [trials.c.state.in_(sorted(named))] if named else []
+    return sorted(named) or None
 
 
 _SORT_COLUMNS: Final[dict[TrialSortBy, ColumnElement[Any]]] = {
@@ -223,11 +215,54 @@ _SORT_COLUMNS: Final[dict[TrialSortBy, ColumnElement[Any]]] = {
 }
 
 
-def _order(query: GetExperimentTrialsQuery, now: datetime) -> list[ColumnElement[Any]]:
-    if query.sort_by is TrialSortBy.DURATION:
-        column: ColumnElement[Any] = func.coalesce(trials.c.end_time, literal(now)) - trials.c.start_time
+_NOW: Final = bindparam("now", None, type_=DateTime(timezone=True))
+_STATES: Final = bindparam("states", None, type_=ARRAY(Text))
+_OF_EXPERIMENT: Final = and_(
+    trials.c.experiment_id == given("experiment", trials.c.experiment_id),
+    or_(_STATES.is_(None), trials.c.state == any_(_STATES)),
+)
+_NO_TASKS: Final = Tasks()
+
+_BY_ID: Final = PreparedQuery(_select_all().where(one_of_given(trials.c.id, "trials")))
+_COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
+_TASKS: Final = PreparedQuery(
+    select(
+        trial_tasks.c.trial_id,
+        trial_tasks.c.task_id,
+        func.array_agg(allocations.c.state)
+        .filter(allocations.c.allocation_id.is_not(None), allocations.c.released_at.is_(None))
+        .label("live"),
+        func.sum(
+            func.greatest(
+                func.extract("epoch", func.coalesce(allocations.c.end_time, _NOW) - allocations.c.start_time), 0
+            )
+        )
+        .filter(allocations.c.start_time.is_not(None))
+        .label("seconds"),
+    )
+    .outerjoin(allocations, allocations.c.task_id == trial_tasks.c.task_id)
+    .where(one_of_given(trial_tasks.c.trial_id, "trials"))
+    .group_by(trial_tasks.c.trial_id, trial_tasks.c.position)
+    .order_by(trial_tasks.c.trial_id, trial_tasks.c.position)
+)
+# The trial ids are there for the partitions of the table.
+_VALIDATIONS: Final = PreparedQuery(
+    select(metrics.c.id, metrics.c.total_batches, metrics.c.end_time, metrics.c.metrics).where(
+        one_of_given(metrics.c.id, "reports"), one_of_given(metrics.c.trial_id, "trials")
+    )
+)
+
+
+@cache
+def _listing(sort_by: TrialSortBy, order_by: OrderBy) -> PreparedQuery:
+    """A page of the trials of an experiment, in one of the few orders that there are."""
+    if sort_by is TrialSortBy.DURATION:
+        column: ColumnElement[Any] = func.coalesce(trials.c.end_time, _NOW) - trials.c.start_time
     else:
-        column = _SORT_COLUMNS[query.sort_by]
-    if query.order_by is OrderBy.DESC:
-        return [column.desc().nulls_last(), trials.c.id.desc()]
-    return [column.asc(), trials.c.id.asc()]
+        column = _SORT_COLUMNS[sort_by]
+    if order_by is OrderBy.DESC:
+        order = [column.desc().nulls_last(), trials.c.id.desc()]
+    else:
+        order = [column.asc(), trials.c.id.asc()]
+    start, limit = (bindparam(name, None, type_=BigInteger) for name in ("start", "limit"))
+    return PreparedQuery(_select_all().where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit))
