@@ -12,10 +12,6 @@ from typing import Any, Final
 
 import asyncpg
 import structlog
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from msgspec import Struct
 from sqlalchemy import Connection, pool, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -30,6 +26,7 @@ log = structlog.get_logger()
 
 MIGRATION_LOCK: Final = 0x5E50_1074
 NEWEST: Final = "head"
+_SCRIPTS: Final = Path(__file__).parent / "migrations"
 _LOOK_EVERY_S: Final = 1.0
 
 
@@ -107,26 +104,37 @@ def _upgrade(connection: Connection, to: str) -> Schema:
     connection.commit()
     schema = _schema(connection)
     connection.commit()
-    if schema.is_known:
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, to)
-        connection.commit()
-    else:
+    if schema.is_known and schema.found != _revision(to):
+        _migrate(connection, to)
+    elif not schema.is_known:
         log.info("database.schema_of_newer_release", found=schema.found, newest_known=schema.newest)
     return schema
 
 
-def _schema(connection: Connection) -> Schema:
-    scripts = ScriptDirectory.from_config(_config())
-    newest = scripts.get_current_head()
-    assert newest is not None, "there is a first migration"
-    found = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in scripts.walk_revisions()}
-    return Schema(found=found, newest=newest, is_known=found is None or found in known)
+def _migrate(connection: Connection, to: str) -> None:
+    # Alembic takes 6 MB, and a service that starts seldom finds something to do.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
 
-
-def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    return config
+    config.set_main_option("script_location", str(_SCRIPTS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)
+    connection.commit()
+
+
+def _schema(connection: Connection) -> Schema:
+    known = _revisions()
+    found = None
+    if connection.scalar(text("SELECT to_regclass('alembic_version')")) is not None:
+        found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return Schema(found=found, newest=known[-1], is_known=found is None or found in known)
+
+
+def _revision(name: str) -> str:
+    return _revisions()[-1] if name == NEWEST else name
+
+
+def _revisions() -> list[str]:
+    """The migrations there are, in their order, which is that of their numbers: ``<revision>_<what>.py``."""
+    return sorted(path.stem.partition("_")[0] for path in (_SCRIPTS / "versions").glob("[0-9]*.py"))

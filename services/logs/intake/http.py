@@ -17,8 +17,10 @@ from typing import Final
 
 import msgspec
 import structlog
-from fastapi import FastAPI, Request, Response
-from starlette.requests import ClientDisconnect
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from libs.bus import Bus
 from libs.clock import Clock
@@ -123,12 +125,10 @@ def _seconds(value: str) -> float:
     return seconds if math.isfinite(seconds) else 0.0
 
 
-def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> FastAPI:
-    """The HTTP side of the service."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> Starlette:
+    """The HTTP side of the service. Its two routes need nothing of what FastAPI brings, which is 9 MB."""
     intake = Intake(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings)
 
-    @app.post("/ingest/v1/logs")
     async def ingest(request: Request) -> Response:
         began = time.monotonic()
         try:
@@ -143,7 +143,6 @@ def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, sett
         REQUESTS.labels(str(status)).inc()
         return Response(status_code=status)
 
-    @app.get("/ingest/v1/complete")
     async def complete(request: Request) -> Response:
         try:
             async with asyncio.timeout(LONGEST_WAIT_S + DEADLINE_S):
@@ -154,7 +153,12 @@ def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, sett
             return Response(status_code=status)
         return Response(msgspec.json.encode(found), media_type="application/json")
 
-    return app
+    return Starlette(
+        routes=[
+            Route("/ingest/v1/logs", ingest, methods=["POST"]),
+            Route("/ingest/v1/complete", complete, methods=["GET"]),
+        ]
+    )
 
 
 def _status_of(error: Exception) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from msgspec import structs
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -36,6 +38,13 @@ async def test_migrated_database_has_the_tables_of_the_code(database_url: str) -
         assert await connection.run_sync(_differences) == []
         sequences = await connection.run_sync(lambda sync: inspect(sync).get_sequence_names())
     assert {sequence.name for sequence in metadata._sequences.values()} <= set(sequences)
+
+
+async def test_the_newest_schema_is_the_one_that_alembic_comes_to(database_url: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", "libs/db/migrations")
+    schema = await schema_of(database_url)
+    assert schema.newest == schema.found == ScriptDirectory.from_config(config).get_current_head()
 
 
 async def test_service_waits_for_the_schema_that_somebody_else_provides(empty_database_url: str) -> None:
