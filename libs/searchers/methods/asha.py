@@ -59,9 +59,6 @@ class Rung(Struct):
         self.metrics.insert(place, RungMetric(request_id, spell_infinity(value)))
         return place
 
-    def has(self, request_id: str) -> bool:
-        return any(entry.request_id == request_id for entry in self.metrics)
-
     def remove(self, request_id: str) -> None:
         self.metrics = [entry for entry in self.metrics if entry.request_id != request_id]
 
@@ -85,6 +82,8 @@ class AshaSearch:
         self._goal = goal
         self._trials = trials
         self._state = state
+        # To look for a trial among the reports themselves would cost more with each of them.
+        self._reported = [{entry.request_id for entry in rung.metrics} for rung in state.rungs]
 
     @classmethod
     def build(
@@ -113,10 +112,12 @@ class AshaSearch:
         self._state.early_exit_trials[request_id] = True
         if reason.is_invalid_hp:
             self._state.invalid_trials += 1
-            for rung in self._state.rungs:
-                rung.remove(request_id)
+            for rung, reported in zip(self._state.rungs, self._reported, strict=True):
+                if request_id in reported:
+                    rung.remove(request_id)
+                    reported.remove(request_id)
             return [Stop(request_id), *self._replacement()]
-        self._rung_of(request_id).insert(request_id, sys.float_info.max)
+        self._insert(request_id, sys.float_info.max)
         return self._replacement()
 
     def trial_exited(self, request_id: str) -> list[MethodAction]:
@@ -141,7 +142,7 @@ class AshaSearch:
     def _falls_behind(self, request_id: str, report: Report) -> bool:
         """Take the trial past every rung that its time has reached; True when it is to be stopped at one of them."""
         while report.time >= (rung := self._rung_of(request_id)).units_needed:
-            place = rung.insert(request_id, report.value)
+            place = self._insert(request_id, report.value)
             if rung is self._state.rungs[-1] or place >= survivors(len(rung.metrics), self._bracket.divisor):
                 return True
             self._state.trial_rungs[request_id] += 1
@@ -149,7 +150,16 @@ class AshaSearch:
 
     def _is_out(self, request_id: str) -> bool:
         """Whether the trial was stopped or exited early; one that goes on has no report at its own rung yet."""
-        return request_id in self._state.early_exit_trials or self._rung_of(request_id).has(request_id)
+        return request_id in self._state.early_exit_trials or self._has_reported(request_id)
+
+    def _has_reported(self, request_id: str) -> bool:
+        """At the rung that it works towards."""
+        return request_id in self._reported[self._state.trial_rungs[request_id]]
+
+    def _insert(self, request_id: str, value: float) -> int:
+        """Note a report at the rung that the trial works towards; its place there, 0 for the best."""
+        self._reported[self._state.trial_rungs[request_id]].add(request_id)
+        return self._rung_of(request_id).insert(request_id, value)
 
     def _rung_of(self, request_id: str) -> Rung:
         return self._state.rungs[self._state.trial_rungs[request_id]]
