@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import commands, idle, imports, logs, metrics, planner, searcher, submit
+from tests.bench import commands, engine, idle, imports, logs, metrics, planner, searcher, submit
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
@@ -29,6 +29,7 @@ BENCHMARKS = {
     "metrics": metrics.measure,
     "logs": logs.measure,
     "planner": planner.measure,
+    "engine": engine.measure,
     "searcher": searcher.measure,
     "imports": imports.measure,
     "proxy": proxy.measure,
