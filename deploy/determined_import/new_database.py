@@ -22,7 +22,7 @@ from deploy.determined_import.refusal import ImportRefused
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
 
-_BUILT_IN: Final = {"users": 2, "workspaces": 1, "projects": 1, "project_keys": 1}
+_BUILT_IN: Final = {"users": 2, "workspaces": 1, "projects": 1, "project_keys": 1, "groups": 2, "role_assignments": 1}
 """Rows of every new installation."""
 _SETTINGS: Final = {"application_name": "resolute import", "statement_timeout": "0", "jit": "off"}
 

@@ -232,7 +232,36 @@ class TlsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Its private key."""
 
 
+class CreatorRoleConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    enabled: bool = True
+    """Whether who makes a workspace is given a role in it."""
+    role_id: Annotated[int, Meta(ge=1)] = 2
+    """Which; 2 is WorkspaceAdmin."""
+
+
+class AuthzConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: Literal["basic", "rbac", "permissive"] = "basic"
+    """What decides who may do what: who owns it (``basic``) or roles (``rbac``). ``permissive`` is ``basic``, and logs
+    what ``rbac`` would have refused."""
+    fallback: Literal["basic"] = "basic"
+    """Known from old files; there is nothing else to fall back to."""
+    rbac_ui_enabled: bool | None = None
+    """Whether clients offer groups and roles; None is when ``type`` is not ``basic``."""
+    workspace_creator_assign_role: CreatorRoleConfig = CreatorRoleConfig()
+    strict_job_queue_control: bool = False
+    """Whether, with ``rbac``, jobs are moved in the queue by those only who have the permission for it."""
+
+    @property
+    def by_roles(self) -> bool:
+        return self.type == "rbac"
+
+    @property
+    def shows_roles(self) -> bool:
+        return self.type != "basic" if self.rbac_ui_enabled is None else self.rbac_ui_enabled
+
+
 class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    authz: AuthzConfig = AuthzConfig()
     default_task: AgentIdentity = AgentIdentity()
     initial_user_password: str = ""
     """Of ``admin`` and ``determined``, when the database is made; afterwards it changes nothing."""

@@ -179,15 +179,17 @@ def _pool(pool: Object, index: int) -> tuple[Object, list[ConfigWarning]]:
 
 
 def _security(security: Object) -> tuple[Object, list[ConfigWarning]]:
-    authz = security.pop("authz", None)
-    if authz is None:
-        return security, []
-    if isinstance(authz, dict) and authz.get("type") not in (None, "basic"):
-        raise InvalidRequest(
-            f"security.authz.type: {authz['type']} is not available, and who may do what would not be what it says; "
-            "leave it out for basic"
-        )
-    return security, [ConfigWarning("security.authz", "ignored: the rules are those of type basic")]
+    authz = security.get("authz")
+    if isinstance(authz, dict):
+        security["authz"] = authz = _given(authz)
+        if authz.get("type", "basic") != "basic":
+            raise InvalidRequest(
+                f"security.authz.type: {authz['type']} is not available, and who may do what would not be what it "
+                "says; leave it out for basic"
+            )
+        if isinstance(role := authz.get("workspace_creator_assign_role"), dict):
+            authz["workspace_creator_assign_role"] = _given(role)
+    return security, []
 
 
 def _look_at_scheduler(scheduler: Any, place: str) -> None:

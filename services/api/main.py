@@ -8,6 +8,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from libs.serving.server import serve_http
 from libs.serving.status import serve_status
 from libs.serving.tls import tls_context
 from libs.tasks.proxy_tokens import ProxyTokens
+from services.api.access.rights.loading import rights_of
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap, read_proxy_secret
@@ -108,6 +110,7 @@ async def main(
             enable_cors=settings.http.enable_cors,
             uploads=UploadMemory(settings.http.upload_memory_bytes),
             below={"/proxy/": proxy},
+            rights_of=partial(rights_of, db, cluster.security.authz),
         )
         # Entered here and not by the server, which would only log what keeps the service from starting.
         await stack.enter_async_context(application.router.lifespan_context(application))

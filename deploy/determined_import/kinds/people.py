@@ -61,6 +61,8 @@ GROUPS: Final = CopiedTable(
     rows="groups g",
     key="g.id",
     columns={"id": "g.id", "name": "g.group_name", "user_id": "g.user_id"},
+    # Those of the built-in users, with the role that a new installation begins with.
+    before=("DELETE FROM groups",),
 )
 
 MEMBERS: Final = CopiedTable(

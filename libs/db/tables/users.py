@@ -1,6 +1,6 @@
 """Users, the sessions by which they, their tokens and their tasks are known, and groups of users with their roles.
 
-Written by the api; task sessions by the scheduler; groups and roles by ``resolute import`` until they have endpoints.
+Written by the api; task sessions by the scheduler.
 Tokens are stored as SHA-256 digests only. Roles and their permissions are fixed, so they are no rows
 (docs/reference/platform.md 5.3).
 """

@@ -43,6 +43,10 @@ EXEMPT: Final[Mapping[str, str]] = {
     "POST /api/v1/preview-hp-search": _PREVIEW,
     "POST /api/v1/experiments-search": _PREVIEW,
     "POST /api/v1/runs": _PREVIEW,
+    "POST /api/v1/groups/search": _PREVIEW,
+    "POST /api/v1/roles/search": _PREVIEW,
+    "POST /api/v1/roles/search/by-ids": _PREVIEW,
+    "POST /api/v1/roles/search/by-assignability": _PREVIEW,
     "POST /api/v1/users/setting": "what somebody's own pages look like",
     "POST /api/v1/users/setting/reset": "what somebody's own pages look like",
     "POST /api/v1/users/activity": "what somebody's own pages look like",
@@ -53,6 +57,7 @@ EXEMPT: Final[Mapping[str, str]] = {
 
 _SELECTION: Final = ("experiment_ids",)
 _WORKSPACES: Final = ("workspace_ids", "workspace_names")
+_ASSIGNMENTS: Final = ("group_role_assignments", "user_role_assignments")
 _RUNS: Final = ("run_ids", "project_id", "filter")
 
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -62,6 +67,11 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "PATCH /api/v1/users/{userId}": ("username", "display_name", "admin", "active", "remote"),
     "POST /api/v1/tokens": ("user_id", "lifespan", "description"),
     "PATCH /api/v1/tokens/{tokenId}": ("description", "set_revoked"),
+    "PATCH /api/v1/users/assignments": ("user_ids", "add_groups", "remove_groups"),
+    "POST /api/v1/groups": ("name", "add_users"),
+    "PUT /api/v1/groups/{groupId}": ("name", "add_users", "remove_users"),
+    "POST /api/v1/roles/add-assignments": _ASSIGNMENTS,
+    "POST /api/v1/roles/remove-assignments": _ASSIGNMENTS,
     "PATCH /api/v1/master/config": ("config.log.level", "config.log.color", "field_mask.paths"),
     "POST /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,
     "PUT /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _WORKSPACES,

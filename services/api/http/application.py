@@ -27,7 +27,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from libs.errors import ResoluteError
-from services.api.http.bound_route import Authenticate, BoundRoute
+from services.api.http.bound_route import Authenticate, BoundRoute, FindRights, basic_rights
 from services.api.http.builtin.health import Health, health_route
 from services.api.http.builtin.openapi import description_routes, openapi_document
 from services.api.http.decoding.upload_memory import UploadMemory
@@ -50,6 +50,7 @@ def build_application(
     uploads: UploadMemory | None = None,
     authenticated_for_s: float = AUTHENTICATED_FOR_S,
     below: Mapping[str, ExchangeHandler] | None = None,
+    rights_of: FindRights = basic_rights,
 ) -> FastAPI:
     """The ASGI application that serves ``routes``, the API description and, if given, ``/health``.
 
@@ -58,6 +59,7 @@ def build_application(
     enable_cors   allow browsers of any origin, with credentials
     uploads       bounds what large bodies occupy together; None does not
     below         prefix of paths -> what answers all of them
+    rights_of     what a caller may do; by default what everybody may, and administrators
     authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
@@ -69,7 +71,7 @@ def build_application(
     table: RouteTable[BoundRoute] = RouteTable()
     memory = UploadMemory(sys.maxsize) if uploads is None else uploads
     for route in [*routes, *builtin]:
-        bound = BoundRoute(route, app_state, authenticate, authenticated_for_s, memory)
+        bound = BoundRoute(route, app_state, authenticate, authenticated_for_s, memory, rights_of=rights_of)
         table.add(route.method, route.path, bound)
     application.put_in_front(table, below or {}, enable_cors=enable_cors)
     return application

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
 from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
 from services.api.http.audited_call import with_audit
 from services.api.http.call import Call
 from services.api.http.connection import while_connected
@@ -26,6 +27,12 @@ from services.api.http.retry import retry_while_away
 from services.api.http.routing import HandlerResult, Route
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
+FindRights: TypeAlias = Callable[[Principal], Awaitable[UserRights]]
+
+
+async def basic_rights(principal: Principal) -> UserRights:
+    """What a caller may do where roles do not count."""
+    return UserRights(principal)
 
 
 class BoundRoute:
@@ -38,8 +45,11 @@ class BoundRoute:
         authenticate: Authenticate,
         authenticated_for_s: float,
         uploads: UploadMemory,
+        *,
+        rights_of: FindRights = basic_rights,
     ) -> None:
         self.route = route
+        self._rights_of = rights_of
         self._uploads = uploads
         self._app_state = app_state
         self._authenticate = authenticate
@@ -50,12 +60,13 @@ class BoundRoute:
     async def serve(self, exchange: Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]) -> None:
         route = self.route
         repeats = route.idempotent and ALLOCATION_TOKEN_HEADER in exchange.headers
-        principal = credentials = None
+        principal = credentials = rights = None
         if route.permission.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             who = partial(self._authenticate, credentials)
             principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.permission, principal)
+            rights = await self._rights_of(principal)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None
@@ -74,6 +85,7 @@ class BoundRoute:
                 headers=exchange.headers,
                 scope=exchange.scope,
                 receive=exchange.receive,
+                rights=rights,
             )
             result = await (retry_while_away(lambda: self._handle(call)) if repeats else self._handle(call))
         if isinstance(result, StreamResult):

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
 from services.api.http.connection import until_gone, while_connected
 from services.api.http.decoding.query import parse_path_int, parse_path_text
 
@@ -27,7 +28,18 @@ class Call(Generic[App, Query, Body]):
     body        the route's body, or None when it has none
     """
 
-    __slots__ = ("_path", "_principal", "_receive", "_scope", "app", "body", "headers", "query", "request_id")
+    __slots__ = (
+        "_path",
+        "_principal",
+        "_receive",
+        "_rights",
+        "_scope",
+        "app",
+        "body",
+        "headers",
+        "query",
+        "request_id",
+    )
 
     def __init__(
         self,
@@ -41,6 +53,7 @@ class Call(Generic[App, Query, Body]):
         headers: Mapping[str, str],
         scope: Scope,
         receive: Receive,
+        rights: UserRights | None = None,
     ) -> None:
         self.app = app
         self.request_id = request_id
@@ -52,6 +65,7 @@ class Call(Generic[App, Query, Body]):
         self._principal = principal
         self._scope = scope
         self._receive = receive
+        self._rights = rights
 
     @property
     def principal(self) -> Principal:
@@ -64,6 +78,13 @@ class Call(Generic[App, Query, Body]):
     def principal_if_known(self) -> Principal | None:
         """Who sent the request; None on routes for anybody."""
         return self._principal
+
+    @property
+    def rights(self) -> UserRights:
+        """What the sender may do. Only routes that require authentication know."""
+        if self._rights is None:
+            raise RuntimeError("this route does not authenticate its callers")
+        return self._rights
 
     @property
     def address(self) -> str:

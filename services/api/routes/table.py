@@ -19,7 +19,7 @@ from services.api.routes.interactive import launches, lifecycle
 from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
-from services.api.routes.users import sessions, tokens, users
+from services.api.routes.users import groups, roles, sessions, tokens, users
 from services.api.routes.workspaces import activity, namespaces, projects, templates, workspaces
 
 _MODULES = (
@@ -29,12 +29,14 @@ _MODULES = (
     audit,
     sessions,
     reports,
+    roles,
     checkpoints,
     cluster_message,
     master,
     actions,
     experiments,
     generic_tasks,
+    groups,
     jobs,
     landing,
     launches,

@@ -13,6 +13,9 @@ SEED = """
 INSERT INTO cluster (id, cluster_id, proxy_secret) VALUES
   (1, gen_random_uuid()::text, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 INSERT INTO users (username, admin) VALUES ('admin', true), ('determined', false);
+INSERT INTO groups (name, user_id)
+  VALUES ('adminDeterminedPersonalGroup', 1), ('determinedDeterminedPersonalGroup', 2);
+INSERT INTO role_assignments (group_id, role_id) VALUES (1, 1);
 INSERT INTO workspaces (name, owner_id, immutable) VALUES ('Uncategorized', 1, true);
 INSERT INTO projects (workspace_id, name, key, owner_id, immutable) VALUES (1, 'Uncategorized', 'UNCAT', 1, true);
 INSERT INTO project_keys (key, project_id) VALUES ('UNCAT', 1);

@@ -16,6 +16,7 @@ from libs.db.tables.users import user_sessions, users
 from libs.errors import AlreadyExists, InvalidRequest
 from libs.events.changes import UserChanged
 from services.api.access import passwords
+from services.api.actions.users.groups import personal_group
 from services.api.queries.users.users import Row, user_by_id, user_by_name
 from services.api.wire.users.users import AgentUserGroup, NewUser, PatchUser
 
@@ -61,6 +62,7 @@ async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: b
         user_id = inserted.scalar_one_or_none()
         if user_id is None:
             raise AlreadyExists("user already exists")  # made by somebody whose transaction was not yet to be seen
+        await personal_group(connection, user_id)
         await announce(connection, UserChanged(user_id=user_id, what="created", username=username))
         return await user_by_id(connection, user_id)
 

@@ -67,6 +67,8 @@ async def get_master(call: Call[App, None, None]) -> MasterResponse:
         cluster_name=call.app.cluster.cluster_name,
         feature_switches=list(call.app.cluster.feature_switches),
         cluster_message=await read_message(call.app.db, now=call.app.clock.now()),
+        rbac_enabled=call.app.cluster.security.authz.shows_roles,
+        strict_job_queue_control=call.app.cluster.security.authz.strict_job_queue_control,
     )
 
 

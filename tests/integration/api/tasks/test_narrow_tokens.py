@@ -213,6 +213,12 @@ async def test_the_user_token_of_a_task_makes_nothing_that_outlasts_it(api: Repl
         "POST /api/v1/users/{userId}/password",
         "POST /api/v1/tokens",
         "PATCH /api/v1/tokens/{tokenId}",
+        "PATCH /api/v1/users/assignments",
+        "POST /api/v1/groups",
+        "PUT /api/v1/groups/{groupId}",
+        "DELETE /api/v1/groups/{groupId}",
+        "POST /api/v1/roles/add-assignments",
+        "POST /api/v1/roles/remove-assignments",
     }
     before = await everything_of(db, run)
     async with api.client(headers=run.task_user_headers) as client:

@@ -67,7 +67,6 @@ NEW_IN_WARNINGS = {
     "enable_cors",
     "telemetry",
     "observability",
-    "security.authz",
     *(
         f"resource_manager.{key}"
         for key in (

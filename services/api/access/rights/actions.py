@@ -1,0 +1,265 @@
+"""What users do, and what each of it needs: one row per action, one column per type of authorization. Data.
+
+``rights.py`` evaluates it, and nothing else does. Source: docs/reference/platform.md 6; ``Better`` there is what is
+built here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from services.api.access.rights.permissions import Permission
+
+
+class Basic(Enum):
+    """Who may, under basic authorization."""
+
+    ANYBODY = auto()
+    SELF = auto()
+    ADMIN = auto()
+    OWNER = auto()
+    """Whoever owns the object, or what it is in where the row of the reference says so; and administrators."""
+
+
+class Scope(Enum):
+    """Where a role has to be given for its permissions to count."""
+
+    WORKSPACE = auto()
+    """In the workspace of the object, or for the whole cluster."""
+    CLUSTER = auto()
+    ANYWHERE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row.
+
+    basic    who may under basic authorization
+    needs    permissions that are all needed under RBAC; none: everybody may
+    view     what is needed to know of the object at all; without it the object is not there (404)
+    refusal  text of the 403 under basic authorization
+    """
+
+    basic: Basic
+    needs: tuple[Permission, ...] = ()
+    scope: Scope = Scope.WORKSPACE
+    view: Permission | None = None
+    refusal: str = "user does not have permission"
+
+
+class Action(Enum):
+    ADMINISTRATE_USERS = auto()
+    EDIT_USER = auto()
+    """Password and display name."""
+    RENAME_USER = auto()
+    VIEW_GROUPS = auto()
+    EDIT_GROUPS = auto()
+    VIEW_ROLES = auto()
+    ASSIGN_ROLES = auto()
+
+    VIEW_WORKSPACE = auto()
+    CREATE_WORKSPACE = auto()
+    EDIT_WORKSPACE = auto()
+    DELETE_WORKSPACE = auto()
+    SET_WORKSPACE_IDENTITY = auto()
+    SET_WORKSPACE_STORAGE = auto()
+    SET_WORKSPACE_POOLS = auto()
+    PIN_WORKSPACE = auto()
+    BIND_NAMESPACES = auto()
+    SET_QUOTAS = auto()
+    VIEW_QUOTAS = auto()
+    BIND_POOLS = auto()
+
+    VIEW_PROJECT = auto()
+    CREATE_PROJECT = auto()
+    NOTE_IN_PROJECT = auto()
+    EDIT_PROJECT = auto()
+    DELETE_PROJECT = auto()
+    MOVE_PROJECT = auto()
+
+    VIEW_EXPERIMENT = auto()
+    VIEW_ARTIFACTS = auto()
+    """Configuration, logs, model definition, checkpoints."""
+    CREATE_EXPERIMENT = auto()
+    FORK_EXPERIMENT = auto()
+    CONTROL_EXPERIMENT = auto()
+    EDIT_EXPERIMENT = auto()
+    DELETE_EXPERIMENT = auto()
+    EDIT_CHECKPOINT = auto()
+    DELETE_TENSORBOARD_FILES = auto()
+    MOVE_EXPERIMENT = auto()
+    PREVIEW_SEARCH = auto()
+
+    VIEW_TASK = auto()
+    CREATE_TASK = auto()
+    CONTROL_TASK = auto()
+
+    VIEW_MODEL = auto()
+    CREATE_MODEL = auto()
+    EDIT_MODEL = auto()
+    MOVE_MODEL = auto()
+    DELETE_MODEL = auto()
+    DELETE_OTHERS_MODEL = auto()
+    DELETE_MODEL_VERSION = auto()
+    DELETE_OTHERS_MODEL_VERSION = auto()
+
+    VIEW_TEMPLATE = auto()
+    CREATE_TEMPLATE = auto()
+    EDIT_TEMPLATE = auto()
+    DELETE_TEMPLATE = auto()
+
+    VIEW_GLOBAL_WEBHOOKS = auto()
+    EDIT_GLOBAL_WEBHOOKS = auto()
+    VIEW_WEBHOOKS = auto()
+    EDIT_WEBHOOKS = auto()
+
+    VIEW_WORKSPACE_POLICIES = auto()
+    EDIT_WORKSPACE_POLICIES = auto()
+    VIEW_GLOBAL_POLICIES = auto()
+    EDIT_GLOBAL_POLICIES = auto()
+
+    VIEW_MASTER_CONFIG = auto()
+    EDIT_MASTER_CONFIG = auto()
+    VIEW_MASTER_LOGS = auto()
+    VIEW_USAGE = auto()
+    CONTROL_AGENTS = auto()
+    VIEW_AGENT_DETAILS = auto()
+    CONTROL_QUEUE = auto()
+    CONTROL_QUEUE_STRICTLY = auto()
+    VIEW_ALL_JOBS = auto()
+    READ_AUDIT_LOG = auto()
+    CLEAN_UP_LOGS = auto()
+
+    CREATE_TOKEN = auto()
+    CREATE_OTHERS_TOKEN = auto()
+    VIEW_TOKENS = auto()
+    VIEW_OTHERS_TOKENS = auto()
+    EDIT_TOKEN = auto()
+    EDIT_OTHERS_TOKEN = auto()
+    MANAGE_OAUTH = auto()
+
+
+_ANYBODY, _ADMIN, _OWNER = Basic.ANYBODY, Basic.ADMIN, Basic.OWNER
+_C, _ANYWHERE = Scope.CLUSTER, Scope.ANYWHERE
+_OF_EXPERIMENT: Final = Permission.VIEW_EXPERIMENT_METADATA
+_OWNS_PARENT: Final = "non admin users need to own the project or workspace"
+_MODELS_OF_OTHERS: Final = "non-admin users may not delete other users' models"
+
+
+def _only_admins(what: str, *needs: Permission) -> Rule:
+    return Rule(_ADMIN, needs, _C, refusal=f"only admin privileged users can {what}")
+
+
+MATRIX: Final[Mapping[Action, Rule]] = {
+    Action.ADMINISTRATE_USERS: _only_admins("modify other users", Permission.ADMINISTRATE_USER),
+    Action.EDIT_USER: Rule(
+        Basic.SELF, (Permission.ADMINISTRATE_USER,), _C, refusal="only admin privileged users can do this"
+    ),
+    Action.RENAME_USER: Rule(
+        Basic.SELF, (Permission.ADMINISTRATE_USER,), _C, refusal="only admin privileged users can do this"
+    ),
+    Action.VIEW_GROUPS: Rule(_ANYBODY, (Permission.ASSIGN_ROLES,), _ANYWHERE),
+    Action.EDIT_GROUPS: Rule(_ADMIN, (Permission.UPDATE_GROUP,), _C),
+    Action.VIEW_ROLES: Rule(_ANYBODY, (Permission.ASSIGN_ROLES,), _ANYWHERE),
+    Action.ASSIGN_ROLES: Rule(_ADMIN, (Permission.ASSIGN_ROLES,)),
+    Action.VIEW_WORKSPACE: Rule(_ANYBODY, (Permission.VIEW_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.CREATE_WORKSPACE: Rule(_ANYBODY, (Permission.CREATE_WORKSPACE,), _C),
+    Action.EDIT_WORKSPACE: Rule(_OWNER, (Permission.UPDATE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.DELETE_WORKSPACE: Rule(_OWNER, (Permission.DELETE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.SET_WORKSPACE_IDENTITY: Rule(
+        _ADMIN, (Permission.SET_WORKSPACE_AGENT_USER_GROUP,), view=Permission.VIEW_WORKSPACE
+    ),
+    Action.SET_WORKSPACE_STORAGE: Rule(
+        _OWNER, (Permission.SET_WORKSPACE_CHECKPOINT_STORAGE_CONFIG,), view=Permission.VIEW_WORKSPACE
+    ),
+    Action.SET_WORKSPACE_POOLS: Rule(
+        _ANYBODY, (Permission.SET_WORKSPACE_DEFAULT_RESOURCE_POOL,), view=Permission.VIEW_WORKSPACE
+    ),
+    Action.PIN_WORKSPACE: Rule(_ANYBODY, (Permission.VIEW_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.BIND_NAMESPACES: _only_admins("bind workspaces to namespaces", Permission.SET_WORKSPACE_NAMESPACE_BINDINGS),
+    Action.SET_QUOTAS: _only_admins("set the resource quota of a workspace", Permission.SET_RESOURCE_QUOTAS),
+    Action.VIEW_QUOTAS: Rule(_ANYBODY, (Permission.VIEW_RESOURCE_QUOTAS,), view=Permission.VIEW_WORKSPACE),
+    Action.BIND_POOLS: _only_admins("bind resource pools to workspaces", Permission.MODIFY_RP_WORKSPACE_BINDINGS),
+    Action.VIEW_PROJECT: Rule(_ANYBODY, (Permission.VIEW_PROJECT,), view=Permission.VIEW_PROJECT),
+    Action.CREATE_PROJECT: Rule(_ANYBODY, (Permission.CREATE_PROJECT,), view=Permission.VIEW_WORKSPACE),
+    Action.NOTE_IN_PROJECT: Rule(_ANYBODY, (Permission.UPDATE_PROJECT,), view=Permission.VIEW_PROJECT),
+    Action.EDIT_PROJECT: Rule(_OWNER, (Permission.UPDATE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT),
+    Action.DELETE_PROJECT: Rule(
+        _OWNER, (Permission.DELETE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT
+    ),
+    Action.MOVE_PROJECT: Rule(_OWNER, (Permission.DELETE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT),
+    Action.VIEW_EXPERIMENT: Rule(_ANYBODY, (_OF_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.VIEW_ARTIFACTS: Rule(_ANYBODY, (Permission.VIEW_EXPERIMENT_ARTIFACTS,), view=_OF_EXPERIMENT),
+    Action.CREATE_EXPERIMENT: Rule(_ANYBODY, (Permission.CREATE_EXPERIMENT,), view=Permission.VIEW_PROJECT),
+    Action.FORK_EXPERIMENT: Rule(_ANYBODY, (_OF_EXPERIMENT, Permission.VIEW_EXPERIMENT_ARTIFACTS), view=_OF_EXPERIMENT),
+    Action.CONTROL_EXPERIMENT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.EDIT_EXPERIMENT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT_METADATA,), view=_OF_EXPERIMENT),
+    Action.DELETE_EXPERIMENT: Rule(_OWNER, (Permission.DELETE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.EDIT_CHECKPOINT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.DELETE_TENSORBOARD_FILES: Rule(_OWNER, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.MOVE_EXPERIMENT: Rule(_OWNER, (Permission.DELETE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.PREVIEW_SEARCH: Rule(_ANYBODY, (Permission.CREATE_EXPERIMENT,), _ANYWHERE),
+    Action.VIEW_TASK: Rule(_ANYBODY, (Permission.VIEW_NSC,), view=Permission.VIEW_NSC),
+    Action.CREATE_TASK: Rule(_ANYBODY, (Permission.CREATE_NSC,), view=Permission.VIEW_WORKSPACE),
+    Action.CONTROL_TASK: Rule(_ANYBODY, (Permission.UPDATE_NSC,), view=Permission.VIEW_NSC),
+    Action.VIEW_MODEL: Rule(_ANYBODY, (Permission.VIEW_MODEL_REGISTRY,), view=Permission.VIEW_MODEL_REGISTRY),
+    Action.CREATE_MODEL: Rule(_ANYBODY, (Permission.CREATE_MODEL_REGISTRY,), view=Permission.VIEW_WORKSPACE),
+    Action.EDIT_MODEL: Rule(_ANYBODY, (Permission.EDIT_MODEL_REGISTRY,), view=Permission.VIEW_MODEL_REGISTRY),
+    Action.MOVE_MODEL: Rule(_ANYBODY, (Permission.EDIT_MODEL_REGISTRY,), view=Permission.VIEW_MODEL_REGISTRY),
+    Action.DELETE_MODEL: Rule(
+        _OWNER, (Permission.DELETE_MODEL_REGISTRY,), view=Permission.VIEW_MODEL_REGISTRY, refusal=_MODELS_OF_OTHERS
+    ),
+    Action.DELETE_OTHERS_MODEL: Rule(
+        _OWNER,
+        (Permission.DELETE_MODEL_REGISTRY, Permission.DELETE_OTHER_USER_MODEL_REGISTRY),
+        view=Permission.VIEW_MODEL_REGISTRY,
+        refusal=_MODELS_OF_OTHERS,
+    ),
+    Action.DELETE_MODEL_VERSION: Rule(
+        _OWNER, (Permission.DELETE_MODEL_VERSION,), view=Permission.VIEW_MODEL_REGISTRY, refusal=_MODELS_OF_OTHERS
+    ),
+    Action.DELETE_OTHERS_MODEL_VERSION: Rule(
+        _OWNER,
+        (Permission.DELETE_MODEL_VERSION, Permission.DELETE_OTHER_USER_MODEL_VERSION),
+        view=Permission.VIEW_MODEL_REGISTRY,
+        refusal=_MODELS_OF_OTHERS,
+    ),
+    Action.VIEW_TEMPLATE: Rule(_ANYBODY, (Permission.VIEW_TEMPLATES,), view=Permission.VIEW_TEMPLATES),
+    Action.CREATE_TEMPLATE: Rule(_ANYBODY, (Permission.CREATE_TEMPLATES,), view=Permission.VIEW_WORKSPACE),
+    Action.EDIT_TEMPLATE: Rule(_ANYBODY, (Permission.UPDATE_TEMPLATES,), view=Permission.VIEW_TEMPLATES),
+    Action.DELETE_TEMPLATE: Rule(_ANYBODY, (Permission.DELETE_TEMPLATES,), view=Permission.VIEW_TEMPLATES),
+    Action.VIEW_GLOBAL_WEBHOOKS: Rule(_ADMIN, (Permission.VIEW_WEBHOOKS,), _C),
+    Action.EDIT_GLOBAL_WEBHOOKS: Rule(_ADMIN, (Permission.EDIT_WEBHOOKS,), _C),
+    Action.VIEW_WEBHOOKS: Rule(_OWNER, (Permission.VIEW_WEBHOOKS,), view=Permission.VIEW_WEBHOOKS),
+    Action.EDIT_WEBHOOKS: Rule(_OWNER, (Permission.EDIT_WEBHOOKS,), view=Permission.VIEW_WORKSPACE),
+    Action.VIEW_WORKSPACE_POLICIES: Rule(
+        _ANYBODY, (Permission.VIEW_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
+    ),
+    Action.EDIT_WORKSPACE_POLICIES: Rule(
+        _OWNER, (Permission.MODIFY_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
+    ),
+    Action.VIEW_GLOBAL_POLICIES: Rule(_ANYBODY, (Permission.VIEW_GLOBAL_CONFIG_POLICIES,), _ANYWHERE),
+    Action.EDIT_GLOBAL_POLICIES: Rule(_ADMIN, (Permission.MODIFY_GLOBAL_CONFIG_POLICIES,), _C),
+    Action.VIEW_MASTER_CONFIG: _only_admins("view the master configuration", Permission.VIEW_MASTER_CONFIG),
+    Action.EDIT_MASTER_CONFIG: _only_admins("change the master configuration", Permission.UPDATE_MASTER_CONFIG),
+    Action.VIEW_MASTER_LOGS: Rule(_ANYBODY, (Permission.VIEW_MASTER_LOGS,), _C),
+    Action.VIEW_USAGE: Rule(_ANYBODY, (Permission.VIEW_CLUSTER_USAGE,), _C),
+    Action.CONTROL_AGENTS: _only_admins("enable and disable agents", Permission.UPDATE_AGENTS),
+    Action.VIEW_AGENT_DETAILS: Rule(_ANYBODY, (Permission.VIEW_SENSITIVE_AGENT_INFO,), _C),
+    Action.CONTROL_QUEUE: Rule(_ANYBODY),
+    Action.CONTROL_QUEUE_STRICTLY: Rule(_ANYBODY, (Permission.CONTROL_STRICT_JOB_QUEUE,), _C),
+    Action.VIEW_ALL_JOBS: Rule(_ANYBODY, (Permission.VIEW_EXTERNAL_JOBS,), _C),
+    # Of this system alone, so no row of the reference says anything about them.
+    Action.READ_AUDIT_LOG: _only_admins("read the audit log", Permission.VIEW_MASTER_LOGS),
+    Action.CLEAN_UP_LOGS: _only_admins("clean up logs", Permission.UPDATE_MASTER_CONFIG),
+    Action.CREATE_TOKEN: _only_admins("create token for own/other users", Permission.CREATE_TOKEN),
+    Action.CREATE_OTHERS_TOKEN: _only_admins("create token for own/other users", Permission.CREATE_OTHER_TOKEN),
+    Action.VIEW_TOKENS: Rule(_ANYBODY, (Permission.VIEW_TOKEN,), _C),
+    Action.VIEW_OTHERS_TOKENS: _only_admins("list tokens of other users", Permission.VIEW_OTHER_TOKEN),
+    Action.EDIT_TOKEN: _only_admins("update token for own/other users", Permission.UPDATE_TOKEN),
+    Action.EDIT_OTHERS_TOKEN: _only_admins("update token for own/other users", Permission.ADMINISTRATE_TOKEN),
+    Action.MANAGE_OAUTH: _only_admins("manage OAuth clients", Permission.ADMINISTRATE_OAUTH),
+}

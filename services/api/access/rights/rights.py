@@ -1,0 +1,142 @@
+"""Rights of one caller: the one place where rows of ``actions.py`` become yes, no, and conditions of SQL.
+
+Under ``rbac`` it is known which roles the caller has, and where; that is read anew for every request, so that what was
+taken away is gone with the next one. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, false, true
+
+from libs.db.any_of import any_of
+from libs.errors import NotFound, PermissionDenied
+from services.api.access.principal import Principal
+from services.api.access.rights.actions import MATRIX, Action, Basic, Scope
+from services.api.access.rights.permissions import Permission
+from services.api.access.rights.roles import ROLES
+
+CHECK_PERMISSIONS = ", please check your permissions."
+"""Behind every text of what was not found, under RBAC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """Roles of a user, by themselves and through groups.
+
+    everywhere    permissions for the whole cluster
+    by_workspace  workspace -> further permissions in it
+    """
+
+    everywhere: frozenset[Permission] = frozenset()
+    by_workspace: dict[int, frozenset[Permission]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(assignments: Iterable[tuple[int, int | None]]) -> Grants:
+        """From pairs of a role and the workspace that it is given in; None is the whole cluster."""
+        everywhere: frozenset[Permission] = frozenset()
+        by_workspace: dict[int, frozenset[Permission]] = {}
+        for role_id, workspace_id in assignments:
+            role = ROLES.get(role_id)
+            permissions = frozenset[Permission]() if role is None else role.permissions
+            if workspace_id is None:
+                everywhere |= permissions
+            else:
+                by_workspace[workspace_id] = by_workspace.get(workspace_id, frozenset()) | permissions
+        return Grants(everywhere, by_workspace)
+
+    def has(self, permission: Permission, workspace_id: int | None) -> bool:
+        if permission in self.everywhere:
+            return True
+        return workspace_id is not None and permission in self.by_workspace.get(workspace_id, ())
+
+    def has_anywhere(self, permission: Permission) -> bool:
+        return permission in self.everywhere or any(permission in held for held in self.by_workspace.values())
+
+    def workspaces(self, permissions: Iterable[Permission]) -> list[int]:
+        """Workspaces in which the user has all of these, whether there or for the whole cluster."""
+        missing = frozenset(permissions) - self.everywhere
+        return sorted(workspace for workspace, held in self.by_workspace.items() if missing <= held)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRights:
+    """What a caller may do.
+
+    grants  what the roles of the caller give; None where roles do not count: under ``basic``, and for a task's own
+            token, which reaches what is the task's own
+    """
+
+    principal: Principal
+    grants: Grants | None = None
+
+    @property
+    def by_roles(self) -> bool:
+        return self.grants is not None
+
+    def may(
+        self, action: Action, *, workspace_id: int | None = None, owner_ids: Collection[int] = (), itself: bool = False
+    ) -> bool:
+        """May the caller do it?
+
+        workspace_id  of the object; None for what is in none
+        owner_ids     who owns the object, and what it is in where the row says so
+        itself        the object is the caller
+        """
+        rule = MATRIX[action]
+        if self.grants is None:
+            return (
+                rule.basic is Basic.ANYBODY
+                or self.principal.admin
+                or (rule.basic is Basic.OWNER and self.principal.user_id in owner_ids)
+                or (rule.basic is Basic.SELF and itself)
+            )
+        if rule.basic is Basic.SELF and itself and action is not Action.RENAME_USER:
+            return True
+        return all(self._has(permission, rule.scope, workspace_id) for permission in rule.needs)
+
+    def require(
+        self, action: Action, *, workspace_id: int | None = None, owner_ids: Collection[int] = (), itself: bool = False
+    ) -> None:
+        """Raises PermissionDenied when the caller may not."""
+        if not self.may(action, workspace_id=workspace_id, owner_ids=owner_ids, itself=itself):
+            rule = MATRIX[action]
+            raise PermissionDenied(rule.refusal if self.grants is None else denial(rule.needs))
+
+    def sees(self, action: Action, *, workspace_id: int | None = None) -> bool:
+        """May the caller know of the object that the action is about?"""
+        view = MATRIX[action].view
+        return self.grants is None or view is None or self.grants.has(view, workspace_id)
+
+    def require_seen(self, action: Action, noun: str, ident: object, *, workspace_id: int | None = None) -> None:
+        """Raises NotFound when the caller may not know of the object."""
+        if not self.sees(action, workspace_id=workspace_id):
+            raise NotFound(noun, ident)
+
+    def where(self, action: Action, workspace: ColumnElement[int]) -> ColumnElement[bool]:
+        """Condition on rows of a list: the caller may do this with what is in the workspace of that column."""
+        needs = MATRIX[action].needs
+        if self.grants is None or self.grants.everywhere.issuperset(needs):
+            return true()
+        workspaces = self.grants.workspaces(needs)
+        return any_of(workspace, workspaces) if workspaces else false()
+
+    def workspaces_where(self, action: Action) -> list[int] | None:
+        """Workspaces in which the caller may do this; None is all of them."""
+        needs = MATRIX[action].needs
+        if self.grants is None or self.grants.everywhere.issuperset(needs):
+            return None
+        return self.grants.workspaces(needs)
+
+    def _has(self, permission: Permission, scope: Scope, workspace_id: int | None) -> bool:
+        assert self.grants is not None
+        if scope is Scope.ANYWHERE:
+            return self.grants.has_anywhere(permission)
+        return self.grants.has(permission, None if scope is Scope.CLUSTER else workspace_id)
+
+
+def denial(needs: Collection[Permission]) -> str:
+    """The text of a 403 under RBAC (docs/reference/platform.md 5.4)."""
+    return f"access denied; required permissions: {', '.join(permission.wire_name for permission in needs)}"
