@@ -65,7 +65,9 @@ def _slot(value: ColumnElement[Any], field: Field) -> ColumnElement[bool]:
     """A condition on one value, if it is of the type that the field is for."""
     match field.type:
         case ColumnType.NUMBER:
-            return condition(number_in(value), ValueKind.NUMERIC, field, any_case=False)
+            # A number has no parts: what contains 7 is 7.
+            whole = replace(field, operator=Operator.EQUAL) if field.operator is Operator.CONTAINS else field
+            return condition(number_in(value), ValueKind.NUMERIC, whole, any_case=False)
         case ColumnType.DATE:
             return condition(moment_in(value), ValueKind.MOMENT, field, any_case=False)
         case ColumnType.TEXT:

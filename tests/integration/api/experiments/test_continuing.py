@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from libs.events import subjects
 from tests.integration.api.experiments.conftest import CONFIG, Api
 from tests.integration.api.experiments.rows import START
+from tests.scenarios.continuing import REFUSALS, SINGLE, Refusal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONTINUE = "/api/v1/experiments/continue"
-SINGLE = "{name: one, entrypoint: run, searcher: {name: single, metric: loss}, hyperparameters: {lr: 1}}"
-ASHA = (
-    "{entrypoint: run, hyperparameters: {lr: {type: double, minval: 0, maxval: 1}}, searcher: {name: adaptive_asha,"
-    " metric: loss, max_trials: 4, time_metric: batches, max_time: 9}}"
-)
 ENDED = {"state": "COMPLETED", "end_time": START, "progress": 1.0}
 
 
@@ -27,54 +23,6 @@ async def _ended(api: Api, config: str, trial_state: str = "COMPLETED", **values
         await api.rows.set_trial(trial.id, state=trial_state, end_time=START, restarts=2, run_id=3)
     await api.rows.set_experiment(experiment, **{**ENDED, **values})
     return experiment
-
-
-class Refusal(NamedTuple):
-    name: str
-    config: str
-    override: str
-    message: str
-    values: dict[str, Any] = {}
-
-
-REFUSALS = [
-    Refusal("search with rungs", ASHA, "", "Unsupported searcher type provided: 'adaptive_asha'"),
-    Refusal(
-        "changes of a search",
-        CONFIG,
-        "max_restarts: 1",
-        "override config is provided and experiment is not single searcher, got 'random' instead",
-    ),
-    Refusal(
-        "search instead of a single trial",
-        SINGLE,
-        "searcher: {name: random, max_trials: 2}",
-        "override config is provided and experiment is not single searcher, got 'random' instead",
-    ),
-    Refusal("project", SINGLE, "project: p", "override config must not set project"),
-    Refusal("workspace", SINGLE, "workspace: w", "override config must not set workspace"),
-    Refusal("no YAML", SINGLE, "a: [1", "invalid experiment configuration: invalid YAML"),
-    Refusal("unknown field", SINGLE, "speed: 3", 'additionalProperties "speed" not allowed'),
-    Refusal(
-        "layers that do not agree",
-        SINGLE,
-        "resources: {slots_per_trial: 4, max_slots: 2}",
-        "slots_per_trial (4) must not be greater than max_slots (2)",
-    ),
-    Refusal("unknown pool", SINGLE, "resources: {resource_pool: nowhere}", "resource pool nowhere does not exist"),
-    Refusal("unknown checkpoint", SINGLE, "searcher: {source_checkpoint_uuid: none}", "no checkpoint found with uuid"),
-    Refusal("not ended", SINGLE, "", "experiment in non terminal state 'PAUSED', try again later", {"state": "PAUSED"}),
-    Refusal(
-        "being deleted",
-        SINGLE,
-        "",
-        "experiment in non terminal state 'DELETING', try again later",
-        {"state": "DELETING"},
-    ),
-    Refusal("nothing left to do", CONFIG, "{}", "experiment has been completed, cannot continue this experiment"),
-    Refusal("archived", SINGLE, "", "is archived and cannot be continued", {"archived": True}),
-    Refusal("unmanaged", SINGLE, "", "unmanaged experiments cannot be continued", {"unmanaged": True}),
-]
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=[case.name for case in REFUSALS])

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 
 from libs.states.trial import TrialState
 from services.scheduler.experiments.lost_trials import SILENCE, LostTrials
 from tests.harness import FakeClock
 from tests.integration.api.experiments.conftest import CONFIG, Api
+from tests.scenarios.unmanaged import ELSEWHERE, REFUSALS, Refusal
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-ELSEWHERE = "{name: elsewhere, searcher: {name: single, metric: loss}, description: null}"
 
 
 async def _put(api: Api, name: str, config: str = ELSEWHERE, **fields: Any) -> Any:
@@ -102,15 +102,9 @@ async def test_a_trial_starts_reports_and_goes_on_from_its_checkpoint(api: Api) 
         assert (await api.client.post(f"/api/v1/experiments/{experiment}/{verb}")).status_code == status
 
 
-class Refusal(NamedTuple):
-    method: str
-    path: str
-    body: dict[str, Any]
-    message: str
-    status: int = 400
-
-
-async def test_what_cannot_be_is_refused_in_words(api: Api) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ids(api: Api) -> dict[str, int]:
+    """What the rows of REFUSALS name."""
     managed = await api.create(CONFIG)
     [ours, *_] = await api.rows.trials_of(managed)
     going = await api.create(ELSEWHERE, unmanaged=True)
@@ -118,36 +112,20 @@ async def test_what_cannot_be_is_refused_in_words(api: Api) -> None:
     await api.rows.set_experiment(going, state="DELETING")
     elsewhere = await api.create(ELSEWHERE, unmanaged=True)
     trial = (await _trial(api, elsewhere))["id"]
-    wanted = {"experimentId": elsewhere, "unmanaged": True}
-    only, by_name = "only unmanaged trials are supported", "/api/v1/experiments/by-external-id/x"
-    refusals = [
-        Refusal("PUT", by_name, {"config": ELSEWHERE}, "only unmanaged experiments are supported"),
-        Refusal("PUT", by_name, {"config": ELSEWHERE, "unmanaged": True, "parentId": managed}, "parentId"),
-        Refusal("PUT", by_name, {"config": "a: [", "unmanaged": True}, "invalid YAML"),
-        Refusal("POST", "/api/v1/trials", {"experimentId": elsewhere}, only),
-        Refusal(
-            "POST",
-            "/api/v1/trials",
-            {"experimentId": managed, "unmanaged": True},
-            "trials can only be created on unmanaged experiments",
-        ),
-        Refusal("POST", "/api/v1/trials", {"experimentId": 999_999, "unmanaged": True}, "not found", 404),
-        Refusal("POST", "/api/v1/trials", {"experimentId": going, "unmanaged": True}, "is being deleted"),
-        Refusal("PUT", "/api/v1/trials", {}, "externalTrialId"),
-        Refusal("PUT", "/api/v1/trials", {"createTrialRequest": wanted, "externalTrialId": "x" * 513}, "at most 512"),
-        Refusal("POST", f"/api/v1/trials/{ours.id}/start", {"resume": True}, only),
-        Refusal("PATCH", f"/api/v1/trials/{ours.id}", {}, only),
-        Refusal("PATCH", f"/api/v1/trials/{ours.id}", {"state": "STATE_RUNNING"}, only),
-        Refusal(
-            "PATCH", f"/api/v1/trials/{trial}", {"state": "STATE_QUEUED"}, "state: expected one of STATE_COMPLETED"
-        ),
-        Refusal("PATCH", "/api/v1/trials/999999", {}, "trial '999999' not found", 404),
-        Refusal("POST", "/api/v1/trials/999999/start", {}, "trial '999999' not found", 404),
-        Refusal("POST", f"/api/v1/trials/{gone}/start", {"resume": True}, "is being deleted"),
-        Refusal("GET", "/api/v1/trials/by-external-id/x/y", {}, "trial 'x/y' not found", 404),
-    ]
-    for case in refusals:
-        assert case.message in await api.refused(case.status, case.method, case.path, json=case.body), case
+    return {"managed": managed, "ours": ours.id, "going": going, "gone": gone, "elsewhere": elsewhere, "trial": trial}
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.method} {case.path}: {case.message}"[:90])
+async def test_what_cannot_be_is_refused_in_words(api: Api, ids: dict[str, int], case: Refusal) -> None:
+    path, body = case.path.format(**ids), with_ids(case.body, ids)
+    assert case.message in await api.refused(case.status, case.method, path, json=body)
+
+
+def with_ids(value: Any, ids: dict[str, int]) -> Any:
+    """The value with numbers in the place of their names in braces."""
+    if isinstance(value, dict):
+        return {key: with_ids(item, ids) for key, item in value.items()}
+    return ids[value[1:-1]] if isinstance(value, str) and value[1:-1] in ids else value
 
 
 async def test_trials_nobody_hears_of_are_given_up(api: Api) -> None:

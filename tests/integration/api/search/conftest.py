@@ -14,6 +14,7 @@ from libs.db.tables.experiments import experiments
 from tests.builders import insert_experiment, insert_project, insert_trial, insert_workspace
 from tests.integration.api.experiments.conftest import Api, api
 from tests.integration.api.experiments.rows import START
+from tests.scenarios.search.nodes import group
 
 __all__ = ["api"]
 
@@ -43,19 +44,6 @@ class Found:
 
 
 PATHS = {"experiments": "/api/v1/experiments-search", "runs": "/api/v1/runs"}
-
-
-def group(conjunction: str, *children: Any) -> dict[str, Any]:
-    return {"kind": "group", "conjunction": conjunction, "children": list(children)}
-
-
-def field(column: str, operator: str, value: Any = None, location: str = "", kind: str = "") -> dict[str, Any]:
-    node = {"kind": "field", "columnName": column, "operator": operator, "value": value}
-    if location:
-        node["location"] = f"LOCATION_TYPE_{location}"
-    if kind:
-        node["type"] = f"COLUMN_TYPE_{kind}"
-    return node
 
 
 def config(name: str, **parts: Any) -> dict[str, Any]:
@@ -122,7 +110,7 @@ async def found(api: Api) -> Found:
         trials: dict[str, dict[str, Any]] = {
             "a1": {
                 "state": "COMPLETED",
-                "hparams": {"lr": 1, "opt": "apple", "net": {"depth": 4, "flag": True}},
+                "hparams": {"lr": 1, "opt": "apple", "net": {"depth": 4, "flag": True, "in": {"ner": 5}}},
                 "metadata": {"team": "Blue", "n": 7, "day": "2024-02-29", "tags": ["p", "q", 3], "in": {"ner": "deep"}},
                 "summary_metrics": {
                     "avg_metrics": {"loss": number(0.5)},

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.api.search.conftest import Found
+from tests.integration.api.search.conftest import PATHS, Found
+from tests.scenarios.search.columns import COLUMNS, COLUMNS_OF_EXPERIMENTS, COLUMNS_OF_RUNS, Column
+from tests.scenarios.search.nodes import field
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,29 +25,7 @@ async def columns(found: Found, table: str) -> list[tuple[str, str, str]]:
 
 async def test_columns_of_experiments(found: Found) -> None:
     listed = await columns(found, "EXPERIMENT")
-    assert [name for name, _, _ in listed[:20]] == [
-        "id",
-        "name",
-        "description",
-        "tags",
-        "forkedFrom",
-        "startTime",
-        "duration",
-        "numTrials",
-        "state",
-        "searcherType",
-        "resourcePool",
-        "progress",
-        "checkpointSize",
-        "checkpointCount",
-        "user",
-        "searcherMetric",
-        "searcherMetricsVal",
-        "externalExperimentId",
-        "externalTrialId",
-        "archived",
-    ]
-    assert listed[0] == ("id", "EXPERIMENT", "NUMBER")
+    assert listed[:20] == COLUMNS_OF_EXPERIMENTS
     assert listed[20:] == [
         *((f"group_b.value.a.{kind}", "CUSTOM_METRIC", "NUMBER") for kind in ("last", "max", "mean", "min")),
         *((f"training.loss.{kind}", "TRAINING", "NUMBER") for kind in ("last", "max", "mean", "min")),
@@ -60,40 +40,14 @@ async def test_columns_of_experiments(found: Found) -> None:
 
 async def test_columns_of_runs(found: Found) -> None:
     listed = await columns(found, "RUN")
-    assert [name for name, _, _ in listed[:25]] == [
-        "id",
-        "experimentDescription",
-        "tags",
-        "forkedFrom",
-        "startTime",
-        "endTime",
-        "duration",
-        "state",
-        "searcherType",
-        "resourcePool",
-        "checkpointSize",
-        "checkpointCount",
-        "user",
-        "searcherMetric",
-        "searcherMetricsVal",
-        "externalExperimentId",
-        "projectId",
-        "externalRunId",
-        "experimentProgress",
-        "experimentId",
-        "experimentName",
-        "isExpMultitrial",
-        "parentArchived",
-        "localId",
-        "archived",
-    ]
-    assert listed[23] == ("localId", "RUN", "TEXT")
+    assert listed[:25] == COLUMNS_OF_RUNS
     assert [one for one in listed[25:] if one[1] in ("VALIDATIONS", "RUN_HYPERPARAMETERS", "RUN_METADATA")] == [
         *((f"validation.accuracy.{kind}", "VALIDATIONS", "NUMBER") for kind in ("last", "max", "mean", "min")),
         ("validation.word.last", "VALIDATIONS", "UNSPECIFIED"),
         ("hp.lr", "RUN_HYPERPARAMETERS", "UNSPECIFIED"),
         ("hp.net.depth", "RUN_HYPERPARAMETERS", "NUMBER"),
         ("hp.net.flag", "RUN_HYPERPARAMETERS", "UNSPECIFIED"),
+        ("hp.net.in.ner", "RUN_HYPERPARAMETERS", "NUMBER"),
         ("hp.opt", "RUN_HYPERPARAMETERS", "TEXT"),
         ("metadata.day", "RUN_METADATA", "UNSPECIFIED"),
         ("metadata.flag", "RUN_METADATA", "UNSPECIFIED"),
@@ -119,3 +73,23 @@ async def test_a_project_that_is_empty_and_one_that_is_not_there(found: Found) -
     assert (await found.api.ok("GET", f"{empty}/experiments/metric-ranges"))["ranges"] == []
     for path in ("columns", "experiments/metric-ranges", "metadata/x"):
         assert "project '99999' not found" in await found.api.refused(404, "GET", f"/api/v1/projects/99999/{path}")
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=str)
+async def test_what_a_column_may_be_used_for(found: Found, column: Column) -> None:
+    for table, location, may_filter, may_sort in (
+        ("experiments", "EXPERIMENT", column.filters_experiments, column.sorts_experiments),
+        ("runs", "RUN", column.filters_runs, column.sorts_runs),
+    ):
+        wanted = found.request(field(column.name, "notEmpty", None, location))
+        if may_filter:
+            await found.api.ok("POST", PATHS[table], json=wanted)
+        else:
+            assert column.name in await found.api.refused(400, "POST", PATHS[table], json=wanted)
+        for direction in ("asc", "desc"):
+            sort = {"projectId": found.project, "sort": f"{column.name}={direction}"}
+            if may_sort:
+                await found.api.ok("POST", PATHS[table], json=sort)
+            else:
+                said = await found.api.refused(400, "POST", PATHS[table], json=sort)
+                assert said == f"invalid sort col: {column.name}"

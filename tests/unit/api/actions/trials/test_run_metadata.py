@@ -8,35 +8,15 @@ import pytest
 
 from libs.errors import InvalidRequest
 from services.api.actions.trials.run_metadata import check_metadata
+from tests.scenarios.run_metadata import BEYOND, WITHIN
 
 
-def nested(depth: int) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for _ in range(depth - 1):
-        value = {"k": value}
-    return value
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [{}, nested(10), {"a": list(range(100))}, {"k" * 50: "v" * 5000}, {str(n): n for n in range(1000)}],
-)
+@pytest.mark.parametrize("metadata", WITHIN)
 def test_metadata_within_limits(metadata: dict[str, Any]) -> None:
     check_metadata(metadata)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        (nested(11), "metadata exceeds maximum nesting depth of 10"),
-        ({"a": list(range(101))}, "metadata array exceeds maximum length of 101/100 elements"),
-        ({"k" * 51: 1}, "metadata key exceeds maximum length of 50 characters"),
-        ({"a": ["v" * 5001]}, "metadata value exceeds maximum length of 5000 characters"),
-        ({str(n): n for n in range(1001)}, "request exceeds run metadata key count limit"),
-        ({"a": {str(n): n for n in range(1000)}}, "request exceeds run metadata key count limit"),
-        *(({"a": {f"x{c}": 1}}, "metadata keys can not contain the following character") for c in "$.[]"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "message"), BEYOND)
 def test_metadata_beyond_limits(metadata: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         check_metadata(metadata)

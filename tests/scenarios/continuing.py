@@ -1,0 +1,72 @@
+"""What cannot be continued, and why: docs/reference/experiments.md 7. What goes on is in ``tests/e2e``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+SINGLE = "{name: one, entrypoint: run, searcher: {name: single, metric: loss}, hyperparameters: {lr: 1}}"
+ASHA = (
+    "{entrypoint: run, hyperparameters: {lr: {type: double, minval: 0, maxval: 1}}, searcher: {name: adaptive_asha,"
+    " metric: loss, max_trials: 4, time_metric: batches, max_time: 9}}"
+)
+SEARCH = (
+    "{name: digits, entrypoint: run, hyperparameters: {lr: {type: double, minval: 0, maxval: 1}}, searcher:"
+    " {name: random, metric: loss, max_trials: 4}}"
+)
+
+
+class Refusal(NamedTuple):
+    name: str
+    config: str
+    override: str
+    message: str
+    values: dict[str, Any] = {}
+
+
+REFUSALS = [
+    Refusal("search with rungs", ASHA, "", "Unsupported searcher type provided: 'adaptive_asha'"),
+    Refusal(
+        "changes of a search",
+        SEARCH,
+        "max_restarts: 1",
+        "override config is provided and experiment is not single searcher, got 'random' instead",
+    ),
+    Refusal(
+        "search instead of a single trial",
+        SINGLE,
+        "searcher: {name: random, max_trials: 2}",
+        "override config is provided and experiment is not single searcher, got 'random' instead",
+    ),
+    Refusal("project", SINGLE, "project: p", "override config must not set project"),
+    Refusal("workspace", SINGLE, "workspace: w", "override config must not set workspace"),
+    Refusal("no YAML", SINGLE, "a: [1", "invalid experiment configuration: invalid YAML"),
+    Refusal("unknown field", SINGLE, "speed: 3", 'additionalProperties "speed" not allowed'),
+    Refusal(
+        "layers that do not agree",
+        SINGLE,
+        "resources: {slots_per_trial: 4, max_slots: 2}",
+        "slots_per_trial (4) must not be greater than max_slots (2)",
+    ),
+    Refusal("unknown pool", SINGLE, "resources: {resource_pool: nowhere}", "resource pool nowhere does not exist"),
+    Refusal("unknown checkpoint", SINGLE, "searcher: {source_checkpoint_uuid: none}", "no checkpoint found with uuid"),
+    Refusal("not ended", SINGLE, "", "experiment in non terminal state 'PAUSED', try again later", {"state": "PAUSED"}),
+    Refusal("running", SINGLE, "", "experiment in non terminal state 'ACTIVE', try again later", {"state": "ACTIVE"}),
+    Refusal(
+        "on its way to its end",
+        SINGLE,
+        "",
+        "experiment in non terminal state 'STOPPING_CANCELED', try again later",
+        {"state": "STOPPING_CANCELED"},
+    ),
+    Refusal("running search", SEARCH, "", "experiment in non terminal state 'ACTIVE'", {"state": "ACTIVE"}),
+    Refusal(
+        "being deleted",
+        SINGLE,
+        "",
+        "experiment in non terminal state 'DELETING', try again later",
+        {"state": "DELETING"},
+    ),
+    Refusal("nothing left to do", SEARCH, "{}", "experiment has been completed, cannot continue this experiment"),
+    Refusal("archived", SINGLE, "", "is archived and cannot be continued", {"archived": True}),
+    Refusal("unmanaged", SINGLE, "", "unmanaged experiments cannot be continued", {"unmanaged": True}),
+]
