@@ -5,6 +5,7 @@ VENV := .venv
 CLIENT := .venv-client
 DOCS := .venv-docs
 INTERACTIVE := .venv-interactive
+STORAGES := .venv-storages
 BIN := $(VENV)/bin
 # More than two cores can do at once: with three, a quarter of the time nobody had anything to do but wait.
 JOBS ?= 4
@@ -12,7 +13,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup setup-interactive demo test test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup setup-interactive setup-storages demo test test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -39,6 +40,21 @@ $(INTERACTIVE)/.installed: interactive-requirements.lock $(VENV)/.installed
 	@$(BIN)/uv pip install -q --python $(INTERACTIVE)/bin/python --require-hashes -r interactive-requirements.lock
 	@touch $@
 
+# Servers of S3, Google and Azure for tests of checkpoint storage; those without npm or Go are left out, and skipped.
+AZURITE := azurite@3.37.0
+FAKE_GCS := github.com/fsouza/fake-gcs-server@v1.56.1
+setup-storages: setup $(STORAGES)/.installed
+
+$(STORAGES)/.installed: storages-requirements.lock $(VENV)/.installed
+	@test -x $(STORAGES)/bin/python || $(PYTHON) -m venv $(STORAGES)
+	@$(BIN)/uv pip install -q --python $(STORAGES)/bin/python --require-hashes -r storages-requirements.lock
+	@if command -v npm >/dev/null; then \
+		npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix $(STORAGES) $(AZURITE); \
+	else echo "Without npm, storage of Azure is not tested." >&2; fi
+	@if command -v go >/dev/null; then GOBIN=$(CURDIR)/$(STORAGES)/bin go install $(FAKE_GCS); \
+	else echo "Without Go, storage of Google is not tested." >&2; fi
+	@touch $@
+
 # The documentation's tools concern nobody who only runs the system.
 $(DOCS)/.installed: docs-requirements.lock $(VENV)/.installed
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -53,6 +69,7 @@ lock:
 	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
 	$(COMPILE) client-requirements.in -o client-requirements.lock
 	$(COMPILE) -c client-requirements.lock interactive-requirements.in -o interactive-requirements.lock
+	$(COMPILE) storages-requirements.in -o storages-requirements.lock
 	$(COMPILE) docs-requirements.in -o docs-requirements.lock
 	for service in api scheduler launcher logs; do \
 		$(COMPILE) --extra $$service --extra tracing -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
@@ -135,4 +152,4 @@ bench-cluster: setup
 	@$(BIN)/python -m tests.bench.run --kubeconfig $(KUBECONFIG) --output bench-cluster.json
 
 clean:
-	rm -rf $(VENV) $(CLIENT) $(DOCS) $(INTERACTIVE) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(CLIENT) $(DOCS) $(INTERACTIVE) $(STORAGES) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

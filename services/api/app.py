@@ -15,6 +15,7 @@ from libs.ids import new_uuid
 from libs.tasks.proxy_tokens import SECRET_BYTES, ProxyTokens
 from services.api.access.logins import Logins
 from services.api.access.sessions import Sessions
+from services.api.downloads.pieces import Downloads
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
 from services.api.waits.notifier import Notifier
@@ -36,6 +37,7 @@ class App:
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))
     """Of the installation; by default of this process alone."""
     logins: Logins = field(default_factory=Logins)
+    downloads: Downloads = field(default_factory=Downloads)
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""
     release_namespace: str = ""

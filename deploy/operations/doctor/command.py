@@ -65,7 +65,7 @@ async def examine(
         *await check_database(settings.database, clock),
         *await check_leaders(settings.database),
         *await _on_the_bus(settings, cluster, clock, bus_passwords),
-        check_storage(cluster.checkpoint_storage, settings.checkpoint_roots),
+        await asyncio.to_thread(check_storage, cluster.checkpoint_storage, settings.checkpoint_roots),
         *check_pull_secrets(cluster),
     ]
 

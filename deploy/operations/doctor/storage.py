@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
+from libs.checkpoint_storage.places import BUCKETS, describe
+from libs.errors import ResoluteError
+from libs.ids import new_uuid
 
 PART: Final = "checkpoint storage"
 _ON_DISK: Final = {"shared_fs": "host_path", "directory": "container_path"}
@@ -21,9 +24,9 @@ def check_storage(storage: Mapping[str, Any] | None, roots: Mapping[str, str]) -
     if storage is None:
         return ok(PART, "each experiment names its own")
     kind = str(storage.get("type"))
-    key = _ON_DISK.get(kind)
-    if key is None:
-        return warning(PART, f"{kind} is reached from tasks", remedy="submit an experiment that saves a checkpoint")
+    if kind in BUCKETS:
+        return _check_bucket(storage)
+    key = _ON_DISK[kind]
     there = str(storage.get(key, ""))
     here = Path(roots.get(there, there))
     if not here.is_dir():
@@ -35,3 +38,16 @@ def check_storage(storage: Mapping[str, Any] | None, roots: Mapping[str, str]) -
     except OSError as error:
         remedy = "see its rights and its space"
         return problem(PART, f"no file can be written in {here}: {error.strerror}", remedy=remedy)
+
+
+def _check_bucket(storage: Mapping[str, Any]) -> Finding:
+    # Here, for the library of buckets is large, and most installations have directories.
+    from libs.checkpoint_storage.files import BucketFiles  # noqa: PLC0415
+
+    place = describe(storage)
+    try:
+        BucketFiles(storage, f"resolute-doctor-{new_uuid()}").try_to_write()
+    except ResoluteError as error:
+        remedy = "see checkpoint_storage of the cluster configuration; keys that only pods have are not seen from here"
+        return problem(PART, str(error), remedy=remedy)
+    return ok(PART, f"files can be written, read and deleted in {place}")

@@ -1,26 +1,33 @@
-"""A directory as one stream: tar, tar.gz or zip, made while it is sent and never held whole.
+"""Entries as one stream: tar, tar.gz or zip, made while it is sent and never held whole.
 
-Source: docs/reference/experiments.md 10.3; POSIX pax; APPNOTE.TXT 4.4.4 (zip with data descriptors).
+Tensors hardly get smaller, and somebody waits: what a sample says is not worth it is sent as it is, inside of the same
+formats. Source: docs/reference/experiments.md 10.3; POSIX pax; RFC 1951 and 1952; APPNOTE.TXT 4.4.4 (zip with data
+descriptors).
 """
 
 from __future__ import annotations
 
 import io
-import os
-import stat
 import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
-CHUNK_BYTES: Final = 1024 * 1024
+from services.api.downloads.entries import PIECE_BYTES, ArchiveEntry
+
 _BLOCK: Final = tarfile.BLOCKSIZE
-_GZIP_HEADER: Final = 31
-_COMPRESSION: Final = 3  # tensors hardly get smaller, and somebody waits
+_COMPRESSED: Final = 3
+_STORED: Final = 0
+_SAMPLE_BYTES: Final = 16 * 1024
+_WORTH_IT: Final = 0.8
+"""The part of a sample that may be left when it is compressed."""
+_GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # deflate, no name, no time, unknown system
+_GZIP_SIZE_MODULUS: Final = 1 << 32
+_EMPTY_LAST_BLOCK: Final = b"\x03\x00"
+_RAW_DEFLATE: Final = -15
 
 
 class Format(Enum):
@@ -43,99 +50,82 @@ def choose_format(accept: str) -> Format | None:
     return None
 
 
-def archive(directory: Path, form: Format) -> Iterator[bytes]:
-    """The archive in pieces of about CHUNK_BYTES; paths in it are relative to ``directory``, in a stable order.
-
-    Symbolic links to files inside of the directory are sent as those files; others, and special files, are left out.
-    """
+def archive(entries: Iterable[ArchiveEntry], form: Format) -> Iterator[bytes]:
+    """The archive in pieces of about PIECE_BYTES."""
     match form:
         case Format.TAR:
-            pieces = _tar(directory)
+            pieces = _tar(entries)
         case Format.TGZ:
-            pieces = _gzip(_tar(directory))
+            pieces = _gzip(_gathered(_tar(entries)))
         case Format.ZIP:
-            pieces = _zip(directory)
+            pieces = _zip(entries)
     return _gathered(pieces)
 
 
-def _entries(directory: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
-    """Relative path, path and status of everything to send: directories before what is in them."""
-    root = directory.resolve()
-    for current, folders, files in os.walk(directory):
-        folders[:] = sorted(folder for folder in folders if not (Path(current) / folder).is_symlink())
-        for name in [*folders, *sorted(files)]:
-            path = Path(current) / name
-            try:
-                status = path.stat()
-            except OSError:
-                continue  # a dangling link, or deleted while we look
-            if path.is_symlink() and not path.resolve().is_relative_to(root):
-                continue
-            if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
-                yield path.relative_to(directory).as_posix(), path, status
-
-
-def _tar(directory: Path) -> Iterator[bytes]:
-    for name, path, status in _entries(directory):
-        info = tarfile.TarInfo(name)
-        info.mode, info.mtime = stat.S_IMODE(status.st_mode), int(status.st_mtime)
-        if stat.S_ISDIR(status.st_mode):
+def _tar(entries: Iterable[ArchiveEntry]) -> Iterator[bytes]:
+    for entry in entries:
+        info = tarfile.TarInfo(entry.name)
+        info.mode, info.mtime = entry.mode, int(entry.changed_at)
+        if entry.is_directory:
             info.type = tarfile.DIRTYPE
             yield info.tobuf(tarfile.PAX_FORMAT)
             continue
-        info.size = status.st_size
+        info.size = entry.size_bytes
         yield info.tobuf(tarfile.PAX_FORMAT)
-        # The size is promised: a file that shrinks meanwhile is filled up, one that grows is cut.
-        sent = 0
-        for chunk in _content(path, status.st_size):
-            sent += len(chunk)
-            yield chunk
-        missing = status.st_size - sent
-        while missing > 0:
-            yield bytes(min(missing, CHUNK_BYTES))
-            missing -= CHUNK_BYTES
-        yield bytes(-status.st_size % _BLOCK)
+        yield from entry.read()
+        yield bytes(-entry.size_bytes % _BLOCK)
     yield bytes(2 * _BLOCK)
 
 
 def _gzip(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(level=_COMPRESSION, wbits=_GZIP_HEADER)
+    """One member, each piece of which ends at a whole byte, so that the next may be compressed in another way."""
+    yield _GZIP_HEADER
+    checksum = size = 0
     for piece in pieces:
-        yield compressor.compress(piece)
-    yield compressor.flush()
+        checksum, size = zlib.crc32(piece, checksum), size + len(piece)
+        compressor = zlib.compressobj(_level_for(piece), zlib.DEFLATED, _RAW_DEFLATE)
+        yield compressor.compress(piece) + compressor.flush(zlib.Z_FULL_FLUSH)
+    yield _EMPTY_LAST_BLOCK + checksum.to_bytes(4, "little") + (size % _GZIP_SIZE_MODULUS).to_bytes(4, "little")
 
 
-def _zip(directory: Path) -> Iterator[bytes]:
+def _level_for(piece: bytes) -> int:
+    """From the middle, for headers at the start say little of what follows."""
+    start = max(0, (len(piece) - _SAMPLE_BYTES) // 2)
+    sample = piece[start : start + _SAMPLE_BYTES]
+    return _COMPRESSED if len(zlib.compress(sample, 1)) <= _WORTH_IT * len(sample) else _STORED
+
+
+def _zip(entries: Iterable[ArchiveEntry]) -> Iterator[bytes]:
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", allowZip64=True) as target:
-        for name, path, status in _entries(directory):
-            moment = max(time.gmtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))  # zip knows nothing older
-            is_directory = stat.S_ISDIR(status.st_mode)
-            info = zipfile.ZipInfo(f"{name}/" if is_directory else name, moment)
-            info.external_attr = status.st_mode << 16
-            info.compress_type = zipfile.ZIP_STORED if is_directory else zipfile.ZIP_DEFLATED
-            with target.open(info, "w", force_zip64=not is_directory) as entry:
-                for chunk in () if is_directory else _content(path, None):
-                    entry.write(chunk)
+        for entry in entries:
+            moment = max(time.gmtime(entry.changed_at)[:6], (1980, 1, 1, 0, 0, 0))  # zip knows nothing older
+            info = zipfile.ZipInfo(f"{entry.name}/" if entry.is_directory else entry.name, moment)
+            info.external_attr = entry.mode << 16
+            info.compress_type = zipfile.ZIP_STORED if entry.is_directory else zipfile.ZIP_DEFLATED
+            content = iter(()) if entry.is_directory else entry.read()
+            first = next(content, b"")
+            # Deflate that compresses nothing, not ZIP_STORED: readers of streams find its end.
+            info._compresslevel = _level_for(first)  # type: ignore[attr-defined]  # public only from Python 3.13 on
+            with target.open(info, "w", force_zip64=not entry.is_directory) as file:
+                file.write(first)
+                yield sink.take()
+                for piece in content:
+                    file.write(piece)
                     yield sink.take()
             yield sink.take()
     yield sink.take()
-
-
-def _content(path: Path, limit: int | None) -> Iterator[bytes]:
-    left = limit
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES if left is None else min(CHUNK_BYTES, left)):
-            yield chunk
-            left = None if left is None else left - len(chunk)
 
 
 def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same bytes in fewer pieces."""
     buffer = bytearray()
     for piece in pieces:
+        if not buffer and len(piece) >= PIECE_BYTES:
+            yield piece
+            continue
         buffer += piece
-        if len(buffer) >= CHUNK_BYTES:
+        if len(buffer) >= PIECE_BYTES:
             yield bytes(buffer)
             buffer.clear()
     if buffer:

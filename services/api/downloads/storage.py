@@ -1,40 +1,58 @@
-"""Locates the files of a checkpoint as this process sees them.
+"""Finds the files of a checkpoint: in a directory as this process sees it, or in a bucket.
 
 Source: docs/reference/experiments.md 1.4 and 10.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from libs.errors import FailedPrecondition, NotFound
+import structlog
+
+from libs.checkpoint_storage.places import describe
+from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unavailable
+from services.api.downloads.archives import Format, archive
+from services.api.downloads.directories import entries_of_directory
+from services.api.downloads.entries import ArchiveEntry
+
+log = structlog.get_logger(__name__)
 
 
-def checkpoint_directory(uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str]) -> Path:
-    """The directory with the files of a checkpoint.
+def checkpoint_archive(
+    uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str], form: Format
+) -> Iterator[bytes]:
+    """The files of a checkpoint as one archive in pieces, each of which waits for the storage.
 
     storage  a checkpoint_storage section
     roots    where this process sees directories of other machines: path there -> path here; others are where they are
-    Raises NotFound, and FailedPrecondition for storage that only clients can read.
+    Raises NotFound when there are no files, FailedPrecondition for storage that has to be put right, and Unavailable
+    for one that may answer later.
     """
+    try:
+        yield from archive(checkpoint_entries(uuid, storage, roots), form)
+    except OSError as error:
+        raise _unreadable(describe(storage), error) from error
+
+
+def checkpoint_entries(uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str]) -> Iterator[ArchiveEntry]:
+    """What a checkpoint consists of. Raises what ``checkpoint_archive`` does, and OSError."""
+    if not uuid or uuid in (".", "..") or "/" in uuid:
+        raise NotFound("checkpoint", uuid)
     match storage.get("type"):
         case "shared_fs":
             # An absolute storage_path lies below host_path, and joining keeps it as it is.
             base = PurePosixPath(storage["host_path"]) / (storage.get("storage_path") or "")
         case "directory":
             base = PurePosixPath(storage["container_path"])
+        case "s3" | "gcs" | "azure":
+            return _in_bucket(uuid, storage)
         case other:
-            raise FailedPrecondition(
-                f"checkpoints in {other} storage are not sent by the server; download them directly from storage"
-            )
-    if not uuid or uuid in (".", "..") or "/" in uuid:
-        raise NotFound("checkpoint", uuid)
-    directory = seen_from_here(base, roots) / uuid
-    if not directory.is_dir():
-        raise NotFound("files of checkpoint", uuid)
-    return directory
+            raise FailedPrecondition(f"checkpoint '{uuid}' is in storage of type {other}, which nobody reads any more")
+    return _in_directory(uuid, seen_from_here(base, roots))
 
 
 def seen_from_here(path: PurePosixPath, roots: Mapping[str, str]) -> Path:
@@ -44,3 +62,31 @@ def seen_from_here(path: PurePosixPath, roots: Mapping[str, str]) -> Path:
         return Path(path)
     root = max(inside, key=lambda candidate: len(PurePosixPath(candidate).parts))
     return Path(roots[root]) / path.relative_to(root)
+
+
+def _in_directory(uuid: str, base: Path) -> Iterator[ArchiveEntry]:
+    directory = base / uuid
+    try:
+        is_directory = stat.S_ISDIR(directory.stat().st_mode)
+    except FileNotFoundError:
+        is_directory = False
+    if not is_directory:
+        raise NotFound("files of checkpoint", uuid)
+    return entries_of_directory(directory)
+
+
+def _in_bucket(uuid: str, storage: Mapping[str, Any]) -> Iterator[ArchiveEntry]:
+    # Here, for the library of buckets is large, and most installations have directories.
+    from services.api.downloads.buckets import entries_of_bucket  # noqa: PLC0415
+
+    entries = entries_of_bucket(storage, uuid)
+    first = next(entries, None)
+    if first is None:
+        raise NotFound("files of checkpoint", uuid)
+    return chain((first,), entries)
+
+
+def _unreadable(place: str, error: OSError) -> ResoluteError:
+    log.warning("storage.failed", storage=place, error=type(error).__name__, reason=str(error))
+    told = f"checkpoint storage {place} cannot be read: {error.strerror or type(error).__name__}"
+    return FailedPrecondition(told) if isinstance(error, PermissionError) else Unavailable(told)

@@ -7,15 +7,15 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from libs.checkpoint_storage.places import describe
 from libs.checkpoints.checkpoint_retention import Policy
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.actions.checkpoints.files import remove_files
 from services.api.app import App
-from services.api.downloads.archives import archive, choose_format
-from services.api.downloads.pieces import in_thread
-from services.api.downloads.storage import checkpoint_directory
+from services.api.downloads.archives import choose_format
+from services.api.downloads.storage import checkpoint_archive
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
@@ -84,8 +84,9 @@ async def download(call: Call[App, None, None]) -> RawResponse:
     uuid = call.path_str("uuid")
     async with call.app.db.read() as connection:
         storage = await storage_of(connection, uuid)
-    directory = checkpoint_directory(uuid, storage, call.app.checkpoint_roots)
-    return RawResponse(in_thread(archive(directory, form)), media_type=form.value)
+    pieces = checkpoint_archive(uuid, storage, call.app.checkpoint_roots, form)
+    content = call.app.downloads.stream(pieces, source=f"checkpoint storage {describe(storage)}")
+    return RawResponse(content, media_type=form.value)
 
 
 async def preview_retention(call: Call[App, PreviewGcQuery, None]) -> RawResponse:

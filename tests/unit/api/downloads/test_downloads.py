@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gzip
 import io
 import os
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
+import structlog
 
-from libs.errors import FailedPrecondition, NotFound
-from services.api.downloads import archives
+from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unavailable
 from services.api.downloads.archives import Format, archive, choose_format
-from services.api.downloads.pieces import in_thread
-from services.api.downloads.storage import checkpoint_directory, seen_from_here
+from services.api.downloads.directories import entries_of_directory
+from services.api.downloads.entries import PIECE_BYTES
+from services.api.downloads.pieces import Downloads
+from services.api.downloads.storage import checkpoint_archive, checkpoint_entries, seen_from_here
 
-BIG = os.urandom(3 * archives.CHUNK_BYTES + 17)
+BIG = os.urandom(3 * PIECE_BYTES + 17)
+SMALLER = b"again and again " * 200_000
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ EXPECTED = ["code", "code/empty", "code/train.py", "inside", "weights.pt"]
 
 @pytest.mark.parametrize("form", [Format.TAR, Format.TGZ])
 def test_tar_holds_everything_that_belongs_to_the_checkpoint(checkpoint: Path, form: Format) -> None:
-    data = b"".join(archive(checkpoint, form))
+    data = b"".join(archive(entries_of_directory(checkpoint), form))
     if form is Format.TGZ:
         data = gzip.decompress(data)
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as files:
@@ -50,23 +56,42 @@ def test_tar_holds_everything_that_belongs_to_the_checkpoint(checkpoint: Path, f
 
 
 def test_zip_holds_the_same(checkpoint: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(b"".join(archive(checkpoint, Format.ZIP)))) as files:
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive(entries_of_directory(checkpoint), Format.ZIP)))) as files:
         assert files.testzip() is None
         assert sorted(name.rstrip("/") for name in files.namelist()) == EXPECTED
         assert files.read("weights.pt") == BIG
 
 
-def test_file_that_shrinks_while_it_is_sent_leaves_the_archive_whole(checkpoint: Path) -> None:
-    pieces = archive(checkpoint, Format.TAR)
-    data = next(pieces)
+@pytest.mark.parametrize("form", list(Format))
+def test_file_that_shrinks_while_it_is_sent_ends_the_download(checkpoint: Path, form: Format) -> None:
+    pieces = archive(entries_of_directory(checkpoint), form)
+    next(pieces)
     os.truncate(checkpoint / "weights.pt", 100)
-    data += b"".join(pieces)
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as files:
-        assert files.getmember("weights.pt").size == len(BIG)
+    with pytest.raises(Unavailable, match=r"weights.pt was cut while it was read"):
+        list(pieces)
+
+
+def test_file_that_grows_while_it_is_sent_is_sent_as_it_was(checkpoint: Path) -> None:
+    pieces = archive(entries_of_directory(checkpoint), Format.TAR)
+    data = next(pieces)
+    with (checkpoint / "weights.pt").open("ab") as file:
+        file.write(b"more")
+    with tarfile.open(fileobj=io.BytesIO(data + b"".join(pieces)), mode="r:") as files:
+        assert files.extractfile("weights.pt").read() == BIG  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("form", [Format.TGZ, Format.ZIP])
+def test_only_what_gets_smaller_is_compressed(tmp_path: Path, form: Format) -> None:
+    for name, content in (("text", SMALLER), ("noise", BIG)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(content)
+    sizes = {name: sum(map(len, archive(entries_of_directory(tmp_path / name), form))) for name in ("text", "noise")}
+    assert sizes["text"] < len(SMALLER) / 20
+    assert len(BIG) <= sizes["noise"] < len(BIG) * 1.01
 
 
 def test_pieces_stay_small(checkpoint: Path) -> None:
-    assert max(len(piece) for piece in archive(checkpoint, Format.TAR)) <= 3 * archives.CHUNK_BYTES
+    assert max(len(piece) for piece in archive(entries_of_directory(checkpoint), Format.TAR)) <= 3 * PIECE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -95,7 +120,7 @@ async def test_consumer_that_stops_early_closes_what_was_open() -> None:
         finally:
             closed.append(True)
 
-    stream = in_thread(pieces())
+    stream = Downloads().stream(pieces(), source="here")
     assert await anext(stream) == b"x"
     await stream.aclose()  # type: ignore[attr-defined]
     assert closed == [True]
@@ -110,21 +135,64 @@ def test_longest_root_wins(path: str, seen: str) -> None:
     assert seen_from_here(PurePosixPath(path), roots) == Path(seen)
 
 
+async def test_nobody_waits_for_storage_that_hangs() -> None:
+    answered, closed = threading.Event(), threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            answered.wait()
+            yield b"too late"
+        finally:
+            closed.set()
+
+    with pytest.raises(Unavailable, match=r"here is too slow: nothing came for 0.01 seconds"):
+        await anext(Downloads(patience_s=0.01).stream(pieces(), source="here"))
+    answered.set()
+    assert await asyncio.to_thread(closed.wait, 60)
+
+
 @pytest.mark.parametrize("storage_path", ["kept", "/shared/kept", None])
 def test_shared_directory(tmp_path: Path, storage_path: str | None) -> None:
     base = tmp_path / "kept" if storage_path else tmp_path
     (base / "u-1").mkdir(parents=True)
+    (base / "u-1" / "file").touch()
     storage = {"type": "shared_fs", "host_path": "/shared", "storage_path": storage_path}
-    assert checkpoint_directory("u-1", storage, {"/shared": str(tmp_path)}) == base / "u-1"
-    assert checkpoint_directory("u-1", {"type": "directory", "container_path": str(base)}, {}) == base / "u-1"
+    directory = {"type": "directory", "container_path": str(base)}
+    for section in (storage, directory):
+        assert [entry.name for entry in checkpoint_entries("u-1", section, {"/shared": str(tmp_path)})] == ["file"]
 
 
 @pytest.mark.parametrize("uuid", ["", ".", "..", "../u-1", "missing"])
 def test_nothing_beside_the_checkpoints_is_ever_sent(tmp_path: Path, uuid: str) -> None:
     with pytest.raises(NotFound):
-        checkpoint_directory(uuid, {"type": "directory", "container_path": str(tmp_path)}, {})
+        checkpoint_entries(uuid, {"type": "directory", "container_path": str(tmp_path)}, {})
 
 
-def test_storage_that_only_clients_can_read(tmp_path: Path) -> None:
-    with pytest.raises(FailedPrecondition, match="s3"):
-        checkpoint_directory("u-1", {"type": "s3", "bucket": "b"}, {})
+def test_storage_of_the_past() -> None:
+    with pytest.raises(FailedPrecondition, match="hdfs"):
+        checkpoint_entries("u-1", {"type": "hdfs"}, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), FailedPrecondition),
+        (OSError(errno.ESTALE, "Stale file handle"), Unavailable),
+    ],
+)
+def test_directory_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, known: type[ResoluteError]
+) -> None:
+    (tmp_path / "u-1").mkdir()
+
+    def refuse(_path: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    pieces = checkpoint_archive("u-1", {"type": "directory", "container_path": str(tmp_path)}, {}, Format.TAR)
+    with (
+        structlog.testing.capture_logs() as lines,
+        pytest.raises(known, match=f"{tmp_path} cannot be read: {error.strerror}"),
+    ):
+        list(pieces)
+    assert [(line["event"], line["storage"]) for line in lines] == [("storage.failed", f"directory {tmp_path}")]

@@ -97,7 +97,8 @@ def test_storage_is_tried_where_it_can_be_seen(tmp_path: Path) -> None:
     here = {"type": "shared_fs", "host_path": "/on/nodes"}
     assert check_storage(here, {"/on/nodes": str(tmp_path)}).level == "ok"
     assert "not seen from here" in check_storage(here, {}).says
-    assert check_storage({"type": "s3", "bucket": "b"}, {}).level == "warning"
+    nowhere = check_storage({"type": "azure", "container": "c", "connection_string": "AccountName=n"}, {})
+    assert (nowhere.level, "connection_string" in nowhere.says) == ("problem", True)
     assert check_storage(None, {}).level == "ok"
 
 
