@@ -18,7 +18,7 @@ from tests.bench import commands, engine, idle, imports, logs, metrics, planner,
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
-from tests.bench.reading import reads
+from tests.bench.reading import reads, searches
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
@@ -34,6 +34,7 @@ BENCHMARKS = {
     "imports": imports.measure,
     "proxy": proxy.measure,
     "reads": reads.measure,
+    "searches": searches.measure,
 }
 
 CLUSTER_BENCHMARKS = {

@@ -71,6 +71,14 @@ trials = Table(
 )
 Index("ix_trials_unfinished", trials.c.experiment_id, postgresql_where=text("end_time IS NULL"))
 Index("ix_trials_early_exit", trials.c.early_exit_deadline, postgresql_where=text("early_exit_deadline IS NOT NULL"))
+# Tables of runs are sorted by it, the best or the worst first; those without a value come last.
+Index("ix_trials_searcher_metric", trials.c.project_id, trials.c.searcher_metric_value, trials.c.id)
+Index(
+    "ix_trials_searcher_metric_desc",
+    trials.c.project_id,
+    trials.c.searcher_metric_value.desc().nulls_last(),
+    trials.c.id,
+)
 
 trial_tasks = Table(
     "trial_tasks",

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from statistics import quantiles
 from typing import Any, Final
 
-import asyncpg
-
 from libs.cluster.loading import load_cluster_config
 from libs.db.engine import Database
 from services.api.queries.cluster.jobs import in_line, load_queue, wire_jobs
@@ -18,7 +16,7 @@ from services.api.queries.trials.trials import list_trials, load_trial
 from services.api.wire.trials.trials import GetExperimentTrialsQuery
 from tests.bench.http_load import RawConnection
 from tests.bench.reading.rows import BenchRuns, insert_many
-from tests.bench.reading.statements import Read, prepared, statements_of
+from tests.bench.reading.statements import Read, connect, prepared, statements_of
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 
@@ -29,7 +27,7 @@ MORE_MS: Final = 1.0
 
 async def measure(system: BenchSystem) -> list[Result]:
     rows = await insert_many(system.database_url)
-    connection = await asyncpg.connect(system.database_url)
+    connection = await connect(system.database_url)
     api = await RawConnection.open(system.options.master_url, {"Authorization": f"Bearer {system.log_in()}"})
     results = []
     for name, path, read in _reads(rows):
@@ -45,8 +43,8 @@ async def _compare(name: str, request: Callable[[], Awaitable[Any]], alone: Call
     """In turns; the fastest tenth is of moments in which the machine does little else."""
     through_api, sql = [], []
     for _ in range(TIMES):
-        sql.append(await _milliseconds(alone))
-        through_api.append(await _milliseconds(request))
+        sql.append(await milliseconds(alone))
+        through_api.append(await milliseconds(request))
     baseline = quantiles(sql, n=10)[0]
     return Result(
         name=f"{name}, a tenth is faster",
@@ -58,7 +56,7 @@ async def _compare(name: str, request: Callable[[], Awaitable[Any]], alone: Call
     )
 
 
-async def _milliseconds(work: Callable[[], Awaitable[Any]]) -> float:
+async def milliseconds(work: Callable[[], Awaitable[Any]]) -> float:
     began = time.perf_counter()
     await work()
     return (time.perf_counter() - began) * 1e3

@@ -39,9 +39,12 @@ class BenchRuns:
 
 
 async def insert_many(url: str) -> BenchRuns:
-    """Experiments that are over, so that no scheduler touches them."""
+    """Experiments that are over, so that no scheduler touches them; once for all benchmarks of a run."""
     connection = await asyncpg.connect(url)
     try:
+        there = await connection.fetchrow("SELECT experiment_id, id FROM trials WHERE request_id = 'shown-1'")
+        if there is not None:
+            return BenchRuns(there["experiment_id"], there["id"])
         first = await connection.fetchval("SELECT coalesce(max(id), 0) + 1 FROM experiments")
         await _experiments(connection, EXPERIMENTS)
         await connection.execute(

@@ -20,6 +20,11 @@ class Statement:
     parameters: tuple[Any, ...]
 
 
+async def connect(url: str) -> asyncpg.Connection:
+    """A connection with the settings of those of the api."""
+    return await asyncpg.connect(url, server_settings={"jit": "off"})
+
+
 async def statements_of(url: str, read: Read) -> list[Statement]:
     """What ``read`` asks of the database."""
     recorded: list[Statement] = []
@@ -31,6 +36,7 @@ async def statements_of(url: str, read: Read) -> list[Statement]:
         recorded.append(Statement(query.query, tuple(query.args)))
 
     async with connect_database(DatabaseSettings(url=url, pool_size=1)) as db:
+        await read(db)  # the driver asks about types once
         async with db.read() as connection:
             (await driver_connection(connection)).add_query_logger(record_prepared)
         event.listen(Engine, "before_cursor_execute", record)

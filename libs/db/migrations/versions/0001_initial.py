@@ -801,6 +801,13 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.UniqueConstraint("experiment_id", "request_id", name=op.f("uq_trials_experiment_id_request_id")),
     )
     op.create_index(op.f("ix_trials_project_id"), "trials", ["project_id"], unique=False)
+    op.create_index("ix_trials_searcher_metric", "trials", ["project_id", "searcher_metric_value", "id"], unique=False)
+    op.create_index(
+        "ix_trials_searcher_metric_desc",
+        "trials",
+        ["project_id", sa.literal_column("searcher_metric_value DESC NULLS LAST"), "id"],
+        unique=False,
+    )
     op.create_index(
         "ix_trials_early_exit",
         "trials",
