@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,11 @@ SEARCH: dict[str, Any] = {"name": "random", "metric": "loss", "max_trials": 8, "
 
 
 def expected_request_ids(trials: int) -> list[str]:
-    """The trials that this search creates when nothing is ever lost or done twice."""
-    searcher = Searcher.create(SEARCH, {"lr": {"type": "double", "minval": 0, "maxval": 1}}, 7)
+    """The trials that this search creates when nothing is ever lost or done twice; those of other searches are drawn
+    in the same way."""
+    searcher = Searcher.create(
+        {**SEARCH, "max_trials": trials}, {"lr": {"type": "double", "minval": 0, "maxval": 1}}, 7
+    )
     todo = [action for action in searcher.initial_trials() if isinstance(action, Create)]
     found: list[str] = []
     while todo:
@@ -103,10 +108,7 @@ async def test_search_survives_two_schedulers_at_once(world: World) -> None:
     await check_nothing_was_done_twice(world, experiment)
 
 
-async def test_search_survives_kill_9(
-    world: World, own_database_url: str, bus_settings: BusSettings, tmp_path: Path
-) -> None:
-    rng = random.Random(5)
+def _scheduler_process(own_database_url: str, bus_settings: BusSettings, tmp_path: Path) -> ServiceProcess:
     settings = tmp_path / "scheduler.yaml"
     settings.write_text(
         yaml.safe_dump(
@@ -119,7 +121,14 @@ async def test_search_survives_kill_9(
             }
         )
     )
-    process = ServiceProcess("services.scheduler.main", "--settings", str(settings), log_path=tmp_path / "log")
+    return ServiceProcess("services.scheduler.main", "--settings", str(settings), log_path=tmp_path / "log")
+
+
+async def test_search_survives_kill_9(
+    world: World, own_database_url: str, bus_settings: BusSettings, tmp_path: Path
+) -> None:
+    rng = random.Random(5)
+    process = _scheduler_process(own_database_url, bus_settings, tmp_path)
     await world.launcher.offer()
     experiment = await world.api.create(searcher=SEARCH, hyperparameters=LR)
     behave(world, experiment, rng)
@@ -134,6 +143,55 @@ async def test_search_survives_kill_9(
             await eventually(lambda: not world.launcher.orders)
         assert await asyncio.to_thread(process.stop) == 0
     await check_nothing_was_done_twice(world, experiment)
+
+
+@pytest.mark.parametrize("trials", [40, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
+async def test_a_large_search_with_early_stops_survives_kill_9(
+    world: World, own_database_url: str, bus_settings: BusSettings, tmp_path: Path, trials: int
+) -> None:
+    asha = {"name": "adaptive_asha", "time_metric": "batches", "max_time": 4, "divisor": 2}
+    search = {**SEARCH, **asha, "max_trials": trials, "max_concurrent_trials": 8}
+    process = _scheduler_process(own_database_url, bus_settings, tmp_path)
+    await world.launcher.offer()
+    experiment = await world.api.create(searcher=search, hyperparameters=LR)
+    reports: Counter[str] = Counter()
+
+    async def train(order: Order) -> None:
+        assert order.spec is not None
+        assert order.spec.trial is not None
+        await world.launcher.see(order.allocation, "RUNNING")
+        await world.api.ready(order.allocation)
+        for step in range(1, 5):
+            metrics = {"loss": zlib.crc32(f"{order.spec.trial.trial_id}".encode()), "batches": step}
+            await world.api.tell_search(order.spec.trial.trial_id, "validation", {"metrics": metrics})
+            reports[order.allocation] += 1
+            await asyncio.sleep(0.05)
+            told = "SELECT 1 FROM allocations WHERE allocation_id = :a AND preempted_at IS NOT NULL"
+            if await world.api.sql(told, a=order.allocation):
+                await world.api.ack(order.allocation)
+                break
+        await world.launcher.exit(order.allocation)
+
+    world.launcher.on_run = train
+    with process:
+        async with background(world.launcher.run()):
+            for part in (1, 2):  # a crash with a third of it done, and another with two thirds
+                await eventually(lambda: len(reports) > part * trials // 3, timeout_s=1800)  # noqa: B023
+                await asyncio.to_thread(process.restart)
+            await eventually(lambda: _ended_well(world, experiment), timeout_s=1800)
+        assert await asyncio.to_thread(process.stop) == 0
+    rows = await world.api.trials(experiment)
+    assert sorted(row["request_id"] for row in rows) == sorted(expected_request_ids(trials))
+    assert {(row["state"], row["run_id"], row["restarts"]) for row in rows} == {("COMPLETED", 1, 0)}
+    assert [row["local_id"] for row in rows] == list(range(1, trials + 1))
+    assert len(reports) == trials
+    assert min(reports.values()) < max(reports.values()) == 4, "nobody was stopped early"
+    assert await world.api.sql("SELECT count(*) FROM searcher_events") == [0]
+    assert await world.api.sql("SELECT count(*) FROM allocations WHERE NOT exit_processed") == [0]
+
+
+async def _ended_well(world: World, experiment: int) -> bool:
+    return await world.api.state(experiment) == "COMPLETED"
 
 
 async def test_nothing_depends_on_notifications(world: World) -> None:
