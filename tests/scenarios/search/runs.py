@@ -66,6 +66,8 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     (field("metadata.n", "notContains", 7, META, "NUMBER"), ["a2"]),
     (field("metadata.team", "contains", "Bl", META, "TEXT"), ["a1"]),
     (field("metadata.team", "notContains", "Bl", META, "TEXT"), ["a2"]),
+    (field("metadata.team", "contains", "", META, "TEXT"), ["a1", "a2"]),
+    (field("metadata.none", "contains", "null", META, "TEXT"), []),
     (field("metadata.team", "isEmpty", None, META, "TEXT"), ["b1", "c1"]),
     (field("metadata.day", ">=", "2024-02-29", META, "DATE"), ["a1"]),  # there is no 30th of February
     (field("metadata.flag", "=", False, META), ["a2"]),

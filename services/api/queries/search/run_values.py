@@ -56,7 +56,7 @@ def _of_those_that_have_it(value: ColumnElement[Any], field: Field, holds: Any) 
     if field.operator is Operator.NOT_EMPTY:
         return value.is_not(None)
     if field.operator not in NEGATIONS:
-        return holds(field)  # type: ignore[no-any-return]
+        return and_(value.is_not(None), holds(field))
     opposite = holds(replace(field, operator=NEGATIONS[field.operator]))
     return and_(value.is_not(None), ~func.coalesce(opposite, literal(value=False)))
 

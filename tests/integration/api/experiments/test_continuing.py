@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from libs.db.tables.trials import trials
 from libs.events import subjects
 from tests.integration.api.experiments.conftest import CONFIG, Api
 from tests.integration.api.experiments.rows import START
@@ -96,3 +98,15 @@ async def test_parents_that_are_gone_change_nothing(api: Api) -> None:
     assert "not found" in await api.refused(
         404, "POST", "/api/v1/experiments", json={"config": SINGLE, "parentId": 987_654_321}
     )
+
+
+async def test_more_than_a_hundred_trials_begin_with_all_their_restarts(api: Api) -> None:
+    experiment = await api.create_empty(CONFIG)
+    await api.rows.many_trials(experiment, 150)
+    await api.rows.set_experiment(experiment, **{**ENDED, "state": "CANCELED"})
+    async with api.app.db.transaction() as connection:
+        await connection.execute(
+            update(trials).where(trials.c.experiment_id == experiment).values(state="ERROR", restarts=2)
+        )
+    await api.ok("POST", CONTINUE, json={"id": experiment})
+    assert {trial.restarts for trial in await api.rows.trials_of(experiment)} == {0}

@@ -215,6 +215,21 @@ async def test_profiling_is_stored_as_it_comes(db: Database, client: httpx.Async
     assert len(await stored(db, run, archived=True)) == 1  # profiling is never taken back
 
 
+async def test_a_search_hears_nothing_of_a_report_that_is_refused(
+    db: Database, client: httpx.AsyncClient, run: Run
+) -> None:
+    await accepted(client, run, "validation", 10, loss=0.5)
+    for refused in (
+        await report(client, run, "validation", 20, run_id=2, loss=0.1),
+        await report(client, run, "validation", 10, loss=0.1),
+        await report(client, run, "validation", 20, epoch="one", loss=0.1),
+    ):
+        assert refused.status_code == 400
+    heard = await rows_of(db, searcher_events, experiment_id=run.experiment)
+    assert [event.payload for event in heard] == [{"metrics": {"loss": 0.5}}]
+    assert (await row_of(db, trials, id=run.trial)).searcher_metric_value == 0.5
+
+
 async def test_reports_that_are_refused(owner: httpx.AsyncClient, run: Run) -> None:
     refused = [
         (
@@ -230,6 +245,35 @@ async def test_reports_that_are_refused(owner: httpx.AsyncClient, run: Run) -> N
     unknown = await owner.post("/api/v1/trials/99999/metrics", json={"group": "training", "metrics": {}})
     assert (unknown.status_code, error_of(unknown)) == (404, "trial '99999' not found")
     assert (await owner.post("/api/v1/trials/x/metrics")).status_code == 400
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "text"),
+    [
+        ("avgMetrics", [1], "avgMetrics"),
+        ("avgMetrics", "text", "avgMetrics"),
+        ("avgMetrics", {"loss": nested(150)}, "nested deeper than 100 levels"),
+        ("batchMetrics", {"loss": 1}, "batchMetrics"),
+    ],
+)
+async def test_reports_of_another_shape_store_nothing(
+    db: Database, owner: httpx.AsyncClient, run: Run, part: str, value: Any, text: str
+) -> None:
+    shapeless = {"trialRunId": 1, "stepsCompleted": 3, "metrics": {"avgMetrics": {"loss": 1}, part: value}}
+    for path, body in (
+        ("metrics", {"group": "training", "metrics": shapeless}),
+        ("training_metrics", shapeless),
+        ("validation_metrics", shapeless),
+    ):
+        answer = await owner.post(f"/api/v1/trials/{run.trial}/{path}", json=body)
+        assert answer.status_code == 400, (path, answer.text)
+        assert text in error_of(answer), path
+    assert await stored(db, run) == []
+    assert await rows_of(db, searcher_events, experiment_id=run.experiment) == []
 
 
 async def test_a_bad_report_does_not_fail_its_neighbours(db: Database, bus: Bus, clock: FakeClock) -> None:
