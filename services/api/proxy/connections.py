@@ -133,7 +133,8 @@ class Connections:
             log.info("proxy.draining", connections=len(self._open), at_most_s=self._settings.drain_s)
         try:
             async with asyncio.timeout(self._settings.drain_s):
-                await self._none_left.wait()
+                while self._open:  # between a handshake and its tunnel there is none for a moment
+                    await self._none_left.wait()
         except TimeoutError:
             log.info("proxy.cut_all", connections=len(self._open))
             for connection in tuple(self._open):

@@ -8,6 +8,7 @@ from typing import Final
 
 from libs.errors import InvalidRequest, PermissionDenied, Unavailable
 from libs.serving.take_over import TakeOver
+from libs.serving.time_limits import lift_time_limits
 from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
 from services.api.proxy.connections import Connections
@@ -50,6 +51,7 @@ class WebSockets:
         Raises InvalidRequest, PermissionDenied, NotReached, ClientGone, and Unavailable when there are too many.
         """
         self._check_origin(exchange, wish)
+        lift_time_limits(exchange.scope)  # an api that ends lets handshakes come to their end, as it does tunnels
         await (self._to_tcp if wish.service.port.proxy_tcp else self._to_websocket)(exchange, wish)
 
     def _check_origin(self, exchange: Exchange, wish: Wish) -> None:
@@ -63,7 +65,8 @@ class WebSockets:
         head = accepted(exchange.scope["headers"])
         if head is None:
             raise InvalidRequest("Sec-WebSocket-Key is missing, or Sec-WebSocket-Version is not 13")
-        inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
+        with self._connections.during(wish.service, wish.admission):
+            inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
         client = WebSocketEnd(head, ping_interval_s=self._settings.ping_interval_s)
         self._join(client, TcpEnd(), inbox, exchange, wish)
 
@@ -71,7 +74,8 @@ class WebSockets:
         scope = exchange.scope
         sender = scope["client"][0] if scope["client"] else ""
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
-        inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
+        with self._connections.during(wish.service, wish.admission):
+            inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
         try:
             handshake = Handshake(inbox)
             with self._connections.during(wish.service, wish.admission):

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
+from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError
+from websockets.utils import accept_key
 
 from tests.harness.api import ApiProcess
 from tests.integration.api.proxy.servers import http_server, tcp_server
@@ -75,3 +77,44 @@ async def test_an_api_that_ends_lets_transfers_live_for_a_while(world: World, im
         with pytest.raises(httpx.RemoteProtocolError):
             await long
         assert DRAIN_S <= time.monotonic() - began < 3 * DRAIN_S
+
+
+async def test_an_api_that_ends_lets_handshakes_become_websockets(world: World, impatient: ApiProcess) -> None:
+    asked = asyncio.Event()
+
+    async def shake_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.set()
+        await asyncio.sleep(SILENCE_S)
+        key = next(line.split(": ")[1] for line in head.splitlines() if line.lower().startswith("sec-websocket-key"))
+        lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+        writer.write("\r\n".join([*lines, f"Sec-WebSocket-Accept: {accept_key(key)}", "", ""]).encode())
+        writer.write(b"\x81\x05hello")
+        await reader.read()
+
+    async with tcp_server(shake_slowly) as port, ClientSession(base_url=impatient.url) as session:
+        task = insert_service(world, port, unauthenticated=True)
+        opening = asyncio.create_task(session.ws_connect(f"/proxy/{task}/"))
+        await asked.wait()
+        os.kill(impatient.process.pid, signal.SIGTERM)
+        socket = await opening
+        assert await socket.receive_str(timeout=10) == "hello"
+        assert (await socket.receive(timeout=20)).type is WSMsgType.CLOSED
+
+
+async def test_a_handshake_without_an_end_is_refused_when_the_api_ends(world: World, impatient: ApiProcess) -> None:
+    asked = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()
+
+    async with tcp_server(say_nothing) as port, ClientSession(base_url=impatient.url) as session:
+        task = insert_service(world, port, unauthenticated=True)
+        opening = asyncio.create_task(session.ws_connect(f"/proxy/{task}/"))
+        await asked.wait()
+        os.kill(impatient.process.pid, signal.SIGTERM)
+        with pytest.raises(WSServerHandshakeError) as refused:
+            await opening
+        assert refused.value.status == 503
