@@ -109,6 +109,9 @@ async def driver_connection(connection: AsyncConnection) -> Any:
     It is in the transaction of ``connection`` only once SQLAlchemy has executed something in it; before that, each
     statement commits by itself. Execute something first, or use ``read()`` and asyncpg's own ``transaction()``.
     """
+    below = connection.sync_connection
+    if below is not None and not below.closed and not below.invalidated:
+        return below.connection.driver_connection  # there already, and no greenlet is needed to look at it
     raw = await connection.get_raw_connection()
     return raw.driver_connection
 

@@ -34,16 +34,14 @@ async def read_metrics(
     if size < 0:
         raise InvalidRequest("size must be >= 0")
     wanted = sorted(set(trial_ids))
-    async with db.read() as connection:
-        known = {row.id for row in await _KNOWN.rows(connection, trials=wanted)}
-    for trial_id in wanted:
-        if trial_id not in known:
-            raise NotFound("trial", trial_id)
     page_rows = min(size or PAGE_ROWS, PAGE_ROWS)
-    for trial_id in wanted:
-        async with db.read() as connection:
-            ids = [row.id for row in await _ROW_IDS.rows(connection, trial=trial_id, group=group)]
-            page = await _reports(connection, trial_id, ids[:page_rows])
+    async with db.read() as connection:
+        await _check_known(connection, wanted)
+        ids, page = await _first_page(connection, wanted[0], group, page_rows)
+    for place, trial_id in enumerate(wanted):
+        if place > 0:
+            async with db.read() as connection:
+                ids, page = await _first_page(connection, trial_id, group, page_rows)
         if page:
             yield [GetMetricsResponse(metrics=page)]
         for start in range(page_rows, len(ids), page_rows):
@@ -51,6 +49,21 @@ async def read_metrics(
                 page = await _reports(connection, trial_id, ids[start : start + page_rows])
             if page:
                 yield [GetMetricsResponse(metrics=page)]
+
+
+async def _check_known(connection: AsyncConnection, trial_ids: Sequence[int]) -> None:
+    known = {row.id for row in await _KNOWN.rows(connection, trials=trial_ids)}
+    for trial_id in trial_ids:
+        if trial_id not in known:
+            raise NotFound("trial", trial_id)
+
+
+async def _first_page(
+    connection: AsyncConnection, trial_id: int, group: str, page_rows: int
+) -> tuple[list[int], list[MetricsReport]]:
+    """The ids of all reports of a trial, and the first of them."""
+    ids = [row.id for row in await _ROW_IDS.rows(connection, trial=trial_id, group=group)]
+    return ids, await _reports(connection, trial_id, ids[:page_rows])
 
 
 _GROUP: Final = given("group", metrics.c.metric_group)
