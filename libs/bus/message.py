@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 from nats.aio.msg import Msg
@@ -25,6 +26,8 @@ class Message:
     """Position in its stream; grows, unless the server lost its disk."""
     delivered: int
     """1 for the first delivery; more when an earlier one failed or was never acknowledged."""
+    stored_at: datetime | None = None
+    """When the server stored it; None for one that no server gave."""
 
 
 def read(raw: Msg) -> Message:
@@ -35,6 +38,7 @@ def read(raw: Msg) -> Message:
         headers=raw.headers or {},
         sequence=metadata.sequence.stream,
         delivered=metadata.num_delivered,
+        stored_at=metadata.timestamp,
     )
 
 

@@ -15,6 +15,7 @@ from libs.cluster.config import (
     TaskContainerDefaults,
     TaskGatewayConfig,
     TlsConfig,
+    WebhooksConfig,
 )
 from libs.config import InvalidConfig, check_failed, failed_pod_checks, task_container_defaults_as_config
 from libs.config.checks import FailedCheck
@@ -22,6 +23,7 @@ from libs.config.parts.environment import pod_spec
 from libs.errors import InvalidRequest
 from libs.podspec import InvalidPodPatch, merge_pod
 from libs.shapes.problems import listing
+from libs.webhooks.addresses import networks, problem_of_url
 
 POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
 """Keys of task_container_defaults."""
@@ -42,6 +44,7 @@ def check(config: ClusterConfig) -> None:
     if config.resource_manager.internal_task_gateway is not None:
         _check_gateway(config.resource_manager.internal_task_gateway)
     _check_tls(config.security.tls)
+    _check_webhooks(config.webhooks)
 
 
 def check_slot_requests(manager: ResourceManagerConfig, *, slots_are_cores: bool) -> None:
@@ -61,6 +64,15 @@ def _check_pools(config: ClusterConfig) -> None:
     for key in ("default_compute_resource_pool", "default_aux_resource_pool"):
         if (name := getattr(manager, key)) not in names:
             raise InvalidRequest(f"resource_manager.{key}: there is no resource pool named {name!r}")
+
+
+def _check_webhooks(webhooks: WebhooksConfig) -> None:
+    if webhooks.base_url and problem_of_url(webhooks.base_url) is not None:
+        raise InvalidRequest("webhooks.base_url: must be a URL, as in https://resolute.example.com")
+    try:
+        networks(webhooks.allowed_networks)
+    except ValueError as error:
+        raise InvalidRequest(f"webhooks.allowed_networks: {error}") from error
 
 
 def _check_slots(config: ClusterConfig) -> None:

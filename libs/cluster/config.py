@@ -270,6 +270,15 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tls: TlsConfig = TlsConfig()
 
 
+class WebhooksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    base_url: str = ""
+    """Where users find this installation, for links in messages to Slack."""
+    signing_key: str = ""
+    """What requests to webhooks are signed with; without one, a key is made with the database."""
+    allowed_networks: tuple[str, ...] = ()
+    """Networks that are not public, as in ``10.1.0.0/16``, that webhooks may lead to nevertheless."""
+
+
 class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cluster_name: str = ""
     """Shown to clients."""
@@ -289,6 +298,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds without use after which notebooks are ended whose configuration has no ``idle_timeout``. 0 is never."""
     tensorboard_timeout: Annotated[int, Meta(ge=0)] = 300
     """The same of TensorBoards."""
+    webhooks: WebhooksConfig = WebhooksConfig()
 
     def pool(self, name: str) -> PoolConfig | None:
         return next((pool for pool in self.resource_pools if pool.pool_name == name), None)

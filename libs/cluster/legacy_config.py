@@ -29,7 +29,6 @@ ELSEWHERE: Final = {
     "observability": "every service serves /metrics on its telemetry.status_port",
     "cache": "nothing is cached on disk",
     "ui_customization": "there is no WebUI",
-    "webhooks": "there are no webhooks",
     "integrations": "there are none",
     "scim": "users are managed with det user",
     "saml": "users log in with a password",

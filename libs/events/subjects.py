@@ -23,6 +23,9 @@ ALL_LOGS_STORED: Final = "resolute.logs.*.stored"
 ALL_LOGS_REFUSED: Final = "resolute.logs.*.refused"
 OBSERVER: Final = "scheduler-observations"
 """Durable consumer of the stream ``EVENTS``: observations wait in it for the next active scheduler."""
+WEBHOOK_STATES: Final = "webhook-states"
+WEBHOOK_EVENTS: Final = "webhook-events"
+"""Durable consumers of the stream ``EVENTS`` for webhooks: of the states of experiments, and of everything."""
 LOG_SHARDS: Final = 8
 """Number of log shards. All lines of a task share a shard, so one writer at a time stores them, in order."""
 

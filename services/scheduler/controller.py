@@ -38,6 +38,8 @@ from services.scheduler.tasks.ending import TaskEnding, owner_of
 from services.scheduler.tasks.generic import GenericTasks
 from services.scheduler.tasks.idle_ending import IdleEnding, api_notes_use
 from services.scheduler.transactions.rows import AllocationRow
+from services.scheduler.webhooks.bus_webhooks import BusWebhooks
+from services.scheduler.webhooks.sender import WebhookSender
 from services.scheduler.workqueue.loops import run_periodically
 from services.scheduler.workqueue.notifications import notification_of
 from services.scheduler.workqueue.result import ReconcileResult
@@ -109,6 +111,8 @@ class SchedulerController:
             sessions_kept_s=settings.engine.sessions_kept_s,
             audit_kept_days=settings.engine.audit_kept_days,
         )
+        self._webhook_sender = WebhookSender(db=db, clock=clock, config=cluster.webhooks, settings=settings.webhooks)
+        self._bus_webhooks = BusWebhooks(db=db, bus=bus, settings=settings.webhooks, news=self._webhook_sender.look_now)
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -140,6 +144,8 @@ class SchedulerController:
                 housekeeping=self._housekeeping.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
+                bus_webhooks=self._bus_webhooks.run(),
+                webhook_sender=self._webhook_sender.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},
             )
 

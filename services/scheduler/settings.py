@@ -45,6 +45,19 @@ class LeaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How often the active scheduler makes sure that it still is."""
 
 
+class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    look_s: Annotated[float, Meta(gt=0)] = 0.5
+    """How often the database is searched for events that webhooks are to be told of."""
+    timeout_s: Annotated[float, Meta(gt=0)] = 10.0
+    """How long a receiver may take to answer."""
+    connections: Annotated[int, Meta(ge=1)] = 8
+    """Events that one receiver is told of side by side."""
+    kept_s: Annotated[float, Meta(ge=0)] = 86400.0
+    """How old an event may be for another attempt, after one that failed."""
+    most_waiting: Annotated[int, Meta(ge=1)] = 100_000
+    """Events that wait for one webhook at most; of more, the oldest are dropped."""
+
+
 class SchedulerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: DatabaseSettings = DatabaseSettings(pool_size=16)
     bus: BusSettings = BusSettings(name="resolute-scheduler")
@@ -54,3 +67,4 @@ class SchedulerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     queue: QueueSettings = QueueSettings()
     engine: EngineSettings = EngineSettings()
     lease: LeaseSettings = LeaseSettings()
+    webhooks: WebhookSettings = WebhookSettings()

@@ -12,6 +12,9 @@
 {{- if not (kindIs "invalid" .Values.launchError) }}{{ $_ := set $config "launch_error" .Values.launchError }}{{ end -}}
 {{- with .Values.featureSwitches }}{{ $_ := set $config "feature_switches" . }}{{ end -}}
 {{- with .Values.reservedPorts }}{{ $_ := set $config "reserved_ports" . }}{{ end -}}
+{{- $webhooks := dict -}}
+{{- range $key, $value := .Values.webhooks | default dict }}{{ if $value }}{{ $_ := set $webhooks $key $value }}{{ end }}{{ end -}}
+{{- with $webhooks }}{{ $_ := set $config "webhooks" . }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.notebookTimeout) }}{{ $_ := set $config "notebook_timeout" .Values.notebookTimeout }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.tensorboardTimeout) }}{{ $_ := set $config "tensorboard_timeout" .Values.tensorboardTimeout }}{{ end -}}
 {{- toYaml $config -}}

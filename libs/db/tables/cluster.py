@@ -26,6 +26,8 @@ cluster = Table(
     Column("cluster_id", Text, nullable=False),
     # What proxy tokens are proven with (libs/tasks/proxy_tokens.py); made with the row, and never shown.
     Column("proxy_secret", LargeBinary, nullable=False),
+    # What requests to webhooks are signed with where the configuration names no key; made with the row.
+    Column("webhook_signing_key", Text, nullable=False),
     moment("created_at", default_now=True),
     # When the initial password of the built-in users was applied; that happens once.
     moment("initialised_at"),

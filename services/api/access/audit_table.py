@@ -39,6 +39,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "POST /api/v1/task/logs": _REPORT,
     "PUT /api/v1/notebooks/{notebookId}/report_idle": _REPORT,
     "POST /task-logs": _REPORT,
+    "POST /api/v1/webhooks/custom": _REPORT,
     "POST /api/v1/experiments/{experimentId}/file": "reads a file",
     "POST /api/v1/preview-hp-search": _PREVIEW,
     "POST /api/v1/experiments-search": _PREVIEW,
@@ -122,6 +123,9 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "POST /api/v1/workspaces/{workspaceId}/projects": ("name", "key"),
     "PATCH /api/v1/projects/{id}": ("name", "key"),
     "POST /api/v1/projects/{projectId}/move": ("destination_workspace_id",),
+    # Without their URLs, which for Slack are secrets.
+    "POST /api/v1/webhooks": ("name", "webhook_type", "mode", "workspace_id"),
+    "POST /api/v1/resolute/event-webhooks": ("name", "types"),
     "PATCH /api/v1/template/rename": ("old_name", "new_name"),
 }
 """Call -> fields of its body that are recorded as they are; a dot leads into a field."""

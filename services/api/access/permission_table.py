@@ -59,6 +59,10 @@ def _patched_checkpoints(call: CallToCheck) -> list[str]:
     return [checkpoint.uuid for checkpoint in call.body.checkpoints]
 
 
+def _experiment_that_tells(call: CallToCheck) -> tuple[int]:
+    return (call.body.experiment_id,)
+
+
 ITSELF: Final = tasks_with()
 ALLOCATION: Final = tasks_with(text_in_path(ResourceKind.ALLOCATION, "allocationId"))
 TASK: Final = tasks_with(text_in_path(ResourceKind.TASK, "taskId"))
@@ -280,6 +284,18 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "PATCH /api/v1/templates/{name:path}": USERS,
     "DELETE /api/v1/templates/{name:path}": USERS,
     "PATCH /api/v1/template/rename": USERS,
+    # Webhooks.
+    "GET /api/v1/webhooks": USERS,
+    "POST /api/v1/webhooks": USERS,
+    "PATCH /api/v1/webhooks/{id}": USERS,
+    "DELETE /api/v1/webhooks/{id}": USERS,
+    "POST /api/v1/webhooks/{id}/test": USERS,
+    "POST /api/v1/webhooks/custom": tasks_with(OwnResource(ResourceKind.EXPERIMENT, _experiment_that_tells)),
+    "GET /api/v1/resolute/event-webhooks": USERS,
+    "POST /api/v1/resolute/event-webhooks": USERS,
+    "PATCH /api/v1/resolute/event-webhooks/{id}": USERS,
+    "DELETE /api/v1/resolute/event-webhooks/{id}": USERS,
+    "POST /api/v1/resolute/event-webhooks/{id}/test": USERS,
     # The queue, and what there is to run on.
     "GET /api/v1/resolute/waiting": USERS,
     "GET /api/v1/job-queues": USERS,

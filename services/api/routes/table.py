@@ -20,6 +20,7 @@ from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
 from services.api.routes.users import groups, roles, sessions, tokens, users
+from services.api.routes.webhooks import event_webhooks, webhooks
 from services.api.routes.workspaces import activity, namespaces, projects, templates, workspaces
 
 _MODULES = (
@@ -65,6 +66,8 @@ _MODULES = (
     unmanaged,
     users,
     waiting,
+    webhooks,
+    event_webhooks,
     workspaces,
 )
 

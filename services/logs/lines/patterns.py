@@ -1,4 +1,4 @@
-"""Finds the lines of a trial's log that its policies ask for. Pure. Source: docs/reference/logs.md 7.2.
+"""Finds the lines of a log that policies and webhooks ask for. Pure. Source: docs/reference/logs.md 7.2, 8.
 
 The regular expressions are users' and the lines anybody's, so RE2 matches them, in time linear in the line.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import re2
 from msgspec import Struct
@@ -30,17 +30,25 @@ class LogPolicy(Struct, frozen=True, kw_only=True):
     action: str | None = None
 
 
-class Match(Struct, frozen=True):
-    policy: LogPolicy
+class HasPattern(Protocol):
+    @property
+    def pattern(self) -> str: ...
+
+
+Watched = TypeVar("Watched", bound=HasPattern)
+
+
+class Match(Struct, Generic[Watched], frozen=True):
+    policy: Watched
     line: LogLine
 
 
-class Patterns:
+class Patterns(Generic[Watched]):
     """Compiled together, so that the number of policies hardly matters. One that is no regular expression is left out:
     configurations from before they were checked may have it."""
 
-    def __init__(self, policies: Iterable[LogPolicy]) -> None:
-        self._policies: list[LogPolicy] = []
+    def __init__(self, policies: Iterable[Watched]) -> None:
+        self._policies: list[Watched] = []
         self._set: Any = re2.Set.SearchSet(QUIETLY)
         for policy in policies:
             try:
@@ -52,7 +60,7 @@ class Patterns:
             self._set.Compile()
         self._are_plain = all(_PLAIN.fullmatch(policy.pattern) for policy in self._policies)
 
-    def matches(self, lines: Sequence[LogLine]) -> Iterator[Match]:
+    def matches(self, lines: Sequence[LogLine]) -> Iterator[Match[Watched]]:
         """Every policy with every line in which its pattern is found, in the order of the lines."""
         if not self._policies or (self._are_plain and not self._found_in(b"".join(line.log for line in lines))):
             return

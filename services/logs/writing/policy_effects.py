@@ -40,7 +40,7 @@ _CANCEL: Final = """
 
 class _Watched(Struct, frozen=True):
     trial_id: int
-    patterns: Patterns
+    patterns: Patterns[LogPolicy]
 
 
 class LogPolicies:
@@ -55,7 +55,7 @@ class LogPolicies:
         """Do what the policies say about new lines of tasks; what services say of a task matches nothing."""
         driver = await driver_connection(connection)
         await self._learn(driver, lines_by_task)
-        matched: list[tuple[str, _Watched, list[Match]]] = []
+        matched: list[tuple[str, _Watched, list[Match[LogPolicy]]]] = []
         for task, lines in lines_by_task.items():
             watched = self._known.get(task)
             if watched is None:
@@ -87,7 +87,7 @@ class _Effects:
         self._driver = driver
         self._now = now
 
-    async def carry_out(self, task: str, trial_id: int, found: Sequence[Match]) -> None:
+    async def carry_out(self, task: str, trial_id: int, found: Sequence[Match[LogPolicy]]) -> None:
         labels = [match.policy.name for match in found if match.policy.name]
         if labels:
             await self._driver.execute(_LABEL, trial_id, labels[-1])
@@ -99,15 +99,15 @@ class _Effects:
             match.policy.pattern: match for match in reversed(found) if match.policy.action == "cancel_retries"
         }
         for pattern, match in canceling.items():
-            await self._driver.execute(_CANCEL, task, pattern, _quoted(match.line))
+            await self._driver.execute(_CANCEL, task, pattern, quoted(match.line))
 
-    async def _say_excluded(self, task: str, node: str, match: Match) -> None:
+    async def _say_excluded(self, task: str, node: str, match: Match[LogPolicy]) -> None:
         pattern, allocation = match.policy.pattern, match.line.allocation_id or ""
-        text = f"(log '{_quoted(match.line)}' matched regex {pattern}) therefore will not schedule on {node}"
+        text = f"(log '{quoted(match.line)}' matched regex {pattern}) therefore will not schedule on {node}"
         await self._driver.execute("SELECT FROM allocations WHERE allocation_id = $1 FOR NO KEY UPDATE", allocation)
         await add_task_line(self._connection, task=task, allocation=allocation, text=text, now=self._now, level="ERROR")
 
 
-def _quoted(line: LogLine) -> str:
+def quoted(line: LogLine) -> str:
     """The line as text for people, and for PostgreSQL, whose text has no NUL."""
     return readable(line.log).rstrip("\n").replace("\0", "\N{REPLACEMENT CHARACTER}")[:_LONGEST_QUOTE]

@@ -18,6 +18,7 @@ from libs.events.logs import LogBatch, LogLine
 from services.logs.lines.arrival import StreamPosition
 from services.logs.lines.copy_format import COLUMNS, SIGNATURE, TRAILER, rows_of
 from services.logs.lines.rows import in_order_of_time
+from services.logs.writing.line_webhooks import LogWebhooks
 from services.logs.writing.parking import lock_shard
 from services.logs.writing.policy_effects import LogPolicies
 from services.logs.writing.stream_update import Stream, StreamLimits, StreamUpdate, update_stream
@@ -47,12 +48,14 @@ async def store(
     parked_bytes: int,
     overdue: Mapping[str, float] | None = None,
     policies: LogPolicies | None = None,
+    webhooks: LogWebhooks | None = None,
 ) -> Stored:
     """Store batches of tasks of one shard, in the order of delivery; repeating any of it changes nothing.
 
     parked_bytes  what of a stream may wait for lines before it
     overdue  streams to look at besides: gaps in them that have lasted so many seconds are given up
     policies  told of every line that is new
+    webhooks  likewise
     """
     async with db.transaction() as connection:
         await lock_shard(connection, shard)
@@ -65,6 +68,8 @@ async def store(
         await _save(driver, shard, updates, now)
         if policies is not None:
             await policies.apply(connection, lines_by_task, now=now)
+        if webhooks is not None:
+            await webhooks.apply(connection, lines_by_task, now=now)
     return Stored(
         lines_by_task={task: len(lines) for task, lines in lines_by_task.items()},
         given_up=sum(each.given_up for each in updates),

@@ -21,6 +21,7 @@ from libs.telemetry import counter
 from services.logs.settings import WriterSettings
 from services.logs.writing.gaps import GapWatch
 from services.logs.writing.launcher_lines import reject_foreign_lines
+from services.logs.writing.line_webhooks import LogWebhooks
 from services.logs.writing.policy_effects import LogPolicies
 from services.logs.writing.shard_assignment import ShardAssigner
 from services.logs.writing.store import ONLY_WHAT_IS_READY, Stored, store
@@ -42,6 +43,7 @@ class LogWriter:
         self._bus = bus
         self._settings = settings
         self._policies = LogPolicies()
+        self._webhooks = LogWebhooks()
         self._shards = ShardAssigner(db=db, writer=name, heartbeat_s=settings.heartbeat_s)
 
     async def run(self) -> None:
@@ -95,6 +97,7 @@ class LogWriter:
                 overdue=overdue,
                 parked_bytes=self._settings.parked_bytes,
                 policies=self._policies,
+                webhooks=self._webhooks,
             )
             await self._announce(stored)
             if not stored.unfinished:

@@ -40,7 +40,6 @@ def test_it_says_who_it_is_without_being_asked_who_one_is(api: ApiProcess) -> No
     assert asked(api, "/").headers["location"] == "/det"
     for path in ("/det", "/det/experiments/1/overview"):
         assert "The WebUI is not part of this release" in asked(api, path).text
-    assert asked(api, "/api/v1/webhooks").status_code == 501
 
 
 def test_health_tells_whether_launchers_report(api: ApiProcess, world: World) -> None:

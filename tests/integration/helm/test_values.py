@@ -97,6 +97,9 @@ EFFECTS: Final = [
     config("more_configuration", "launch_error", False),
     config("more_configuration", "feature_switches", ["prevent_blank_password"]),
     config("more_configuration", "reserved_ports", [12345]),
+    config("more_configuration", "webhooks/base_url", "https://det.example.com"),
+    config("more_configuration", "webhooks/signing_key", "secret-key"),
+    config("more_configuration", "webhooks/allowed_networks", ["10.20.0.0/16"]),
     config("more_configuration", "notebook_timeout", 3600),
     config("more_configuration", "tensorboard_timeout", 0),
     # ---- TLS

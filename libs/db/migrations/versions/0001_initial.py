@@ -10,8 +10,9 @@ down_revision = None
 METRIC_PARTITIONS = 8
 
 SEED = """
-INSERT INTO cluster (id, cluster_id, proxy_secret) VALUES
-  (1, gen_random_uuid()::text, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
+INSERT INTO cluster (id, cluster_id, proxy_secret, webhook_signing_key) VALUES
+  (1, gen_random_uuid()::text, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
+   replace(gen_random_uuid()::text, '-', ''));
 INSERT INTO users (username, admin) VALUES ('admin', true), ('determined', false);
 INSERT INTO groups (name, user_id)
   VALUES ('adminDeterminedPersonalGroup', 1), ('determinedDeterminedPersonalGroup', 2);
@@ -84,6 +85,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("cluster_id", sa.Text(), nullable=False),
         sa.Column("proxy_secret", sa.LargeBinary(), nullable=False),
+        sa.Column("webhook_signing_key", sa.Text(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("initialised_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cluster")),
@@ -960,6 +962,7 @@ def _create_imported_tables() -> None:
         sa.Column("webhook_type", sa.Text(), nullable=False),
         sa.Column("mode", sa.Text(), server_default="WORKSPACE", nullable=False),
         sa.Column("workspace_id", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhooks_workspace_id"), ondelete="CASCADE"
         ),
@@ -986,6 +989,35 @@ def _create_imported_tables() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_triggers")),
     )
     op.create_index(op.f("ix_webhook_triggers_webhook_id"), "webhook_triggers", ["webhook_id"], unique=False)
+    op.create_index(op.f("ix_webhook_triggers_trigger_type"), "webhook_triggers", ["trigger_type"], unique=False)
+    op.create_table(
+        "webhook_fired_triggers",
+        sa.Column("trigger_id", sa.BigInteger(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["trigger_id"],
+            ["webhook_triggers.id"],
+            name=op.f("fk_webhook_fired_triggers_trigger_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("trigger_id", "key", name=op.f("pk_webhook_fired_triggers")),
+    )
+    op.create_table(
+        "webhook_deliveries",
+        sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
+        sa.Column("webhook_id", sa.BigInteger(), nullable=False),
+        sa.Column("event_id", sa.UUID(as_uuid=False), nullable=False),
+        sa.Column("event", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["webhook_id"], ["webhooks.id"], name=op.f("fk_webhook_deliveries_webhook_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_deliveries")),
+    )
+    op.create_index("uq_webhook_deliveries_event", "webhook_deliveries", ["webhook_id", "event_id"], unique=True)
+    op.create_index("ix_webhook_deliveries_next", "webhook_deliveries", ["webhook_id", "next_at"], unique=False)
     op.create_table(
         "config_policies",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),

@@ -11,6 +11,7 @@ import structlog
 from libs.errors import InvalidRequest
 from libs.telemetry import LogLevel as OwnLevel
 from libs.telemetry import set_log_level
+from libs.webhooks.deliveries import load_signing_key
 from services.api.access.user_checks import require_admin
 from services.api.actions.cluster.cluster_message import read_message
 from services.api.app import App
@@ -81,7 +82,11 @@ async def get_config(call: Call[App, None, None]) -> ConfigResponse:
     require_admin(call.principal, "view the master configuration")
     level = logging.getLevelName(logging.getLogger().level).lower()
     color = call.app.master_log.has_color
-    return ConfigResponse(config=shown_config(call.app.cluster, log_level=level, log_color=color))
+    config = shown_config(call.app.cluster, log_level=level, log_color=color)
+    # Whoever receives from webhooks needs it, and has no other place to find it.
+    async with call.app.db.read() as connection:
+        config["webhooks"]["signing_key"] = await load_signing_key(connection, call.app.cluster.webhooks.signing_key)
+    return ConfigResponse(config=config)
 
 
 async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
