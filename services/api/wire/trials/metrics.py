@@ -13,7 +13,7 @@ from services.api.wire.ordering import OrderBy
 
 class ReportedMetrics(Message):
     avg_metrics: dict[str, Any] | None = None
-    batch_metrics: list[Any] | None = None
+    batch_metrics: list[dict[str, Any]] | None = None
 
 
 class TrialMetrics(Message):

@@ -258,6 +258,7 @@ def nested(depth: int) -> Any:
         ("avgMetrics", "text", "avgMetrics"),
         ("avgMetrics", {"loss": nested(150)}, "nested deeper than 100 levels"),
         ("batchMetrics", {"loss": 1}, "batchMetrics"),
+        ("batchMetrics", [1], "batchMetrics"),
     ],
 )
 async def test_reports_of_another_shape_store_nothing(
