@@ -12,7 +12,7 @@ import pytest
 from libs.bus.bucket import WATCHER_KEPT_S
 from tests.e2e.interactive.test_tensorboards import trained
 from tests.e2e.interactive.users import User
-from tests.e2e.test_growth import at_rest, more_than
+from tests.e2e.test_growth import SPARE_DESCRIPTORS, at_rest, more_than
 from tests.harness.installed_client import interactive_python, need_ssh
 from tests.harness.waiting import PATIENCE_S
 from tests.harness.whole_system import WholeSystem, running_system
@@ -20,6 +20,8 @@ from tests.harness.whole_system import WholeSystem, running_system
 pytestmark = [pytest.mark.interactive, pytest.mark.timeout(900)]
 
 AT_ONCE = 6
+ONE_TOO_MANY = SPARE_DESCRIPTORS + 1
+"""As many tasks that one descriptor of each would be noticed."""
 NO_SLOTS = ("--config", "resources.slots=0")
 
 
@@ -31,16 +33,19 @@ def system() -> Iterator[WholeSystem]:
 
 
 def processes_of(system: WholeSystem) -> int:
-    """How many processes of tasks there are: each has its allocation in its environment."""
+    """How many processes there are of tasks, which have their allocation in their environment, and around them: those
+    who supervise them and ship their output are told where it is."""
     found = 0
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            variables = path.read_bytes().split(b"\0")
+            variables = (process / "environ").read_bytes().split(b"\0")
+            arguments = (process / "cmdline").read_bytes()
         except OSError:
             continue  # it is over
-        found += f"DET_MASTER={system.url}".encode() in variables and any(
+        is_task = f"DET_MASTER={system.url}".encode() in variables and any(
             variable.startswith(b"DET_ALLOCATION_ID=") for variable in variables
         )
+        found += is_task or str(system.layout.launcher / "allocations").encode() in arguments
     return found
 
 
@@ -71,16 +76,21 @@ def live_a_life(user: User, number: int, experiment: int) -> None:
             user.kill(kind, task)
 
 
-@pytest.mark.parametrize("count", [24, pytest.param(100, marks=[pytest.mark.chaos, pytest.mark.long])], ids=str)
+@pytest.mark.parametrize(
+    "count", [ONE_TOO_MANY, pytest.param(100, marks=[pytest.mark.chaos, pytest.mark.long])], ids=str
+)
 def test_tasks_of_all_kinds_leave_nothing(system: WholeSystem, count: int) -> None:
     need_ssh()
     with system.http() as http:
         user = User(system, http)
         experiment = trained(user)
-        live_a_life(user, 1, experiment)
-        before = at_rest(system)
-        processes, mounts = processes_of(system), mounts_of(system)
+        assert processes_of(system) == 0
+        seen = user.open_when_ready("shell", *NO_SLOTS)
+        assert processes_of(system) >= 3, "of a shell there are a supervisor, a shipper and sshd"
+        user.kill("shell", seen)
         with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda number: live_a_life(user, number, experiment), range(AT_ONCE)))
+            before = at_rest(system)
             list(pool.map(lambda number: live_a_life(user, number, experiment), range(count)))
     more = more_than(before, at_rest(system))
     # Watches that ended without a word are forgotten by the bus a minute later.
@@ -89,6 +99,6 @@ def test_tasks_of_all_kinds_leave_nothing(system: WholeSystem, count: int) -> No
         time.sleep(1)
         more = more_than(before, at_rest(system))
     assert more == {}
-    assert (processes_of(system), mounts_of(system)) == (processes, mounts) == (0, [])
+    assert (processes_of(system), mounts_of(system)) == (0, [])
     assert system.rows("SELECT 1 FROM user_sessions WHERE token_type = 'TASK' AND revoked_at IS NULL") == []
     assert system.rows("SELECT 1 FROM allocation_sessions WHERE revoked_at IS NULL") == []

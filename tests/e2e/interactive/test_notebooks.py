@@ -38,6 +38,7 @@ def test_a_notebook_from_its_start_to_its_end(user: User) -> None:
     # The login of the platform opens the path; what is in it is for who has the token of the notebook.
     asked = user.http.get(f"/proxy/{task}/lab")
     assert (asked.status_code, asked.headers["location"].split("?")[0]) == (302, f"/proxy/{task}/login")
+    assert user.http.get(f"/proxy/{task}/", follow_redirects=True).status_code == 200
     assert httpx.get(f"{user.system.url}/proxy/{task}/lab", timeout=30).status_code == 401
 
     assert f'"{task}"' in user.det("notebook", "list", "--json")

@@ -43,3 +43,16 @@ def test_a_tensorboard_over_two_experiments_with_their_own_storages(user: User) 
     assert "Tensorboard is running at" in printed
     user.det("tensorboard", "kill", task)
     user.wait_until_ended(task)
+
+
+def test_a_tensorboard_over_a_trial_and_an_experiment(user: User) -> None:
+    of_trial, whole = trained(user), trained(user)
+    [trial] = Looking(user.http).trials(of_trial)
+    printed = user.det("tensorboard", "start", "--no-browser", str(whole), "--trial-ids", str(trial["id"]))
+    task = printed.split("(id: ")[1].split(",")[0]
+    shown = user.shown("tensorboard", task)
+    assert (shown["experimentIds"], shown["trialIds"]) == ([whole], [trial["id"]])
+    runs = user.http.get(f"/proxy/{task}/data/plugin/scalars/tags").raise_for_status().json()
+    assert any(f"trial/{trial['id']}" in run for run in runs)
+    user.det("tensorboard", "kill", task)
+    user.wait_until_ended(task)
