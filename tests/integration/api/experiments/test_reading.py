@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.harness.ports import free_port
 from tests.integration.api.experiments.conftest import CONFIG, Api
 from tests.integration.api.experiments.rows import START
 
@@ -297,9 +298,15 @@ async def test_download_of_a_checkpoint(api: Api) -> None:
     other = await api.client.get(f"/checkpoints/{uuid}", headers={"Accept": "text/html"})
     assert (other.status_code, list(other.json())) == (415, ["message"])
     assert await api.refused(404, "GET", "/checkpoints/none") == "checkpoint 'none' not found"
-    elsewhere = await api.rows.storage({"type": "s3", "bucket": "b"})
+    nobody = f"http://127.0.0.1:{free_port()}"
+    keys = {"access_key": "k", "secret_key": "s"}
+    elsewhere = await api.rows.storage({"type": "s3", "bucket": "b", "endpoint_url": nobody, **keys})
     remote = await api.rows.checkpoint(experiment_id, trial_id, 20, storage_id=elsewhere)
-    assert "s3 storage" in await api.refused(400, "GET", f"/checkpoints/{remote}")
+    message = await api.refused(503, "GET", f"/checkpoints/{remote}")
+    assert message == f"checkpoint storage s3://b at {nobody} does not answer"
+    unusable = await api.rows.storage({"type": "s3", "bucket": "b", "access_key": "k"})
+    remote = await api.rows.checkpoint(experiment_id, trial_id, 25, storage_id=unusable)
+    assert "access_key and secret_key" in await api.refused(400, "GET", f"/checkpoints/{remote}")
     missing = await api.rows.checkpoint(experiment_id, trial_id, 30)
     await api.refused(404, "GET", f"/checkpoints/{missing}")
 
