@@ -87,6 +87,7 @@ def body_of(route: Route, run: Run, checkpoint: str) -> dict[str, Any] | None:
         "PATCH /api/v1/checkpoints": {"checkpoints": [{"uuid": checkpoint, "resources": {"resources": {"a": 1}}}]},
         "POST /api/v1/trials/profiler/metrics": {"batches": [{"labels": {"trialId": run.trial, "name": "gpu_util"}}]},
         "POST /api/v1/checkpoints/{checkpointUuid}/metadata": {"checkpoint": {"metadata": {"a": 1}}},
+        "POST /api/v1/webhooks/custom": {"experimentId": run.experiment, "trialId": run.trial, "data": {"title": "t"}},
     }
     return bodies.get(f"{route.method} {route.path}")
 
