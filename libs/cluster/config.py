@@ -260,6 +260,10 @@ class AuthzConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return self.type != "basic" if self.rbac_ui_enabled is None else self.rbac_ui_enabled
 
 
+BASIC: Final = AuthzConfig()
+"""Where nobody said otherwise."""
+
+
 class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     authz: AuthzConfig = AuthzConfig()
     default_task: AgentIdentity = AgentIdentity()

@@ -181,11 +181,6 @@ def _security(security: Object) -> tuple[Object, list[ConfigWarning]]:
     authz = security.get("authz")
     if isinstance(authz, dict):
         security["authz"] = authz = _given(authz)
-        if authz.get("type", "basic") != "basic":
-            raise InvalidRequest(
-                f"security.authz.type: {authz['type']} is not available, and who may do what would not be what it "
-                "says; leave it out for basic"
-            )
         if isinstance(role := authz.get("workspace_creator_assign_role"), dict):
             authz["workspace_creator_assign_role"] = _given(role)
     return security, []

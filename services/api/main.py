@@ -100,7 +100,14 @@ async def main(
             release_namespace=settings.release_namespace,
             checkpoint_roots=settings.checkpoint_roots,
         )
-        proxy = Proxy(db=db, clock=clock, sessions=app.sessions, tokens=app.proxy_tokens, settings=settings.proxy)
+        proxy = Proxy(
+            db=db,
+            clock=clock,
+            sessions=app.sessions,
+            tokens=app.proxy_tokens,
+            settings=settings.proxy,
+            authz=cluster.security.authz,
+        )
         application = build_application(
             all_routes(),
             app,

@@ -45,8 +45,8 @@
 {{- if not .Values.db.sslRootCert }}{{ fail "db.sslRootCert is required with db.certResourceName: the key of the certificate in it" }}{{ end -}}
 {{- end -}}
 {{- with (.Values.security).authz -}}
-{{- if and .type (ne .type "basic") -}}
-{{- fail (printf "security.authz.type: %s is not available, and who may do what would not be what it says; leave it out for basic" .type) -}}
+{{- if and .type (not (has .type (list "basic" "rbac" "permissive"))) -}}
+{{- fail (printf "security.authz.type: %s is none of basic, rbac and permissive" .type) -}}
 {{- end -}}
 {{- end -}}
 {{- $seen := dict -}}

@@ -6,13 +6,16 @@ The order is that of trust: who asks, whether they may, and only then what of th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from libs.errors import NotFound
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
 from services.api.access.principal import Principal
-from services.api.access.rights.rights import UserRights
+from services.api.access.rights.needs import check_needs, log_refusal
+from services.api.access.rights.rights import CHECK_PERMISSIONS, UserRights
 from services.api.http.audited_call import with_audit
 from services.api.http.call import Call
 from services.api.http.connection import while_connected
@@ -67,6 +70,8 @@ class BoundRoute:
             principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.permission, principal)
             rights = await self._rights_of(principal)
+            if rights.by_roles:
+                principal = replace(principal, by_roles=True)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None
@@ -87,15 +92,27 @@ class BoundRoute:
                 receive=exchange.receive,
                 rights=rights,
             )
-            result = await (retry_while_away(lambda: self._handle(call)) if repeats else self._handle(call))
+            handle = self._handle if rights is None or not rights.by_roles else self._handle_by_roles
+            result = await (retry_while_away(lambda: handle(call)) if repeats else handle(call))
         if isinstance(result, StreamResult):
-            await self._send_stream(exchange, result, credentials, explain)
+            await self._send_stream(exchange, result, credentials, explain, call)
         else:
             await send_result(exchange, result)
+
+    async def _handle_by_roles(self, call: Call[Any, Any, Any]) -> HandlerResult:
+        """What is not there and what the caller may not know of read the same."""
+        try:
+            await check_needs(self.route.needs, call)
+            return await self._handle(call)
+        except NotFound as error:
+            error.args = (f"{error}{CHECK_PERMISSIONS}",)
+            raise
 
     async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
         if self.route.permission.needs_token:
             await check_own(self.route.permission, call)
+            if call.rights.would_be is not None:
+                await log_refusal(self.route.needs, call, endpoint=f"{self.route.method} {self.route.path}")
         rule, who = self.route.audit, call.principal_if_known
         if rule is None or (who is not None and who.is_narrow):
             return await self.route.handler(call)
@@ -107,12 +124,21 @@ class BoundRoute:
         stream: StreamResult,
         credentials: Credentials | None,
         explain: Callable[[Exception], ErrorReply],
+        call: Call[Any, Any, Any],
     ) -> None:
         until = None
         if credentials is not None:
-            until = until_refused(partial(self._authenticate, credentials), every_s=self._authenticated_for_s)
+            until = until_refused(partial(self._admit_again, credentials, call), every_s=self._authenticated_for_s)
         sending = send_stream(exchange.send, stream, headers=exchange.reply_headers(), classify=explain, until=until)
         await while_connected(exchange.receive, sending)
+
+    async def _admit_again(self, credentials: Credentials, call: Call[Any, Any, Any]) -> Principal:
+        """Raises as for a new call, when what was good is not any more: the token, or the rights of its user."""
+        principal = await self._authenticate(credentials)
+        if call.rights.by_roles:
+            call.look_again(await self._rights_of(principal))
+            await check_needs(self.route.needs, call)
+        return principal
 
 
 def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:

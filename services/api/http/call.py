@@ -86,6 +86,10 @@ class Call(Generic[App, Query, Body]):
             raise RuntimeError("this route does not authenticate its callers")
         return self._rights
 
+    def look_again(self, rights: UserRights) -> None:
+        """What the sender may do by now, for what goes on."""
+        self._rights = rights
+
     @property
     def address(self) -> str:
         """Where the request came from, as far as trusted proxies tell; empty when unknown."""

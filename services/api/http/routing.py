@@ -15,6 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from services.api.access.audit_table import AuditRule
+from services.api.access.rights.needs import Needs
 from services.api.access.route_permission import USERS, RoutePermission
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
@@ -41,6 +42,7 @@ class Route:
                     takes the rest
     permission      who may call it; that of every route is in access/permission_table.py
     audit           what the audit log has of its calls; that of every route comes from access/audit_table.py
+    needs           what it is an action on, under RBAC; that of every route is in access/rights/call_table.py
     query           struct of the query parameters; None ignores them
     body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
     response        the message of the reply, for the API description; streams name the message of one line
@@ -61,6 +63,7 @@ class Route:
     stream: bool = False
     permission: RoutePermission = USERS
     audit: AuditRule | None = None
+    needs: Needs | None = None
     raw: bool = False
     allow_nul: bool = False
     idempotent: bool = False

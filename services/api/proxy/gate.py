@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlalchemy import select
 
+from libs.cluster.config import BASIC, AuthzConfig
 from libs.db.engine import Database
 from libs.db.tables.users import users
 from libs.errors import NotFound, PermissionDenied, Unauthenticated
@@ -42,8 +43,9 @@ class LetThrough:
 class Gate:
     """Lets requests through, and says later whether they would be let through again."""
 
-    def __init__(self, *, db: Database, sessions: Sessions, tokens: ProxyTokens) -> None:
+    def __init__(self, *, db: Database, sessions: Sessions, tokens: ProxyTokens, authz: AuthzConfig = BASIC) -> None:
         self._db = db
+        self._authz = authz
         self._sessions = sessions
         self._tokens = tokens
         self._users: dict[UserId, tuple[float, Principal]] = {}
@@ -63,7 +65,7 @@ class Gate:
                 principal = await self._principal(service, offer)
             except LoginNeeded:
                 continue
-            if not await may_use(principal, service):
+            if not await may_use(self._db, self._authz, principal, service):
                 raise NotFound("service", service.task_id)
             return LetThrough(offer)
         raise LoginNeeded("invalid credentials")

@@ -13,6 +13,7 @@ import structlog
 
 from libs.bus import Bus
 from libs.clock import Clock
+from libs.cluster.config import BASIC, AuthzConfig
 from libs.db.engine import Database
 from libs.errors import InvalidRequest
 from libs.serving.take_over import take_over_of
@@ -47,10 +48,17 @@ class Proxy:
     """Answers everything below ``/proxy/`` in this replica."""
 
     def __init__(
-        self, *, db: Database, clock: Clock, sessions: Sessions, tokens: ProxyTokens, settings: ProxySettings
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        sessions: Sessions,
+        tokens: ProxyTokens,
+        settings: ProxySettings,
+        authz: AuthzConfig = BASIC,
     ) -> None:
         self._services = Services(db)
-        self._gate = Gate(db=db, sessions=sessions, tokens=tokens)
+        self._gate = Gate(db=db, sessions=sessions, tokens=tokens, authz=authz)
         self._activity = Activity(db=db, clock=clock)
         self.connections = Connections(gate=self._gate, activity=self._activity, settings=settings)
         self._websockets = WebSockets(connections=self.connections, settings=settings)

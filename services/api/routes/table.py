@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from services.api.access.audit_table import audit_rule
 from services.api.access.permission_table import PERMISSIONS
+from services.api.access.rights.call_table import CALLS
 from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
 from services.api.routes import landing, pages, unimplemented
@@ -79,12 +80,13 @@ def all_routes() -> list[Route]:
 
 
 def guarded(routes: Iterable[Route]) -> list[Route]:
-    """The routes, each with the permission and the audit rule that the tables give it. Raises LookupError."""
+    """The routes, each with what the tables give it: permission, audit rule and needs. Raises LookupError."""
     return [
         replace(
             route,
             permission=_permission(f"{route.method} {route.path}"),
             audit=audit_rule(route.method, route.path),
+            needs=CALLS.get(f"{route.method} {route.path}"),
         )
         for route in routes
     ]

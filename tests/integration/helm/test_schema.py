@@ -30,7 +30,7 @@ REFUSED: Final = [
     ),
     ("PostgreSQL 14 or newer is needed", {"defaultImages": {"postgreSQL": "postgres:10.14"}}),
     ("launcherOnly: nats.external.url is required", {"launcherOnly": True}),
-    ("security.authz.type: rbac is not available", {"security": {"authz": {"type": "rbac"}}}),
+    ("security.authz.type: all is none of", {"security": {"authz": {"type": "all"}}}),
     (
         "resource pool has a duplicate name: a",
         {"resourcePools": [{"pool_name": "a"}, {"pool_name": "a"}]},

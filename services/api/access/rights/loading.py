@@ -28,7 +28,8 @@ async def grants_of(connection: AsyncConnection, user_id: int) -> Grants:
 
 async def rights_of(db: Database, authz: AuthzConfig, principal: Principal) -> UserRights:
     """What the caller may do under the configured type of authorization."""
-    if not authz.by_roles or principal.is_narrow:
+    if authz.type == "basic" or principal.is_narrow:
         return UserRights(principal)
     async with db.read() as connection:
-        return UserRights(principal, await grants_of(connection, principal.user_id))
+        grants = await grants_of(connection, principal.user_id)
+    return UserRights(principal, grants) if authz.by_roles else UserRights(principal, would_be=grants)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, false, true
+from sqlalchemy import ColumnElement, false, select, true
 
 from libs.db.any_of import any_of
+from libs.db.tables.workspaces import projects
 from libs.errors import NotFound, PermissionDenied
 from services.api.access.principal import Principal
 from services.api.access.rights.actions import MATRIX, Action, Basic, Scope
@@ -71,10 +72,17 @@ class UserRights:
 
     principal: Principal
     grants: Grants | None = None
+    would_be: Grants | None = None
+    """Under ``permissive``: what would count under ``rbac``, and is looked at for the log only."""
 
     @property
     def by_roles(self) -> bool:
         return self.grants is not None
+
+    @property
+    def as_by_roles(self) -> UserRights:
+        """What they would be under ``rbac``."""
+        return UserRights(self.principal, self.would_be)
 
     def may(
         self, action: Action, *, workspace_id: int | None = None, owner_ids: Collection[int] = (), itself: bool = False
@@ -122,6 +130,21 @@ class UserRights:
             return true()
         workspaces = self.grants.workspaces(needs)
         return any_of(workspace, workspaces) if workspaces else false()
+
+    def where_project(self, action: Action, project: ColumnElement[int]) -> ColumnElement[bool]:
+        """The same for rows that know their project only."""
+        if self.workspaces_where(action) is None:
+            return true()
+        mine = self.where(action, projects.c.workspace_id)
+        return project.in_(select(projects.c.id).where(mine))
+
+    def may_everywhere(self, *actions: Action | None) -> bool:
+        """May the caller do all of these with whatever there is, so that nobody has to look where it is?"""
+        if self.grants is None:
+            return True
+        rules = [MATRIX[action] for action in actions if action is not None]
+        needed = {need for rule in rules for need in rule.needs} | {rule.view for rule in rules if rule.view}
+        return self.grants.everywhere.issuperset(needed)
 
     def workspaces_where(self, action: Action) -> list[int] | None:
         """Workspaces in which the caller may do this; None is all of them."""

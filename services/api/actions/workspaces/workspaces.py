@@ -10,15 +10,17 @@ from sqlalchemy import delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.config import ClusterConfig
+from libs.cluster.config import AuthzConfig, ClusterConfig
 from libs.config.parts.storage import missing_parts, storage
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.models import models
 from libs.db.tables.tasks import allocations, tasks
+from libs.db.tables.users import role_assignments
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
+from services.api.actions.users.groups import personal_group
 from services.api.actions.workspaces.namespaces import (
     BindingPlan,
     carried_out,
@@ -64,8 +66,19 @@ async def create_workspace(
             raise _taken()  # by somebody whose transaction was not yet to be seen
         await connection.execute(insert(workspace_pins).values(workspace_id=workspace_id, user_id=user_id))
         await write_bindings(app, connection, workspace_id, plans)
+        await _give_role(connection, app.cluster.security.authz, workspace_id=workspace_id, user_id=user_id)
         await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="created", name=name))
         return await workspace_row(connection, workspace_id, user_id=user_id), plans
+
+
+async def _give_role(connection: AsyncConnection, authz: AuthzConfig, *, workspace_id: int, user_id: int) -> None:
+    """What who makes a workspace may do in it, where roles decide that."""
+    if authz.type != "basic" and authz.workspace_creator_assign_role.enabled:
+        group_id = await personal_group(connection, user_id)
+        role_id = authz.workspace_creator_assign_role.role_id
+        await connection.execute(
+            insert(role_assignments).values(group_id=group_id, role_id=role_id, workspace_id=workspace_id)
+        )
 
 
 async def patch_workspace(

@@ -9,14 +9,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.users import users
 from libs.states.allocation import AllocationState
+from services.api.access.rights.rights import UserRights
+from services.api.access.rights.task_rows import visible_tasks
 from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination
 from services.api.wire.cluster.waiting import GetWaitingQuery
 
 
-async def find_waiting(connection: AsyncConnection, wanted: GetWaitingQuery) -> tuple[list[RowMapping], Pagination]:
-    """The page of ``wanted``."""
-    found = _waiting(wanted)
+async def find_waiting(
+    connection: AsyncConnection, wanted: GetWaitingQuery, *, rights: UserRights
+) -> tuple[list[RowMapping], Pagination]:
+    """The page of ``wanted``, of what the caller may see."""
+    found = _waiting(wanted).where(visible_tasks(rights))
     total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     page = sql_page(total, offset=wanted.offset, limit=wanted.limit)
     ordered = found.order_by(allocations.c.requested_at, allocations.c.allocation_id)

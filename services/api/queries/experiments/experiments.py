@@ -19,6 +19,8 @@ from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
 from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.pagination import sql_page
@@ -101,9 +103,9 @@ async def check_exists(connection: AsyncConnection, experiment_id: int) -> None:
 
 
 async def list_experiments(
-    connection: AsyncConnection, query: GetExperimentsQuery, *, reader_id: int
+    connection: AsyncConnection, query: GetExperimentsQuery, *, rights: UserRights
 ) -> tuple[list[Experiment], Pagination]:
-    """A page of the experiments that fulfil ``query``, as that user sees them.
+    """A page of the experiments that fulfil ``query`` and that the caller may see, as they see them.
 
     Raises NotFound for an unknown project, InvalidRequest.
     """
@@ -111,11 +113,11 @@ async def list_experiments(
         await check_project_exists(connection, query.project_id)
     shown, pagination = await experiments_page(
         connection,
-        list(_conditions(query)),
+        [*_conditions(query), rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id)],
         _order(query),
         offset=query.offset,
         limit=query.limit,
-        reader_id=reader_id,
+        reader_id=rights.principal.user_id,
     )
     if not query.show_trial_data:
         for experiment in shown:

@@ -6,14 +6,18 @@ from sqlalchemy import func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 
 
-async def labels_in_use(connection: AsyncConnection, project_id: int) -> list[str]:
-    """Labels of the experiments of a project, or of all for 0: those used most first, then by name."""
+async def labels_in_use(connection: AsyncConnection, project_id: int, *, rights: UserRights) -> list[str]:
+    """Labels of the experiments of a project, or of all for 0, that the caller may see: those used most first, then by
+    name."""
     each = func.jsonb_array_elements_text(experiments.c.config["labels"]).table_valued("label").render_derived()
     query = (
         select(each.c.label)
         .select_from(experiments.join(each, true()))
+        .where(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
         .group_by(each.c.label)
         .order_by(func.count().desc(), each.c.label)
     )

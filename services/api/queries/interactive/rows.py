@@ -20,6 +20,8 @@ from libs.db.tables.workspaces import workspaces
 from libs.errors import NotFound
 from libs.tasks.interactive.ended import LISTED
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import list_bounds
 from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Pagination
@@ -46,15 +48,19 @@ async def load_row(connection: AsyncConnection, kind: InteractiveType, task_id: 
 
 
 async def list_rows(
-    connection: AsyncConnection, kind: InteractiveType, wanted: ListQuery, *, now: datetime
+    connection: AsyncConnection, kind: InteractiveType, wanted: ListQuery, *, now: datetime, rights: UserRights
 ) -> tuple[Sequence[Row[Any]], Pagination]:
-    """Those that live or have ended lately, as far as they match. Raises NotFound for a workspace that does not exist,
+    """Those that live or have ended lately, as far as they match and the caller may see them.
+
+    Raises NotFound for a workspace that does not exist,
     InvalidRequest for an offset out of bounds."""
     query = _of_kind(kind).where(or_(tasks.c.end_time.is_(None), tasks.c.end_time > now - LISTED))
+    query = query.where(rights.where(Action.VIEW_TASK, tasks.c.workspace_id))
     if wanted.users or wanted.user_ids:
         query = query.where(or_(any_of(users.c.username, wanted.users), any_of(users.c.id, wanted.user_ids)))
     if wanted.workspace_id:
         await workspace_row(connection, wanted.workspace_id)
+        rights.require_seen(Action.VIEW_WORKSPACE, "workspace", wanted.workspace_id, workspace_id=wanted.workspace_id)
         query = query.where(tasks.c.workspace_id == wanted.workspace_id)
     total = await connection.scalar(select(func.count()).select_from(query.subquery())) or 0
     page = list_bounds(total, offset=wanted.offset, limit=wanted.limit)

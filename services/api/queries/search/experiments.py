@@ -8,6 +8,8 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists, experiments_page
 from services.api.queries.search.conditions import EXPERIMENTS, order, where
 from services.api.queries.search.language.filters import parse_filter
@@ -18,13 +20,14 @@ from services.api.wire.search.searches import FoundExperiment, SearchRequest
 
 
 async def search_experiments(
-    connection: AsyncConnection, request: SearchRequest, *, reader_id: int, now: datetime
+    connection: AsyncConnection, request: SearchRequest, *, rights: UserRights, now: datetime
 ) -> tuple[list[FoundExperiment], Pagination]:
     """A page of the experiments that the filter lets through; those that are being deleted are none of them.
 
     Raises InvalidRequest, NotFound for an unknown project.
     """
     conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
+    conditions.append(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
     if request.filter:
         wanted = parse_filter(request.filter)
         conditions.append(where(EXPERIMENTS, wanted.root))
@@ -35,7 +38,12 @@ async def search_experiments(
         await check_project_exists(connection, request.project_id)
         conditions.append(experiments.c.project_id == request.project_id)
     shown, pagination = await experiments_page(
-        connection, conditions, sorting, offset=request.offset, limit=request.limit, reader_id=reader_id
+        connection,
+        conditions,
+        sorting,
+        offset=request.offset,
+        limit=request.limit,
+        reader_id=rights.principal.user_id,
     )
     best_ids = [one.best_trial_id for one in shown if isinstance(one.best_trial_id, int)]
     best = await trials_by_id(connection, best_ids, now=now)

@@ -14,6 +14,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
 from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.pagination import sql_page
@@ -27,9 +29,15 @@ from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.trials import TrialState
 
 
-async def search_runs(connection: AsyncConnection, request: SearchRequest) -> tuple[list[FlatRun], Pagination]:
-    """A page of the runs that the filter lets through. Raises InvalidRequest, NotFound for an unknown project."""
+async def search_runs(
+    connection: AsyncConnection, request: SearchRequest, *, rights: UserRights
+) -> tuple[list[FlatRun], Pagination]:
+    """A page of the runs that the filter lets through and that the caller may see.
+
+    Raises InvalidRequest, NotFound for an unknown project.
+    """
     conditions = run_conditions(request.filter, request.project_id)
+    conditions.append(rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id))
     sorting = order(RUNS, parse_sort(request.sort))
     if request.project_id:
         await check_project_exists(connection, request.project_id)

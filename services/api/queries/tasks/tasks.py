@@ -16,6 +16,9 @@ from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.errors import NotFound
 from libs.events.failures import failure_of
 from libs.events.observations import ObservedPod
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.access.rights.task_rows import visible_tasks
 from services.api.queries.cluster.agents import DEVICE_TYPES
 from services.api.queries.generic_tasks.generic_tasks import config_text
 from services.api.queries.tasks.allocations import wire_allocation
@@ -71,12 +74,13 @@ async def load_task(connection: AsyncConnection, task_id: str) -> Task:
     )
 
 
-async def count_running(connection: AsyncConnection) -> TasksCountResponse:
-    """How many tasks of each interactive kind run."""
+async def count_running(connection: AsyncConnection, *, rights: UserRights) -> TasksCountResponse:
+    """How many tasks of each interactive kind run, of those that the caller may see."""
     query = (
         select(tasks.c.task_type, func.count(func.distinct(tasks.c.task_id)))
         .join(allocations, allocations.c.task_id == tasks.c.task_id)
         .where(allocations.c.released_at.is_(None), allocations.c.state == "RUNNING")
+        .where(rights.where(Action.VIEW_TASK, tasks.c.workspace_id))
         .group_by(tasks.c.task_type)
     )
     counts: dict[str, int] = {row[0]: row[1] for row in await connection.execute(query)}
@@ -88,13 +92,15 @@ async def count_running(connection: AsyncConnection) -> TasksCountResponse:
     )
 
 
-async def live_allocations(connection: AsyncConnection, cluster: ClusterConfig) -> dict[str, AllocationSummary]:
-    """Allocation id -> summary, for all that hold or want slots."""
+async def live_allocations(
+    connection: AsyncConnection, cluster: ClusterConfig, *, rights: UserRights
+) -> dict[str, AllocationSummary]:
+    """Allocation id -> summary, for all that hold or want slots and that the caller may see."""
     query = (
         select(allocations, jobs.c.priority.label("job_priority"), tasks.c.spec["proxy_ports"].label("proxy_ports"))
         .join(tasks, tasks.c.task_id == allocations.c.task_id)
         .outerjoin(jobs, jobs.c.job_id == allocations.c.job_id)
-        .where(allocations.c.released_at.is_(None))
+        .where(allocations.c.released_at.is_(None), visible_tasks(rights))
         .order_by(allocations.c.requested_at, allocations.c.allocation_id)
     )
     return {row.allocation_id: summary(row, cluster) for row in await connection.execute(query)}

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.tables.users import users
+from libs.db.any_of import any_of
+from libs.db.tables.users import groups, role_assignments, users
 from libs.errors import NotFound
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
@@ -87,6 +88,10 @@ async def list_users(connection: AsyncConnection, query: GetUsersQuery) -> list[
         statement = statement.where(users.c.active.is_(query.active))
     if isinstance(query.admin, bool):
         statement = statement.where(users.c.admin.is_(query.admin))
+    if query.role_id_assigned_directly_to_user:
+        holders = select(groups.c.user_id).join(role_assignments, role_assignments.c.group_id == groups.c.id)
+        wanted = any_of(role_assignments.c.role_id, query.role_id_assigned_directly_to_user)
+        statement = statement.where(users.c.id.in_(holders.where(wanted, groups.c.user_id.is_not(None))))
     column = _SORT_COLUMN[query.sort_by]
     descending = query.order_by is OrderBy.DESC
     statement = statement.order_by(

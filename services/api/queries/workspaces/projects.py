@@ -12,6 +12,8 @@ from libs.db.tables.trials import trials
 from libs.db.tables.users import user_activity, users
 from libs.db.tables.workspaces import project_keys, projects, workspaces
 from libs.errors import NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.workspaces.workspaces import WIRE_STATES, Row, of_users
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
@@ -101,9 +103,11 @@ def _is_called(wanted: str) -> ColumnElement[bool]:
     return or_(projects.c.name == wanted, and_(~is_a_name.exists(), func.lower(projects.c.name) == func.lower(wanted)))
 
 
-async def list_projects(connection: AsyncConnection, workspace_id: int, query: GetProjectsQuery) -> list[Project]:
-    """The projects of a workspace, or of all when ``workspace_id`` is 0."""
-    statement = _select()
+async def list_projects(
+    connection: AsyncConnection, workspace_id: int, query: GetProjectsQuery, *, rights: UserRights
+) -> list[Project]:
+    """The projects of a workspace, or of all when ``workspace_id`` is 0, that the caller may see."""
+    statement = _select().where(rights.where(Action.VIEW_PROJECT, projects.c.workspace_id))
     if workspace_id:
         statement = statement.where(projects.c.workspace_id == workspace_id)
     if query.name:
@@ -121,8 +125,10 @@ async def list_projects(connection: AsyncConnection, workspace_id: int, query: G
     ]
 
 
-async def recent_projects(connection: AsyncConnection, user_id: int, limit: int) -> list[Project]:
-    """The projects that a user looked at, the latest first."""
+async def recent_projects(connection: AsyncConnection, rights: UserRights, limit: int) -> list[Project]:
+    """The projects that the caller looked at and may still see, the latest first."""
     seen = _select().join(user_activity, user_activity.c.project_id == projects.c.id)
-    mine = seen.where(user_activity.c.user_id == user_id).order_by(user_activity.c.seen_at.desc(), projects.c.id)
+    visible = rights.where(Action.VIEW_PROJECT, projects.c.workspace_id)
+    mine = seen.where(user_activity.c.user_id == rights.principal.user_id, visible)
+    mine = mine.order_by(user_activity.c.seen_at.desc(), projects.c.id)
     return [wire_project(row) for row in (await connection.execute(mine.limit(limit))).mappings()]

@@ -12,6 +12,8 @@ from libs.config import parse_template
 from libs.db.any_of import any_of
 from libs.db.tables.templates import templates
 from libs.errors import NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination, struct_value
 from services.api.wire.ordering import OrderBy
@@ -37,9 +39,11 @@ async def parsed_template(connection: AsyncConnection, name: str) -> dict[str, A
     return await asyncio.to_thread(parse_template, name, found.config)
 
 
-async def list_templates(connection: AsyncConnection, query: GetTemplatesQuery) -> tuple[list[Template], Pagination]:
-    """Those that match, by name."""
-    found = _matching(query)
+async def list_templates(
+    connection: AsyncConnection, query: GetTemplatesQuery, *, rights: UserRights
+) -> tuple[list[Template], Pagination]:
+    """Those that match and that the caller may see, by name."""
+    found = _matching(query).where(rights.where(Action.VIEW_TEMPLATE, templates.c.workspace_id))
     total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     page = sql_page(total, offset=query.offset, limit=query.limit)
     by_name = templates.c.name.desc() if query.order_by is OrderBy.DESC else templates.c.name

@@ -15,6 +15,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
@@ -101,9 +103,12 @@ async def workspace_row(connection: AsyncConnection, workspace_id: int, *, user_
     return row
 
 
-async def list_workspaces(connection: AsyncConnection, query: GetWorkspacesQuery, *, user_id: int) -> list[Workspace]:
-    """Every workspace that matches; the caller's pinned ones first among equals."""
-    statement = workspaces_seen_by(user_id)
+async def list_workspaces(
+    connection: AsyncConnection, query: GetWorkspacesQuery, *, rights: UserRights
+) -> list[Workspace]:
+    """Every workspace that matches and that the caller may see; the caller's pinned ones first among equals."""
+    statement = workspaces_seen_by(rights.principal.user_id)
+    statement = statement.where(rights.where(Action.VIEW_WORKSPACE, workspaces.c.id))
     if query.name:
         statement = statement.where(_is_named(query.name))
     if query.name_case_sensitive:

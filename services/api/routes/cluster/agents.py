@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 from libs.errors import NotFound
 from libs.events.capacity import PoolCapacity
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.access.user_checks import require_admin
 from services.api.actions.cluster.agents import disable_node, enable_node
 from services.api.app import App
@@ -29,6 +31,8 @@ from services.api.wire.cluster.agents import (
 )
 from services.api.wire.ordering import OrderBy
 
+HIDDEN: Final = "********"
+
 
 async def get_agents(call: Call[App, GetAgentsQuery, None]) -> GetAgentsResponse:
     query = call.query
@@ -38,20 +42,21 @@ async def get_agents(call: Call[App, GetAgentsQuery, None]) -> GetAgentsResponse
     if query.order_by is OrderBy.DESC:
         found.reverse()
     page, pagination = list_page(found, offset=query.offset, limit=query.limit)
-    return GetAgentsResponse(agents=[_without(agent, query) for agent in page], pagination=pagination)
+    shown = [_shown_to(call.rights, _without(agent, query)) for agent in page]
+    return GetAgentsResponse(agents=shown, pagination=pagination)
 
 
 async def get_agent(call: Call[App, GetAgentQuery, None]) -> AgentResponse:
-    return AgentResponse(agent=_without(await _one(call), call.query))
+    return AgentResponse(agent=_shown_to(call.rights, _without(await _one(call), call.query)))
 
 
 async def get_slots(call: Call[App, None, None]) -> SlotsResponse:
-    return SlotsResponse(slots=list((await _one(call)).slots.values()))
+    return SlotsResponse(slots=list(_shown_to(call.rights, await _one(call)).slots.values()))
 
 
 async def get_slot(call: Call[App, None, None]) -> SlotResponse:
     """Slot ids have leading zeros, which clients leave out."""
-    agent = await _one(call)
+    agent = _shown_to(call.rights, await _one(call))
     wanted = call.path_str("slotId")
     found: Slot | None = agent.slots.get(wanted) or agent.slots.get(wanted.zfill(3))
     if found is None:
@@ -103,6 +108,17 @@ async def _one(call: Call[App, Any, Any], *, marked: tuple[bool, bool] | None = 
     if found is None:
         raise NotFound("agent", wanted)
     return found
+
+
+def _shown_to(rights: UserRights, agent: Agent) -> Agent:
+    """Without what runs on it and where it is, for those who may not know."""
+    if not rights.may(Action.VIEW_AGENT_DETAILS):
+        agent.addresses = [HIDDEN] if agent.addresses else []
+        agent.version = HIDDEN if agent.version else ""
+        agent.containers = {}
+        for slot in agent.slots.values():
+            slot.container = None
+    return agent
 
 
 def _without(agent: Agent, query: GetAgentsQuery | GetAgentQuery) -> Agent:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from libs.errors import InvalidRequest
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.actions.cluster.jobs import update_queue
 from services.api.app import App
 from services.api.http.call import Call
@@ -20,6 +22,8 @@ from services.api.wire.cluster.jobs import (
     GetStatsQuery,
     GetStatsResponse,
     Job,
+    JobType,
+    LimitedJob,
     PoolQueue,
     UpdateQueueRequest,
     VisibleJob,
@@ -32,12 +36,26 @@ DEFAULT_LIMIT: Final = 100
 
 async def get_jobs_v2(call: Call[App, GetJobsQuery, None]) -> GetJobsV2Response:
     jobs, pagination = await _page(call)
-    return GetJobsV2Response(jobs=[VisibleJob(full=job) for job in jobs], pagination=pagination)
+    return GetJobsV2Response(jobs=[_visible(call.rights, job) for job in jobs], pagination=pagination)
 
 
 async def get_jobs(call: Call[App, GetJobsQuery, None]) -> GetJobsResponse:
-    jobs, pagination = await _page(call)
+    jobs, pagination = await _page(call, visible_only=True)
     return GetJobsResponse(jobs=jobs, pagination=pagination)
+
+
+def _visible(rights: UserRights, job: Job) -> VisibleJob:
+    if _sees(rights, job.type, job.workspace_id):
+        return VisibleJob(full=job)
+    shown = {name: getattr(job, name) for name in LimitedJob.__struct_fields__}
+    return VisibleJob(limited=LimitedJob(**shown))
+
+
+def _sees(rights: UserRights, kind: JobType, workspace_id: int) -> bool:
+    if rights.may(Action.VIEW_ALL_JOBS):
+        return True
+    action = Action.VIEW_EXPERIMENT if kind is JobType.EXPERIMENT else Action.VIEW_TASK
+    return rights.may(action, workspace_id=workspace_id)
 
 
 async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
@@ -60,12 +78,15 @@ async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
 
 async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
     app = call.app
+    if app.cluster.security.authz.strict_job_queue_control:
+        call.rights.require(Action.CONTROL_QUEUE_STRICTLY)
     changed = await update_queue(app.db, call.body.updates, cluster=app.cluster, capacity=app.capacity)
     await wait_until_reconciled(app.bus, *changed)
     return Empty()
 
 
-async def _page(call: Call[App, GetJobsQuery, None]) -> tuple[list[Job], Pagination]:
+async def _page(call: Call[App, GetJobsQuery, None], *, visible_only: bool = False) -> tuple[list[Job], Pagination]:
+    """Places in the queue count everybody's jobs, also with ``visible_only``."""
     app, query = call.app, call.query
     pool = query.resource_pool or app.cluster.resource_manager.default_compute_resource_pool
     if app.cluster.pool(pool) is None:
@@ -74,6 +95,10 @@ async def _page(call: Call[App, GetJobsQuery, None]) -> tuple[list[Job], Paginat
         standings = in_line(await load_queue(connection, app.cluster, pool), app.cluster, pool)
         if query.states:
             standings = [standing for standing in standings if standing.job.state in query.states]
+        if visible_only:
+            standings = [
+                each for each in standings if _sees(call.rights, JobType[each.job.job_type], each.job.workspace_id)
+            ]
         standings.sort(key=lambda standing: (standing.jobs_ahead, standing.job.job_id))
         if query.order_by is OrderBy.DESC:
             standings.reverse()

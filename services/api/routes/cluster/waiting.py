@@ -14,7 +14,7 @@ from services.api.wire.cluster.waiting import GetWaitingQuery, GetWaitingRespons
 
 async def get_waiting(call: Call[App, GetWaitingQuery, None]) -> GetWaitingResponse:
     async with call.app.db.read() as connection:
-        rows, pagination = await find_waiting(connection, call.query)
+        rows, pagination = await find_waiting(connection, call.query, rights=call.rights)
     waiting = [
         WaitingAllocation(
             allocation_id=row["allocation_id"],

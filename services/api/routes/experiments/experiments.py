@@ -8,8 +8,11 @@ from msgspec import UNSET
 
 from libs.config import mask_secrets
 from libs.db.transactions import in_transaction
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_in, require_sources
 from services.api.actions.experiments.create import prepare_experiment, store_experiment
 from services.api.actions.experiments.edit import delete_label, edit, put_label
+from services.api.actions.experiments.project import ProjectRef
 from services.api.actions.unmanaged.experiments import check_upsert, prepare_unmanaged, store_unmanaged
 from services.api.app import App
 from services.api.http.call import Call
@@ -44,6 +47,8 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
         return await _create_unmanaged(call, None)
     app, now = call.app, call.app.clock.now()
     new = await prepare_experiment(app, call.body, now=now)
+    _require_project(call, new.project)
+    await require_sources(call, new.config.get("searcher") or {})
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
     experiment_id = await store_experiment(app, new, call.principal, now=now)
@@ -68,6 +73,7 @@ async def _create_unmanaged(
 ) -> CreateExperimentResponse:
     app, now = call.app, call.app.clock.now()
     new = await prepare_unmanaged(app, call.body, now=now)
+    _require_project(call, new.project)
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None)
     experiment_id = await store_unmanaged(app, new, call.principal, external_id=external_id, now=now)
@@ -76,9 +82,13 @@ async def _create_unmanaged(
     return CreateExperimentResponse(experiment=experiment, config=experiment.config)
 
 
+def _require_project(call: Call[App, None, CreateExperimentRequest], project: ProjectRef) -> None:
+    require_in(call.rights, Action.CREATE_EXPERIMENT, "project", project.project_id, workspace_id=project.workspace_id)
+
+
 async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsResponse:
     async with call.app.db.read() as connection:
-        experiments, pagination = await list_experiments(connection, call.query, reader_id=call.principal.user_id)
+        experiments, pagination = await list_experiments(connection, call.query, rights=call.rights)
     return GetExperimentsResponse(experiments=experiments, pagination=pagination)
 
 
@@ -127,7 +137,7 @@ async def history(call: Call[App, None, None]) -> ValidationHistoryResponse:
 
 async def labels(call: Call[App, LabelsQuery, None]) -> LabelsResponse:
     async with call.app.db.read() as connection:
-        return LabelsResponse(labels=await labels_in_use(connection, call.query.project_id))
+        return LabelsResponse(labels=await labels_in_use(connection, call.query.project_id, rights=call.rights))
 
 
 async def add_label(call: Call[App, None, None]) -> LabelsResponse:

@@ -11,6 +11,8 @@ from typing import Any, Final
 from libs.db.engine import Connection
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_in
 from services.api.actions.generic_tasks import control
 from services.api.actions.generic_tasks.create import prepare_generic_task, store_generic_task
 from services.api.app import App
@@ -29,6 +31,9 @@ from services.api.wire.generic_tasks.generic_tasks import (
 
 async def create(call: Call[App, None, CreateGenericTaskRequest]) -> CreateGenericTaskResponse:
     new = await prepare_generic_task(call.app, call.body, call.principal)
+    project = new.project
+    for action in (Action.VIEW_PROJECT, Action.CREATE_TASK):
+        require_in(call.rights, action, "project", project.project_id, workspace_id=project.workspace_id)
     await store_generic_task(call.app, new, call.principal, now=call.app.clock.now())
     return CreateGenericTaskResponse(task_id=new.task_id, warnings=list(new.warnings))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_in
 from services.api.actions.interactive.prepare import Prepared, prepare
 from services.api.actions.interactive.store import store
 from services.api.app import App
@@ -26,6 +28,9 @@ def _launch(kind: InteractiveType, response: type[Message]) -> Handler:
     async def launch(call: Call[App, None, Any]) -> Message:
         app, request, now = call.app, call.body, call.app.clock.now()
         prepared = await prepare(app, kind, request)
+        home_id = prepared.home.workspace_id
+        action = Action.VIEW_WORKSPACE if kind == "TENSORBOARD" else Action.CREATE_TASK
+        require_in(call.rights, action, "workspace", home_id, workspace_id=home_id)
         if isinstance(request, LaunchNotebookRequest) and request.preview:
             return _answer(kind, response, Notebook(), prepared)
         task_id = await store(app, prepared, request, call.principal, now=now)

@@ -78,7 +78,7 @@ def _list(replies: _Replies) -> Handler:
     async def list_all(call: Call[App, ListQuery, None]) -> Message:
         app, kind = call.app, replies.kind
         async with app.db.read() as connection:
-            rows, page = await list_rows(connection, kind, call.query, now=app.clock.now())
+            rows, page = await list_rows(connection, kind, call.query, now=app.clock.now(), rights=call.rights)
         tasks = [message_of(row, cluster=app.cluster, tokens=app.proxy_tokens) for row in rows]
         return replies.several(**{replies.plural: tasks, "pagination": page})
 

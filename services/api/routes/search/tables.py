@@ -24,15 +24,15 @@ from services.api.wire.search.searches import SearchExperimentsResponse, SearchR
 
 
 async def find_experiments(call: Call[App, None, SearchRequest]) -> SearchExperimentsResponse:
-    reader_id, now = call.principal.user_id, call.app.clock.now()
+    now = call.app.clock.now()
     async with call.app.db.read() as connection:
-        found, pagination = await search_experiments(connection, call.body, reader_id=reader_id, now=now)
+        found, pagination = await search_experiments(connection, call.body, rights=call.rights, now=now)
     return SearchExperimentsResponse(experiments=found, pagination=pagination)
 
 
 async def find_runs(call: Call[App, None, SearchRequest]) -> SearchRunsResponse:
     async with call.app.db.read() as connection:
-        found, pagination = await search_runs(connection, call.body)
+        found, pagination = await search_runs(connection, call.body, rights=call.rights)
     return SearchRunsResponse(runs=found, pagination=pagination)
 
 

@@ -15,7 +15,9 @@ from services.api.wire.tasks.tasks import GetTaskResponse, GetTasksResponse, Tas
 async def get_tasks(call: Call[App, None, None]) -> GetTasksResponse:
     """What holds or wants slots now."""
     async with call.app.db.read() as connection:
-        return GetTasksResponse(allocation_id_to_summary=await live_allocations(connection, call.app.cluster))
+        return GetTasksResponse(
+            allocation_id_to_summary=await live_allocations(connection, call.app.cluster, rights=call.rights)
+        )
 
 
 async def get_raw_tasks(call: Call[App, None, None]) -> RawResponse:
@@ -31,7 +33,7 @@ async def get_task(call: Call[App, None, None]) -> GetTaskResponse:
 
 async def get_count(call: Call[App, None, None]) -> TasksCountResponse:
     async with call.app.db.read() as connection:
-        return await count_running(connection)
+        return await count_running(connection, rights=call.rights)
 
 
 ROUTES: Final = (

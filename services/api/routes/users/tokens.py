@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from sqlalchemy import select
+
+from libs.db.tables.users import user_sessions
 from libs.errors import InvalidRequest, PermissionDenied
+from services.api.access.rights.actions import Action
 from services.api.access.token_lifetimes import lifespan
 from services.api.access.user_checks import require_admin
 from services.api.actions.users.tokens import change_token, create_token
@@ -26,9 +30,10 @@ from services.api.wire.users.tokens import (
 async def get_tokens(call: Call[App, GetTokensQuery, None]) -> GetTokensResponse:
     """Administrators see all, others their own."""
     principal, query = call.principal, call.query
-    if query.username and query.username != principal.username and not principal.admin:
+    sees_all = call.rights.may(Action.VIEW_OTHERS_TOKENS)
+    if query.username and query.username != principal.username and not sees_all:
         raise PermissionDenied("only admin privileged users can list tokens of other users")
-    owner_id = None if principal.admin else principal.user_id
+    owner_id = None if sees_all else principal.user_id
     async with call.app.db.read() as connection:
         found = await list_tokens(connection, query, owner_id=owner_id, now=call.app.clock.now())
     page, pagination = list_page(found, offset=query.offset, limit=query.limit)
@@ -52,11 +57,20 @@ async def post_token(call: Call[App, None, PostTokenRequest]) -> PostTokenRespon
 async def patch_token(call: Call[App, None, PatchTokenRequest]) -> TokenResponse:
     require_admin(call.principal, "update token for own/other users")
     token_id = call.path_int("tokenId")
+    if call.rights.by_roles:
+        await _require_edit(call, token_id)
     if isinstance(call.body.token_id, int) and call.body.token_id not in (0, token_id):
         raise InvalidRequest("tokenId: differs from the one in the path")
     row = await change_token(call.app.db, token_id, call.body, now=call.app.clock.now())
     call.app.sessions.forget()
     return TokenResponse(token_info=wire_token(row))
+
+
+async def _require_edit(call: Call[App, None, PatchTokenRequest], token_id: int) -> None:
+    """Raises PermissionDenied; a token that is not there is left to others."""
+    async with call.app.db.read() as connection:
+        owner = await connection.scalar(select(user_sessions.c.user_id).where(user_sessions.c.id == token_id))
+    call.rights.require(Action.EDIT_TOKEN if owner == call.principal.user_id else Action.EDIT_OTHERS_TOKEN)
 
 
 ROUTES: Final = (

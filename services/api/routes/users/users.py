@@ -40,7 +40,7 @@ LONGEST_SETTING_NAME: Final = 256
 
 
 async def get_users(call: Call[App, GetUsersQuery, None]) -> GetUsersResponse:
-    if call.query.role_id_assigned_directly_to_user:
+    if call.query.role_id_assigned_directly_to_user and not call.rights.by_roles:
         raise InvalidRequest("roleIdAssignedDirectlyToUser: cannot filter by role, roles are not enabled")
     async with call.app.db.read() as connection:
         found = await list_users(connection, call.query)

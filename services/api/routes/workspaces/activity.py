@@ -44,7 +44,7 @@ async def get_recent_projects(call: Call[App, RecentProjectsQuery, None]) -> Rec
         raise InvalidRequest("limit: must not be negative")
     async with call.app.db.read() as connection:
         limit = call.query.limit or DEFAULT_RECENT
-        return RecentProjectsResponse(projects=await recent_projects(connection, call.principal.user_id, limit))
+        return RecentProjectsResponse(projects=await recent_projects(connection, call.rights, limit))
 
 
 ROUTES: Final = (

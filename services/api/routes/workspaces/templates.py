@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from libs.errors import NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_in
 from services.api.actions.workspaces import templates as actions
 from services.api.app import App
 from services.api.http.call import Call
@@ -25,7 +28,7 @@ from services.api.wire.workspaces.templates import (
 
 async def list_(call: Call[App, GetTemplatesQuery, None]) -> GetTemplatesResponse:
     async with call.app.db.read() as connection:
-        page, pagination = await list_templates(connection, call.query)
+        page, pagination = await list_templates(connection, call.query, rights=call.rights)
     return GetTemplatesResponse(templates=page, pagination=pagination)
 
 
@@ -40,6 +43,8 @@ async def create(call: Call[App, None, TemplateFields]) -> TemplateResponse:
 
 async def put(call: Call[App, None, TemplateFields]) -> TemplateResponse:
     """Make it, or change of it what is given."""
+    if call.rights.by_roles and not call.body.workspace_id:
+        await _require_there_or_create(call)
     return TemplateResponse(template=await actions.put_template(call.app.db, _name(call), call.body))
 
 
@@ -56,6 +61,15 @@ async def rename(call: Call[App, None, RenameTemplateRequest]) -> TemplateRespon
 async def delete(call: Call[App, None, None]) -> Empty:
     await actions.delete_template(call.app.db, _name(call))
     return Empty()
+
+
+async def _require_there_or_create(call: Call[App, None, TemplateFields]) -> None:
+    async with call.app.db.read() as connection:
+        try:
+            await load_template(connection, _name(call))
+        except NotFound:
+            workspace_id = actions.DEFAULT_WORKSPACE
+            require_in(call.rights, Action.CREATE_TEMPLATE, "workspace", workspace_id, workspace_id=workspace_id)
 
 
 def _name(call: Call[App, None, Any]) -> str:

@@ -36,7 +36,7 @@ from services.api.wire.workspaces.workspaces import (
 
 async def get_workspaces(call: Call[App, GetWorkspacesQuery, None]) -> GetWorkspacesResponse:
     async with call.app.db.read() as connection:
-        found = await list_workspaces(connection, call.query, user_id=call.principal.user_id)
+        found = await list_workspaces(connection, call.query, rights=call.rights)
     page, pagination = list_page(found, offset=call.query.offset, limit=call.query.limit)
     return GetWorkspacesResponse(workspaces=page, pagination=pagination)
 
@@ -115,7 +115,7 @@ async def get_workspace_projects(call: Call[App, GetProjectsQuery, None]) -> Get
     async with call.app.db.read() as connection:
         if workspace_id:
             await workspace_row(connection, workspace_id)
-        found = await list_projects(connection, workspace_id, call.query)
+        found = await list_projects(connection, workspace_id, call.query, rights=call.rights)
     page, pagination = list_page(found, offset=call.query.offset, limit=call.query.limit)
     return GetProjectsResponse(projects=page, pagination=pagination)
 

@@ -43,10 +43,27 @@ class Job(Message, kw_only=True):
     workspace_id: int
 
 
-class VisibleJob(Message, kw_only=True):
-    """A job that the caller may see whole; everybody may see every job."""
+class LimitedJob(Message, kw_only=True):
+    """What everybody may know of a job: that it is in the queue, and what it takes there."""
 
-    full: Job
+    summary: JobSummary | None
+    type: JobType
+    resource_pool: str
+    is_preemptible: bool
+    priority: int
+    weight: Double
+    job_id: str
+    requested_slots: int
+    allocated_slots: int
+    progress: Double = 0.0
+    workspace_id: int
+
+
+class VisibleJob(Message, kw_only=True):
+    """A job, whole or as much of it as the caller may see."""
+
+    full: Job | UnsetType = UNSET
+    limited: LimitedJob | UnsetType = UNSET
 
 
 class GetJobsQuery(Message):

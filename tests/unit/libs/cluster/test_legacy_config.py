@@ -205,7 +205,7 @@ ROUND_ROBIN = {"type": "round_robin"}
     [
         ({"nonsense": 1}, "unknown field `nonsense`"),
         (kubernetes(nonsense=1), "unknown field `nonsense`"),
-        ({"security": {"authz": {"type": "rbac"}}}, "security.authz.type: rbac is not available"),
+        ({"security": {"authz": {"type": "everybody"}}}, "security.authz.type"),
         ({"resource_manager": {"scheduler": ROUND_ROBIN}}, "resource_manager.scheduler.type: round_robin is not"),
         (
             {"resource_pools": [{"pool_name": "default", "scheduler": ROUND_ROBIN}]},
