@@ -88,3 +88,12 @@ def _environment(config: Mapping[str, Any], defaults: TaskContainerDefaults) -> 
 
 def _file(name: str, content: Any) -> TaskFile:
     return TaskFile(path=f"{_FOLDER}/{name}", content=msgspec.json.encode(content, order="deterministic"))
+
+
+def deleted_by(task: StoredTask) -> frozenset[str]:
+    """The checkpoints of which such a task deletes files, by their uuids."""
+    contents = {file.path: file.content for file in task.files}
+    if not msgspec.json.decode(contents.get(f"{_FOLDER}/checkpoints_globs.json", b"[]"), type=list[str]):
+        return frozenset()
+    uuids = contents.get(f"{_FOLDER}/checkpoints_to_delete.json", b"[]")
+    return frozenset(msgspec.json.decode(uuids, type=list[str]))

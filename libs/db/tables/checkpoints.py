@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, LargeBinary, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 
@@ -70,7 +70,9 @@ trial_sources = Table(
     metadata,
     Column("trial_id", BigInteger, primary_key=True),
     Column("checkpoint_uuid", Text, primary_key=True),
-    Column("model_id", Integer),
+    # Which version of a model it is, when the trial said so; both or neither.
+    Column("model_id", BigInteger),
     Column("model_version", Integer),
     Column("trial_source_info_type", Text, nullable=False),
+    Index("ix_trial_sources_model_id_model_version", "model_id", "model_version"),
 )

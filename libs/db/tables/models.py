@@ -1,5 +1,5 @@
-"""The model registry: models, and their versions, each a checkpoint with a number; written by ``resolute import`` until
-there are endpoints for them (docs/reference/platform.md 10)."""
+"""The model registry: models, and their versions, each a checkpoint with a number; written by the api
+(docs/reference/platform.md 10)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ model_versions = Table(
     Column("model_id", BigInteger, ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
     # 1, 2, 3 within the model.
     Column("version", Integer, nullable=False),
-    # No reference: a version outlives the deletion of its experiment.
+    # No reference: what another installation has lost is imported without it. The rows of those that are registered
+    # here stay.
     Column("checkpoint_uuid", Text, nullable=False, index=True),
     Column("name", Text, nullable=False, server_default=""),
     Column("comment", Text, nullable=False, server_default=""),

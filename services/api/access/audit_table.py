@@ -127,6 +127,10 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "POST /api/v1/webhooks": ("name", "webhook_type", "mode", "workspace_id"),
     "POST /api/v1/resolute/event-webhooks": ("name", "types"),
     "PATCH /api/v1/template/rename": ("old_name", "new_name"),
+    "POST /api/v1/models": ("name", "workspace_id", "workspace_name"),
+    "PATCH /api/v1/models/{modelName}": ("name", "workspace_id", "workspace_name"),
+    "POST /api/v1/models/{modelName}/move": ("destination_workspace_id",),
+    "POST /api/v1/models/{modelName}/versions": ("checkpoint_uuid",),
 }
 """Call -> fields of its body that are recorded as they are; a dot leads into a field."""
 

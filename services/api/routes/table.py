@@ -17,6 +17,7 @@ from services.api.routes.cluster import agents, audit, cluster_message, jobs, ma
 from services.api.routes.experiments import actions, experiments, model_definitions, searches
 from services.api.routes.generic_tasks import generic_tasks
 from services.api.routes.interactive import launches, lifecycle
+from services.api.routes.models import models, versions
 from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
@@ -46,6 +47,7 @@ _MODULES = (
     log_retention,
     metrics,
     model_definitions,
+    models,
     namespaces,
     pages,
     pool_bindings,
@@ -66,6 +68,7 @@ _MODULES = (
     trials,
     unmanaged,
     users,
+    versions,
     waiting,
     webhooks,
     event_webhooks,

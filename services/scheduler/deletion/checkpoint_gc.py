@@ -17,8 +17,8 @@ from sqlalchemy import delete, insert, select, update
 from libs.checkpoints.checkpoint_retention import Candidate, checkpoints_to_delete, policy_of
 from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.db.any_of import any_of
+from libs.db.checkpoints.gc_candidates import gc_candidates
 from libs.db.engine import Connection
-from libs.db.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
 from libs.db.tables.checkpoints import storage_backends
 from libs.db.tables.experiments import experiments

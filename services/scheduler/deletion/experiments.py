@@ -16,6 +16,7 @@ from libs.capture.lines import STREAMS_PER_POD
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
+from libs.db.checkpoints.registered_checkpoints import registered_in
 from libs.db.engine import Connection, Database
 from libs.db.failures import is_connection_failure
 from libs.db.outbox import announce
@@ -73,12 +74,7 @@ class ExperimentDeletion:
         if locked is None:
             return ReconcileResult(), False
         if locked.experiment.deletion_tasks is None:
-            doomed = await deletable_checkpoints(locked)
-            has_tensorboards = await _may_have_tensorboards(connection, experiment_id)
-            rows = await create_gc_tasks(locked, deletion_of(doomed, delete_tensorboards=has_tensorboards))
-            locked.experiment.deletion_tasks = [row.task_id for row in rows]
-            await locked.write()
-            return ReconcileResult(pools=frozenset(row.pool for row in rows)), not rows
+            return await _begin(locked)
         if await self._has_live_allocations(connection, experiment_id):
             return ReconcileResult(), False
         if await self._lines_are_to_come(connection, locked.experiment.deletion_tasks):
@@ -160,6 +156,20 @@ class ExperimentDeletion:
             await connection.execute(statement)
         await announce(connection, experiment_changed(locked.experiment, "deleted"))
         log.info("experiment.deleted", experiment=experiment_id)
+
+
+async def _begin(locked: LockedExperiment) -> tuple[ReconcileResult, bool]:
+    """Start the GC tasks; True when there is nothing for any to do."""
+    # Who deletes a project or a workspace was not asked about each of its experiments.
+    if (reason := await registered_in(locked.connection, locked.experiment.id)) is not None:
+        await _mark_failed(locked, reason)
+        return ReconcileResult(), False
+    doomed = await deletable_checkpoints(locked)
+    has_tensorboards = await _may_have_tensorboards(locked.connection, locked.experiment.id)
+    rows = await create_gc_tasks(locked, deletion_of(doomed, delete_tensorboards=has_tensorboards))
+    locked.experiment.deletion_tasks = [row.task_id for row in rows]
+    await locked.write()
+    return ReconcileResult(pools=frozenset(row.pool for row in rows)), not rows
 
 
 async def _task_ids(connection: Connection, experiment_id: int) -> list[str]:

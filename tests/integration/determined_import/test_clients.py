@@ -133,6 +133,21 @@ def test_the_client_lists_and_describes(det: Det) -> None:
     assert "grüß dich" in lines
 
 
+def test_models_are_as_they_were_and_keep_their_checkpoints(ada: httpx.Client, det: Det) -> None:
+    (model,) = get(ada, "/api/v1/models")["models"]
+    assert (model["id"], model["name"], model["labels"], model["metadata"]) == (8, "mnist", ["a, b", "c"], {"a": 1})
+    assert (model["workspaceId"], model["username"], model["numVersions"]) == (TEAM, "ada", 1)
+    version = get(ada, "/api/v1/models/mnist/versions/1")["modelVersion"]
+    assert (version["id"], version["name"], version["checkpoint"]["uuid"]) == (15, "v1", CHECKPOINT)
+    reports = get(ada, "/api/v1/models/8/versions/1/metrics?metricGroup=validation")["metrics"]
+    assert {report["trialId"] for report in reports} == {FINISHED_TRIAL}
+    assert CHECKPOINT in det("model", "describe", "mnist").out
+    assert "in the model registry" in det.fails("checkpoint", "delete", CHECKPOINT, "--yes").err
+    assert "registered as model versions" in det.fails("experiment", "delete", str(FINISHED), "--yes").err
+    made = ada.post("/api/v1/models/mnist/versions", json={"checkpointUuid": LATEST}).json()["modelVersion"]
+    assert (made["version"], made["id"]) == (2, 16), "new ids follow behind"
+
+
 def test_the_client_downloads_checkpoints_and_model_definitions(det: Det, tmp_path: Path) -> None:
     for uuid in (CHECKPOINT, LATEST):  # one in a storage of its own, one in that of its experiment
         target = tmp_path / uuid

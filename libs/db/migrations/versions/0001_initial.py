@@ -233,10 +233,13 @@ def _create_tables() -> None:  # noqa: PLR0915
         "trial_sources",
         sa.Column("trial_id", sa.BigInteger(), nullable=False),
         sa.Column("checkpoint_uuid", sa.Text(), nullable=False),
-        sa.Column("model_id", sa.Integer(), nullable=True),
+        sa.Column("model_id", sa.BigInteger(), nullable=True),
         sa.Column("model_version", sa.Integer(), nullable=True),
         sa.Column("trial_source_info_type", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("trial_id", "checkpoint_uuid", name=op.f("pk_trial_sources")),
+    )
+    op.create_index(
+        "ix_trial_sources_model_id_model_version", "trial_sources", ["model_id", "model_version"], unique=False
     )
     op.create_table(
         "users",

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.checkpoint_retention import checkpoints_to_delete, policy_of
 from libs.db.any_of import any_of
-from libs.db.gc_candidates import gc_candidates
+from libs.db.checkpoints.gc_candidates import gc_candidates
+from libs.db.checkpoints.registered_checkpoints import check_not_registered
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 from libs.tasks.checkpoint_gc import EVERYTHING
@@ -33,7 +34,8 @@ class StoredCheckpoint(Struct, frozen=True):
 async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs: Sequence[str]) -> None:
     """Ask for the files that match any of ``globs`` to be deleted from each checkpoint; returns before it is done.
 
-    No globs delete nothing and refresh the lists of files. Raises InvalidRequest, NotFound, FailedPrecondition.
+    No globs delete nothing and refresh the lists of files. Raises InvalidRequest, NotFound, and FailedPrecondition for
+    those that are registered as versions of models.
     """
     _check_globs(globs)
     grouped: dict[tuple[int, int | None], list[str]] = defaultdict(list)
@@ -41,12 +43,13 @@ async def remove_files(connection: AsyncConnection, uuids: Sequence[str], globs:
         if found.experiment_id is None:
             raise FailedPrecondition(f"checkpoint '{found.uuid}' belongs to no experiment")
         grouped[found.experiment_id, found.storage_id].append(found.uuid)
-    for experiment_id in sorted({experiment_id for experiment_id, _ in grouped}):
-        locked = await lock_experiment(connection, experiment_id)
-        for (owner, storage_id), group in grouped.items():
-            if owner == experiment_id:
-                await _request(connection, experiment_id, storage_id, group, globs)
-        await change(connection, locked, "edited")  # so that the scheduler looks
+    experiment_ids = sorted({experiment_id for experiment_id, _ in grouped})
+    locked = [await lock_experiment(connection, experiment_id) for experiment_id in experiment_ids]
+    await check_not_registered(connection, uuids, "deleted")
+    for (experiment_id, storage_id), group in grouped.items():
+        await _request(connection, experiment_id, storage_id, group, globs)
+    for row in locked:
+        await change(connection, row, "edited")  # so that the scheduler looks
 
 
 async def apply_retention_policy(connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]) -> None:

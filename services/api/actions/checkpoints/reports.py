@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
+from libs.db.checkpoints.registered_checkpoints import check_not_registered
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
@@ -100,7 +101,8 @@ def _steps_completed(metadata: Mapping[str, Any]) -> int | None:
 async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping[str, int] | None]) -> None:
     """Record what is left of checkpoints: uuid -> path -> bytes; nothing left is DELETED, None says nothing of it.
 
-    Repeating it changes nothing. Raises NotFound, naming all that are unknown.
+    Repeating it changes nothing. Raises NotFound, naming all that are unknown, and FailedPrecondition, naming all that
+    are registered as versions of models.
     """
     columns = checkpoints.c
     query = select(columns.uuid, columns.trial_id, columns.experiment_id).where(any_of(columns.uuid, files))
@@ -110,6 +112,7 @@ async def refresh_files(connection: AsyncConnection, files: Mapping[str, Mapping
     experiment_ids = [owner.experiment_id for owner in owners if owner.experiment_id is not None]
     trial_ids = [owner.trial_id for owner in owners if owner.trial_id is not None]
     await _lock(connection, experiment_ids, trial_ids)
+    await check_not_registered(connection, files, "patched")
     rows = await connection.execute(
         select(checkpoints).where(any_of(columns.uuid, files)).order_by(columns.uuid).with_for_update()
     )

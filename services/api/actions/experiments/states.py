@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.checkpoints.registered_checkpoints import registered_in
 from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
 from services.api.access.principal import Principal
@@ -72,7 +73,8 @@ async def delete(connection: AsyncConnection, experiment_id: int, principal: Pri
 
     force  leave the files of its checkpoints and TensorBoards where they are, as when their storage is gone; for
            administrators
-    Raises FailedPrecondition unless it has ended, PermissionDenied for those who neither own it nor administrate.
+    Raises FailedPrecondition unless it has ended and no version of a model comes from it, PermissionDenied for those
+    who neither own it nor administrate.
     """
     row = await lock_experiment(connection, experiment_id)
     require_owner_or_admin(principal, row.owner_id, "delete an experiment")
@@ -80,6 +82,8 @@ async def delete(connection: AsyncConnection, experiment_id: int, principal: Pri
         require_admin(principal, "delete an experiment without its files")
     if row.state not in DELETABLE:
         raise FailedPrecondition(f"cannot delete experiment in STATE_{row.state} state")
+    if (reason := await registered_in(connection, experiment_id)) is not None:
+        raise FailedPrecondition(reason)
     # No task has to delete anything before the rows go.
     await _pull(connection, row, Trigger.DELETE, **({"deletion_tasks": []} if force else {}))
 

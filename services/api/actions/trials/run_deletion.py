@@ -15,7 +15,7 @@ from sqlalchemy import Row, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
-from libs.db.gc_candidates import gc_candidates
+from libs.db.checkpoints.gc_candidates import gc_candidates
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoint_gc_requests, trial_sources
 from libs.db.tables.experiments import experiments

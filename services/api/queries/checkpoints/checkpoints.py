@@ -5,7 +5,7 @@ Source: docs/reference/experiments.md 10.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import mask_secrets
+from libs.db.any_of import any_of
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
@@ -57,6 +58,14 @@ async def load_checkpoint(connection: AsyncConnection, uuid: str, *, reader_id: 
     if row is None:
         raise NotFound("checkpoint", uuid)
     return _as_checkpoint(row, reader_id)
+
+
+async def checkpoints_by_uuid(
+    connection: AsyncConnection, uuids: Iterable[str], *, reader_id: int
+) -> dict[str, Checkpoint]:
+    """Those of ``uuids`` that are there, as that user sees them."""
+    rows = await connection.execute(_select_all().where(any_of(checkpoints.c.uuid, uuids)))
+    return {row.uuid: _as_checkpoint(row, reader_id) for row in rows}
 
 
 async def list_checkpoints(

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.checkpoint_retention import Policy, checkpoints_to_delete
 from libs.db.any_of import any_of
-from libs.db.gc_candidates import gc_candidates
+from libs.db.checkpoints.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.metrics import metrics
 from services.api.queries.experiments.experiments import load_config

@@ -1,4 +1,4 @@
-"""Series of several trials side by side, and of all trials that work with a checkpoint."""
+"""Series of several trials side by side, and of all trials that work with a checkpoint or a version of a model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.charts.by_checkpoint import metrics_by_checkpoint
+from services.api.queries.charts.by_source import metrics_by_checkpoint, metrics_by_model_version
 from services.api.queries.charts.series import compare_trials
-from services.api.wire.charts.by_checkpoint import MetricsByCheckpointQuery, MetricsByCheckpointResponse
+from services.api.wire.charts.by_source import MetricsBySourceQuery, MetricsBySourceResponse
 from services.api.wire.charts.series import CompareTrialsQuery, CompareTrialsResponse
 
 
@@ -17,10 +17,17 @@ async def get_series(call: Call[App, CompareTrialsQuery, None]) -> CompareTrials
     return CompareTrialsResponse(trials=await compare_trials(call.app.db, call.query, now=call.app.clock.now()))
 
 
-async def get_by_checkpoint(call: Call[App, MetricsByCheckpointQuery, None]) -> MetricsByCheckpointResponse:
+async def get_by_checkpoint(call: Call[App, MetricsBySourceQuery, None]) -> MetricsBySourceResponse:
     async with call.app.db.read() as connection:
         found = await metrics_by_checkpoint(connection, call.path_str("checkpointUuid"), call.query)
-    return MetricsByCheckpointResponse(metrics=found)
+    return MetricsBySourceResponse(metrics=found)
+
+
+async def get_by_model_version(call: Call[App, MetricsBySourceQuery, None]) -> MetricsBySourceResponse:
+    name, number = call.path_str("modelName"), call.path_int("modelVersionNum")
+    async with call.app.db.read() as connection:
+        found = await metrics_by_model_version(connection, name, number, call.query)
+    return MetricsBySourceResponse(metrics=found)
 
 
 ROUTES: Final = (
@@ -36,8 +43,16 @@ ROUTES: Final = (
         method="GET",
         path="/api/v1/checkpoints/{checkpointUuid}/metrics",
         handler=get_by_checkpoint,
-        query=MetricsByCheckpointQuery,
-        response=MetricsByCheckpointResponse,
+        query=MetricsBySourceQuery,
+        response=MetricsBySourceResponse,
         summary="Metrics of the trials that work with a checkpoint",
+    ),
+    Route(
+        method="GET",
+        path="/api/v1/models/{modelName}/versions/{modelVersionNum}/metrics",
+        handler=get_by_model_version,
+        query=MetricsBySourceQuery,
+        response=MetricsBySourceResponse,
+        summary="Metrics of the trials that work with a version of a model",
     ),
 )

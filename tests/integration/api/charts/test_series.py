@@ -152,3 +152,48 @@ async def test_metrics_by_checkpoint(owner: httpx.AsyncClient, client: httpx.Asy
     assert [report["metrics"]["avg_metrics"] for report in one.json()["metrics"]] == [{"x": 1}]
     assert other_type.json() == {"metrics": []}
     assert (await owner.get("/api/v1/checkpoints/none/metrics")).status_code == 404
+
+
+async def test_metrics_by_model_version(owner: httpx.AsyncClient, client: httpx.AsyncClient, run: Run) -> None:
+    reported = checkpoint(run)
+    uuid = reported["uuid"]
+    assert (await client.post("/api/v1/checkpoints", json=reported)).status_code == 200
+    name = f"model-{uuid}"
+    model = (await owner.post("/api/v1/models", json={"name": name})).json()["model"]["id"]
+    versions = f"/api/v1/models/{name}/versions"
+    for _ in range(2):
+        assert (await owner.post(versions, json={"checkpointUuid": uuid})).status_code == 200
+    await accepted(client, run, "inference", 1, x=1)
+    await accepted(client, run, "validation", 1, x=2)
+
+    async def says(**source: Any) -> tuple[int, str]:
+        about = {
+            "trialId": run.trial,
+            "checkpointUuid": uuid,
+            "trialSourceInfoType": "TRIAL_SOURCE_INFO_TYPE_INFERENCE",
+        }
+        reply = await client.post("/api/v1/trial-source-info", json={"trialSourceInfo": {**about, **source}})
+        return reply.status_code, reply.json().get("error", {}).get("error", "")
+
+    async def groups(number: int, **query: str) -> list[str]:
+        reply = await owner.get(f"{versions}/{number}/metrics", params=query)
+        assert reply.status_code == 200, reply.text
+        return sorted(report["group"] for report in reply.json()["metrics"])
+
+    assert await groups(1) == []
+    assert await says(modelId=model, modelVersion=7) == (404, f"model version '{model}/7' not found")
+    assert await says(modelId=model) == (400, "modelId and modelVersion must both be given, or neither")
+    assert await says(modelId=model, modelVersion=2) == (200, "")
+    assert await groups(1) == []
+    assert await groups(2) == ["inference", "validation"]
+    assert await groups(2, metricGroup="inference") == ["inference"]
+    assert await groups(2, trialSourceInfoType="TRIAL_SOURCE_INFO_TYPE_FINE_TUNING") == []
+    assert (await owner.get(f"{versions}/3/metrics")).status_code == 404
+    other = checkpoint(run)
+    assert (await client.post("/api/v1/checkpoints", json=other)).status_code == 200
+    refusal = f"version 1 of model {model} is checkpoint '{uuid}', not this one"
+    assert await says(checkpointUuid=other["uuid"], modelId=model, modelVersion=1) == (400, refusal)
+    assert (await owner.delete(f"{versions}/2")).status_code == 200
+    assert (await owner.post(versions, json={"checkpointUuid": other["uuid"]})).status_code == 200
+    assert await groups(2) == [], "another version took the number, not the trials"
+    assert len((await owner.get(f"/api/v1/checkpoints/{uuid}/metrics")).json()["metrics"]) == 2

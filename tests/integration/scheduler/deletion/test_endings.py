@@ -173,6 +173,31 @@ async def test_workspace_whose_experiment_cannot_be_deleted_says_why(world: Worl
         assert state.startswith(f"DELETE_FAILEDexperiment {experiment}: checkpoint GC failed")
 
 
+async def test_workspace_stays_while_versions_of_models_come_from_it(world: World) -> None:
+    async with world.scheduling() as w:
+        await _doomed_workspace(w)
+        experiment = await w.api.create(activate=False)
+        await eventually(lambda: w.api.trials(experiment))
+        await w.api.move(experiment, 2)
+        await _checkpoints(w, experiment, losses=[0.1])
+        await w.api.sql("INSERT INTO models (name, owner_id, workspace_id) VALUES ('mnist', 2, 1)")
+        await w.api.sql("INSERT INTO model_versions (model_id, version, checkpoint_uuid) VALUES (1, 1, 'c1')")
+        await w.api.delete_workspace(2)
+        await w.api.ended(experiment, "DELETE_FAILED")
+        reason = 'checkpoints are registered as model versions: version 1 of model "mnist"'
+        row = await w.api.experiment(experiment)
+        assert row is not None
+        assert row["error"] == reason
+        [state] = await w.api.sql("SELECT state || error_message FROM workspaces WHERE id = 2")
+        assert state == f"DELETE_FAILEDexperiment {experiment}: {reason}"
+        assert await w.api.sql("SELECT state FROM checkpoints") == ["COMPLETED"]
+        await w.api.sql("DELETE FROM models")
+        await w.api.delete_workspace(2)
+        [gc] = await w.launcher.running()
+        await w.launcher.exit(gc)
+        await eventually(lambda: _no_workspace(w))
+
+
 async def test_workspace_waits_for_what_deletes_files_of_an_experiment_that_has_left_it(world: World) -> None:
     async with world.scheduling() as w:
         experiment = await w.api.create(activate=False)

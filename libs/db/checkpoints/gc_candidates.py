@@ -9,10 +9,10 @@ from sqlalchemy import and_, exists, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.checkpoint_retention import Candidate
+from libs.db.checkpoints.registered_checkpoints import is_registered
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
-from libs.db.tables.models import model_versions
 from libs.db.tables.trials import trials
 from libs.searchers.reports import read_number
 
@@ -36,7 +36,6 @@ async def gc_candidates(connection: AsyncConnection, experiment_id: int, config:
         metrics.c.kind != "PROFILING",  # as the index has it
     )
     started_from = exists().where(trials.c.warm_start_checkpoint_uuid == checkpoints.c.uuid)
-    registered = exists().where(model_versions.c.checkpoint_uuid == checkpoints.c.uuid)
     others = experiments.alias()
     will_start_from = exists().where(
         others.c.end_time.is_(None),
@@ -58,7 +57,7 @@ async def gc_candidates(connection: AsyncConnection, experiment_id: int, config:
             checkpoints.c.state.in_(_DELETABLE),
             ~started_from,
             ~will_start_from,
-            ~registered,
+            ~is_registered(),
         )
         .order_by(checkpoints.c.report_time, checkpoints.c.uuid)
     )

@@ -1,4 +1,4 @@
-"""REST shapes of metrics by the checkpoint that trials work with."""
+"""REST shapes of metrics by the checkpoint, or the version of a model, that trials work with."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from services.api.wire.trials.metrics import MetricsReport
 from services.api.wire.trials.runs import TrialSourceInfoType
 
 
-class MetricsByCheckpointQuery(Message):
+class MetricsBySourceQuery(Message):
     """``metric_group`` '' is every group, an unspecified type every type."""
 
     metric_group: str = ""
     trial_source_info_type: TrialSourceInfoType = TrialSourceInfoType.UNSPECIFIED
 
 
-class MetricsByCheckpointResponse(Message, kw_only=True):
+class MetricsBySourceResponse(Message, kw_only=True):
     metrics: list[MetricsReport]
