@@ -12,9 +12,11 @@ from libs.config.build import build_config, continue_config, parse_template
 from libs.config.checks import check_failed, check_task_pod_spec, failed_pod_checks
 from libs.config.complete import check_complete, check_entrypoint
 from libs.config.config_policies import (
+    apply_invariants,
     check_consistent,
     check_constraints,
     check_max_slots_change,
+    check_pool_change,
     check_priority_change,
     check_weight_change,
     parse_experiment_policies,
@@ -35,6 +37,7 @@ __all__ = [
     "MASK",
     "InvalidConfig",
     "InvalidText",
+    "apply_invariants",
     "build_config",
     "check_complete",
     "check_consistent",
@@ -43,6 +46,7 @@ __all__ = [
     "check_entrypoint",
     "check_failed",
     "check_max_slots_change",
+    "check_pool_change",
     "check_priority_change",
     "check_task_pod_spec",
     "check_unmasked",

@@ -66,7 +66,7 @@ def build_config(
     asked = merge(user, below)
     if managed:
         check_entrypoint(asked)
-    slots = (asked.get("resources") or {}).get("slots_per_trial", 1)
+    slots = (apply_invariants(asked, invariants).get("resources") or {}).get("slots_per_trial", 1)
     defaults = task_container_defaults_as_config(pool_defaults or {}, gpu=slots > 0)
     config = over_task_container_defaults(asked, defaults)
     config["environment"]["pod_spec"] = _pod_spec(defaults, below, user)
@@ -82,13 +82,17 @@ def build_config(
     return config
 
 
-def continue_config(override: Object, stored: Object, *, resource_pool: str) -> Object:
+def continue_config(
+    override: Object, stored: Object, *, resource_pool: str, invariants: Sequence[Mapping[str, Any]] = ()
+) -> Object:
     """The complete configuration of an experiment that goes on with ``override``, in normal form, over ``stored``.
 
     resource_pool  the resolved name of the pool that the two ask for together
+    invariants     as in ``build_config``
     Raises InvalidConfig and podspec.InvalidPodPatch. Source: docs/reference/experiments.md 7 (step 3).
     """
     config = merge({"resources": {"resource_pool": resource_pool}}, merge(override, stored))
+    config = apply_invariants(config, invariants)
     config = with_defaults(config, seed=stored["reproducibility"]["experiment_seed"], name=stored["name"])
     check_complete(config)
     check_current_searcher(config)

@@ -152,15 +152,22 @@ def check_weight_change(
 
 
 def check_max_slots_change(
-    max_slots: int, *, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None
+    max_slots: int | None, *, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None
 ) -> None:
-    """Raise InvalidRequest unless an experiment may get this limit of slots."""
+    """Raise InvalidRequest unless an experiment may get this limit of slots; None is no limit of its own."""
     fixed = _fixed_resource("max_slots", workspace, global_)
     if fixed is not None and max_slots != fixed:
         raise InvalidRequest(f"max slots is already set in an invariant config policy to {fixed}")
     limit, _ = effective_constraints((workspace or {}).get("constraints"), (global_ or {}).get("constraints"))
-    if limit is not None and max_slots > limit:
+    if limit is not None and max_slots is not None and max_slots > limit:
         raise InvalidRequest(f"requested slots is violates max slots constraint of {limit}")
+
+
+def check_pool_change(pool: str, *, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None) -> None:
+    """Raise InvalidRequest unless an experiment may move to this pool."""
+    fixed = _fixed_resource("resource_pool", workspace, global_)
+    if fixed is not None and pool != fixed:
+        raise InvalidRequest(f"resource pool is already set in an invariant config policy to {fixed}")
 
 
 def _fixed_resource(key: str, workspace: Mapping[str, Any] | None, global_: Mapping[str, Any] | None) -> Any:

@@ -1,5 +1,5 @@
-"""Templates: configurations that others start from, written by the api. And config policies: what administrators fix or
-limit in configurations, written by ``resolute import`` until there are endpoints for them."""
+"""Templates: configurations that others start from. And config policies: what administrators fix or limit in
+configurations. Both are written by the api."""
 
 from __future__ import annotations
 

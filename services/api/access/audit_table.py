@@ -126,6 +126,8 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     # Without their URLs, which for Slack are secrets.
     "POST /api/v1/webhooks": ("name", "webhook_type", "mode", "workspace_id"),
     "POST /api/v1/resolute/event-webhooks": ("name", "types"),
+    "PUT /api/v1/config-policies/global/{workloadType}": ("config_policies",),
+    "PUT /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": ("config_policies",),
     "PATCH /api/v1/template/rename": ("old_name", "new_name"),
     "POST /api/v1/models": ("name", "workspace_id", "workspace_name"),
     "PATCH /api/v1/models/{modelName}": ("name", "workspace_id", "workspace_name"),

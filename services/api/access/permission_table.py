@@ -312,6 +312,13 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "PATCH /api/v1/resolute/event-webhooks/{id}": USERS,
     "DELETE /api/v1/resolute/event-webhooks/{id}": USERS,
     "POST /api/v1/resolute/event-webhooks/{id}/test": USERS,
+    # What is fixed or limited in configurations.
+    "GET /api/v1/config-policies/global/{workloadType}": USERS,
+    "PUT /api/v1/config-policies/global/{workloadType}": USERS,
+    "DELETE /api/v1/config-policies/global/{workloadType}": USERS,
+    "GET /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": USERS,
+    "PUT /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": USERS,
+    "DELETE /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": USERS,
     # The queue, and what there is to run on.
     "GET /api/v1/resolute/waiting": USERS,
     "GET /api/v1/job-queues": USERS,

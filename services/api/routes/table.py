@@ -23,7 +23,7 @@ from services.api.routes.tasks import allocations, context, log_retention, logs,
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
 from services.api.routes.users import groups, roles, sessions, tokens, users
 from services.api.routes.webhooks import event_webhooks, webhooks
-from services.api.routes.workspaces import activity, namespaces, projects, templates, workspaces
+from services.api.routes.workspaces import activity, config_policies, namespaces, projects, templates, workspaces
 
 _MODULES = (
     activity,
@@ -35,6 +35,7 @@ _MODULES = (
     roles,
     checkpoints,
     cluster_message,
+    config_policies,
     master,
     actions,
     experiments,

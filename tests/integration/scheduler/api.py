@@ -151,7 +151,11 @@ class Api:
 
     async def set_priority(self, experiment: int, priority: int, *, notify: bool = True) -> None:
         patch = PatchExperiment(resources=PatchResources(priority=priority))
-        await self._act(lambda connection: edit(connection, experiment, patch), notify=notify)
+
+        async def change(connection: Connection) -> None:
+            await edit(connection, experiment, patch, larger_priority_first=False)
+
+        await self._act(change, notify=notify)
 
     async def kill_trial(self, trial: int) -> None:
         await self._act(lambda connection: kill_trial(connection, trial))

@@ -30,6 +30,7 @@ from libs.events.changes import JobChanged, PoolChanged
 from services.api.actions.experiment_lock import change, is_live, lock_experiment
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.queries.workspaces.available_pools import unavailable_to
+from services.api.queries.workspaces.config_policies import policies_in, workload_of
 from services.api.wire.cluster.jobs import QueueControl
 
 LEAST_PRIORITY, GREATEST_PRIORITY = 1, 99
@@ -92,6 +93,7 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
             if isinstance(wanted.priority, int) and experiment is None:
                 await _check_is_mutable(connection, job, cluster)
             new = _new_standing(wanted)
+        await _check_policies(connection, job, new, cluster)
         await connection.execute(update(jobs).where(jobs.c.job_id == wanted.job_id).values(**new.columns))
         if experiment is None:
             await _set_in_config(connection, wanted.job_id, new)
@@ -150,6 +152,14 @@ async def _set_in_config(connection: AsyncConnection, job_id: str, new: _Change)
     """An interactive task shows in its configuration what its job has."""
     values = {"job": job_id, "new": new.resources}
     await connection.execute(_SET_IN_CONFIG, values)
+
+
+async def _check_policies(connection: AsyncConnection, job: Any, new: _Change, cluster: ClusterConfig) -> None:
+    """Raises InvalidRequest for what the policies of its workspace fix or limit."""
+    first = cluster.resource_manager.larger_priority_first
+    workload = workload_of(job.job_type)
+    policies = await policies_in(connection, job.workspace_id, workload, larger_priority_first=first)
+    policies.check_change(new.resources)
 
 
 def _new_standing(wanted: QueueControl) -> _Change:

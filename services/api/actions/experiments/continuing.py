@@ -9,6 +9,7 @@ Source: docs/reference/experiments.md 7.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.config import check_unmasked, continue_config, merge, parse_experiment_config
+from libs.config import apply_invariants, check_unmasked, continue_config, merge, parse_experiment_config
 from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks
 from libs.db.outbox import announce
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
@@ -33,12 +34,14 @@ from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, load_project
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
+from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import LaunchWarning
 
 Object = dict[str, Any]
 
 CONTINUABLE: Final = frozenset({"single", "grid", "random"})
 _NOT_SINGLE: Final = "override config is provided and experiment is not single searcher"
+_DECIDES_TRIALS: Final = frozenset({"searcher", "hyperparameters", "reproducibility"})
 _SOURCES: Final = ("source_trial_id", "source_checkpoint_uuid")
 
 
@@ -67,8 +70,17 @@ async def continue_experiment(
     project = await load_project(connection, row.project_id)
     if row.archived or project.archived or project.state:
         raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be continued")
-    pool, warnings = choose_pool(app, merge(override, row.config), project)
-    config = await asyncio.to_thread(continue_config, override, row.config, resource_pool=pool)
+    policies = await policies_in(
+        connection,
+        project.workspace_id,
+        "EXPERIMENT",
+        larger_priority_first=app.cluster.resource_manager.larger_priority_first,
+    )
+    invariants = _that_may_change(row.config, policies.invariants)
+    fixed = await asyncio.to_thread(apply_invariants, merge(override, row.config), invariants)
+    pool, warnings = choose_pool(app, fixed, project)
+    config = await asyncio.to_thread(continue_config, override, row.config, resource_pool=pool, invariants=invariants)
+    policies.check_launch(config["resources"])
     if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
         await pin_warm_start(connection, config)
     await _queue_anew(connection, row, config, project, pool=pool, now=now)
@@ -89,6 +101,13 @@ def _check_searcher(name: Any, override: Object) -> None:
     if override and (name != "single" or after != "single"):
         shown = name if name != "single" else after
         raise InvalidRequest(f"{_NOT_SINGLE}, got '{shown}' instead")
+
+
+def _that_may_change(config: Object, invariants: Sequence[Object]) -> list[Object]:
+    """Of invariants what an experiment that goes on can take over: the trials of a search are there already."""
+    if config["searcher"].get("name") == "single":
+        return list(invariants)
+    return [{key: value for key, value in one.items() if key not in _DECIDES_TRIALS} for one in invariants]
 
 
 async def _state_after(connection: AsyncConnection, row: Row[Any]) -> ExperimentState:

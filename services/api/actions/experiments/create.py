@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.config import build_config, check_unmasked, merge, parse_experiment_config, random_name
+from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.new_trials import Origin
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments, model_definitions
@@ -35,6 +35,7 @@ from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, choose_project, keep_project, lock_project
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
+from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
 from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
 
@@ -67,8 +68,16 @@ async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now:
         template = await parsed_template(connection, request.template)
         asked = await asyncio.to_thread(merge, user, template)
         project = await choose_project(connection, request.project_id, asked)
-        pool, warnings = choose_pool(app, asked, project)
-        config = await asyncio.to_thread(_complete, app, user, template, project, pool=pool, now=now)
+        policies = await policies_in(
+            connection,
+            project.workspace_id,
+            "EXPERIMENT",
+            larger_priority_first=app.cluster.resource_manager.larger_priority_first,
+        )
+        fixed = await asyncio.to_thread(apply_invariants, asked, policies.invariants)
+        pool, warnings = choose_pool(app, fixed, project)
+        config = await asyncio.to_thread(_complete, app, user, template, project, policies, pool=pool, now=now)
+        policies.check_launch(config["resources"])
         await pin_warm_start(connection, config)
     return NewExperiment(
         config=config,
@@ -99,13 +108,16 @@ async def store_experiment(app: App, new: NewExperiment, principal: Principal, *
     return await in_transaction(app.db, store)
 
 
-def _complete(app: App, user: Object, template: Object, project: ProjectRef, *, pool: str, now: datetime) -> Object:
+def _complete(
+    app: App, user: Object, template: Object, project: ProjectRef, policies: Policies, *, pool: str, now: datetime
+) -> Object:
     return build_config(
         user,
         template=template,
         pool_defaults=msgspec.to_builtins(app.cluster.defaults_of(pool)),
         workspace_storage=project.checkpoint_storage,
         master_storage=app.cluster.checkpoint_storage,
+        invariants=policies.invariants,
         resource_pool=pool,
         priority_default=app.cluster.default_priority(pool),
         seed=int(now.timestamp()),

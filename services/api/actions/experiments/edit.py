@@ -11,26 +11,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import Row, update
+from sqlalchemy import Row, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.outbox import announce
 from libs.db.tables.tasks import jobs
 from libs.db.tables.trials import trials
+from libs.db.tables.workspaces import projects
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.changes import JobChanged
 from libs.states.experiment import TERMINAL
 from services.api.actions.checkpoints.files import apply_retention_policy
 from services.api.actions.experiment_lock import change, check_live, lock_experiment
 from services.api.queries.experiments.experiments import shown_description
+from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import PatchCheckpointStorage, PatchExperiment, PatchResources
 
 KEEP_FOR_EVER: Final = -1
 MOST_DAYS: Final = 32767
 
 
-async def edit(connection: AsyncConnection, experiment_id: int, patch: PatchExperiment) -> None:
+async def edit(
+    connection: AsyncConnection, experiment_id: int, patch: PatchExperiment, *, larger_priority_first: bool
+) -> None:
     """Change what ``patch`` sets.
+
+    larger_priority_first  of the resource manager
 
     Raises InvalidRequest; NotFound also for resources of an experiment that has ended.
     """
@@ -43,6 +49,7 @@ async def edit(connection: AsyncConnection, experiment_id: int, patch: PatchExpe
     if patch.resources is not UNSET:
         check_live(row)
         config["resources"] = changed_resources(config["resources"], patch.resources)
+        await _check_policies(connection, row, config["resources"], larger_priority_first)
         await _requeue(connection, row, config["resources"])
     if patch.checkpoint_storage is not UNSET:
         config["checkpoint_storage"] = changed_storage(config["checkpoint_storage"], patch.checkpoint_storage)
@@ -135,6 +142,18 @@ def _rename(config: dict[str, Any], patch: PatchExperiment, *, shown: str) -> No
 
 async def _set_labels(connection: AsyncConnection, row: Row[Any], labels: Sequence[str]) -> None:
     await change(connection, row, "edited", config={**row.config, "labels": list(labels)})
+
+
+async def _check_policies(
+    connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any], larger_priority_first: bool
+) -> None:
+    """Raises InvalidRequest when what is to change is fixed or limited in its workspace."""
+    before = row.config["resources"]
+    changed = {key: value for key, value in resources.items() if value != before.get(key)}
+    workspace = select(projects.c.workspace_id).where(projects.c.id == row.project_id)
+    workspace_id: int = (await connection.execute(workspace)).scalar_one()
+    policies = await policies_in(connection, workspace_id, "EXPERIMENT", larger_priority_first=larger_priority_first)
+    policies.check_change(changed)
 
 
 async def _requeue(connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any]) -> None:

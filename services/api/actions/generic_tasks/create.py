@@ -48,6 +48,7 @@ from services.api.actions.generic_tasks.tree import check_may_have_children
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.queries.generic_tasks.generic_tasks import StoredGenericTask, load_generic_task
+from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import LaunchWarning
 from services.api.wire.generic_tasks.generic_tasks import CreateGenericTaskRequest
 
@@ -80,6 +81,12 @@ async def prepare_generic_task(app: App, request: CreateGenericTaskRequest, prin
         forked = await _source(connection, request.forked_from)
         parent = await _source(connection, request.parent_id)
         project = await load_project(connection, request.project_id or DEFAULT_PROJECT)
+        policies = await policies_in(
+            connection,
+            project.workspace_id,
+            "NTSC",
+            larger_priority_first=app.cluster.resource_manager.larger_priority_first,
+        )
     check_may_grow(project)
     base = None if forked is None else mask_secrets(forked.config, to_owner=forked.owner_id == principal.user_id)
     submitted = await asyncio.to_thread(submitted_config, request.config, base)
@@ -94,6 +101,7 @@ async def prepare_generic_task(app: App, request: CreateGenericTaskRequest, prin
         default_priority=app.cluster.default_priority(pool),
         has_files=bool(context),
     )
+    policies.check_launch(config["resources"])
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"
     return NewGenericTask(

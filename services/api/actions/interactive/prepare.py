@@ -13,9 +13,8 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
-from libs.config import check_constraints, random_name
+from libs.config import random_name
 from libs.errors import InvalidRequest, ResoluteError
 from libs.tasks.interactive.assembly import Layers, PoolRequest, assemble, requested
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
@@ -33,6 +32,7 @@ from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
 from services.api.app import App
 from services.api.contexts.pack import pack_context
+from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import load_template
 from services.api.wire.experiments.experiments import LaunchWarning
 from services.api.wire.interactive.common import LaunchRequest
@@ -73,6 +73,12 @@ async def _prepare(app: App, task_type: InteractiveType, request: LaunchRequest)
         submitted = await asyncio.to_thread(read_submitted, request.config)
         layers = Layers(await _template(connection, request.template_name), submitted)
         home = await load_home(connection, request.workspace_id)
+        policies = await policies_in(
+            connection,
+            home.workspace_id,
+            "NTSC",
+            larger_priority_first=app.cluster.resource_manager.larger_priority_first,
+        )
         shown = await load_sources(connection, request) if isinstance(request, LaunchTensorboardRequest) else []
     asked = requested(layers, slots=0 if task_type == "TENSORBOARD" else None)
     granted, warnings = _pool(app, asked, home)
@@ -83,7 +89,7 @@ async def _prepare(app: App, task_type: InteractiveType, request: LaunchRequest)
         default_priority=app.cluster.default_priority(granted.pool),
         has_files=bool(request.files),
     )
-    _check_policies(app.cluster, config)
+    _check_policies(policies, config)
     if task_type == "TENSORBOARD" or not config["description"]:
         config["description"] = random_name(random.Random(), KINDS[task_type].title)  # noqa: S311  (no secret)
     sources = tensorboard_sources(app.cluster_id, shown) if shown else None
@@ -123,15 +129,9 @@ def _pool(app: App, asked: PoolRequest, home: Home) -> tuple[PoolRequest, list[L
     return PoolRequest(asked.slots, pool), warnings
 
 
-def _check_policies(cluster: ClusterConfig, config: Object) -> None:
-    """Policies take part here as soon as there are endpoints for them; until then nobody could change what they say."""
+def _check_policies(policies: Policies, config: Object) -> None:
     try:
-        check_constraints(
-            config["resources"],
-            workspace=None,
-            global_=None,
-            larger_priority_first=cluster.resource_manager.larger_priority_first,
-        )
+        policies.check_launch(config["resources"])
     except InvalidRequest as error:
         raise InvalidRequest(f"failed constraint check: {error}") from error
 

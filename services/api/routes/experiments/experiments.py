@@ -103,7 +103,10 @@ async def get(call: Call[App, None, None]) -> GetExperimentResponse:
 
 async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentResponse:
     experiment_id = call.path_int("experiment_id")
-    await in_transaction(call.app.db, lambda connection: edit(connection, experiment_id, call.body))
+    first = call.app.cluster.resource_manager.larger_priority_first
+    await in_transaction(
+        call.app.db, lambda connection: edit(connection, experiment_id, call.body, larger_priority_first=first)
+    )
     if call.body.resources is not UNSET:
         await wait_until_reconciled(call.app.bus, experiment_id)
     async with call.app.db.read() as connection:

@@ -1,0 +1,91 @@
+"""Config policies: what is fixed or limited in what people launch, for the whole cluster or for a workspace.
+
+Everybody may see them. Those of the cluster are for administrators to set, those of a workspace also for its owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from libs.errors import InvalidRequest
+from services.api.access.user_checks import require_admin, require_one_of_owners_or_admin
+from services.api.actions.workspaces.config_policies import delete_policies, set_policies
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.queries.workspaces.config_policies import Workload, stored_policies
+from services.api.queries.workspaces.workspaces import workspace_row
+from services.api.wire.base import Empty, struct_value
+from services.api.wire.workspaces.config_policies import PoliciesResponse, PutPoliciesRequest
+
+
+async def get_policies(call: Call[App, None, None]) -> PoliciesResponse:
+    workload, workspace_id = _workload(call), _workspace_id(call)
+    async with call.app.db.read() as connection:
+        if workspace_id is not None:
+            await workspace_row(connection, workspace_id)
+        found = await stored_policies(connection, workspace_id, workload)
+    return PoliciesResponse(config_policies=struct_value(found))
+
+
+async def put_policies(call: Call[App, None, PutPoliciesRequest]) -> PoliciesResponse:
+    workload, workspace_id = _workload(call), _workspace_id(call)
+    await _require_may_modify(call, workspace_id)
+    policies = await set_policies(
+        call.app.db,
+        workspace_id,
+        workload,
+        call.body.config_policies,
+        user_id=call.principal.user_id,
+        now=call.app.clock.now(),
+    )
+    return PoliciesResponse(config_policies=struct_value(policies))
+
+
+async def remove_policies(call: Call[App, None, None]) -> Empty:
+    workload, workspace_id = _workload(call), _workspace_id(call)
+    await _require_may_modify(call, workspace_id)
+    await delete_policies(call.app.db, workspace_id, workload)
+    return Empty()
+
+
+async def _require_may_modify(call: Call[App, Any, Any], workspace_id: int | None) -> None:
+    """Raises PermissionDenied, NotFound for the workspace."""
+    if workspace_id is None:
+        require_admin(call.principal, "modify global config policies")
+        return
+    async with call.app.db.read() as connection:
+        row = await workspace_row(connection, workspace_id)
+    otherwise = "only admins may modify config policies of other user's workspaces"
+    require_one_of_owners_or_admin(call.principal, (row["owner_id"],), otherwise)
+
+
+def _workload(call: Call[App, Any, Any]) -> Workload:
+    given = call.path_str("workloadType")
+    if not given.strip():
+        raise InvalidRequest("no workload type specified")
+    for workload in get_args(Workload):
+        if given == workload:
+            return workload  # type: ignore[no-any-return]
+    raise InvalidRequest(f"invalid workload type: {given[:50]}")
+
+
+def _workspace_id(call: Call[App, Any, Any]) -> int | None:
+    """None where the path is that of the whole cluster."""
+    return call.path_int("workspaceId") if "workspaceId" in call.path_texts else None
+
+
+_PATHS: Final = (
+    "/api/v1/config-policies/global/{workloadType}",
+    "/api/v1/config-policies/workspaces/{workspaceId}/{workloadType}",
+)
+
+ROUTES: Final = tuple(
+    route
+    for path in _PATHS
+    for route in (
+        Route(method="GET", path=path, handler=get_policies, response=PoliciesResponse),
+        Route(method="PUT", path=path, handler=put_policies, body=PutPoliciesRequest, response=PoliciesResponse),
+        Route(method="DELETE", path=path, handler=remove_policies, response=Empty),
+    )
+)
