@@ -331,6 +331,8 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "POST /api/v1/agents/{agentId}/enable": USERS,
     "GET /api/v1/agents/{agentId}/slots": USERS,
     "GET /api/v1/agents/{agentId}/slots/{slotId}": USERS,
+    "POST /api/v1/agents/{agentId}/slots/{slotId}/enable": USERS,
+    "POST /api/v1/agents/{agentId}/slots/{slotId}/disable": USERS,
     "GET /api/v1/resource-pools": USERS,
     "GET /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
     "POST /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,

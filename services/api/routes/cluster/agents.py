@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
-from libs.errors import NotFound
+from libs.errors import NotFound, Unimplemented
 from libs.events.capacity import PoolCapacity
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
@@ -62,6 +62,16 @@ async def get_slot(call: Call[App, None, None]) -> SlotResponse:
     if found is None:
         raise NotFound("slot", wanted)
     return SlotResponse(slot=found)
+
+
+async def change_slot(call: Call[App, None, None]) -> SlotResponse:
+    """Neither a cluster nor a launcher of processes takes single slots out of service, so this is always refused."""
+    require_admin(call.principal, "enable and disable slots")
+    found = (await get_slot(call)).slot
+    raise Unimplemented(
+        f"slot {found.id} of agent {call.path_str('agentId')}: slots are not enabled or disabled one by one, "
+        "but all of a node (det agent enable, det agent disable)"
+    )
 
 
 async def disable_agent(call: Call[App, None, DisableAgentRequest]) -> AgentResponse:
@@ -142,4 +152,6 @@ ROUTES: Final = (
     Route(method="POST", path=f"{_ONE}/enable", handler=enable_agent, response=AgentResponse),
     Route(method="GET", path=f"{_ONE}/slots", handler=get_slots, response=SlotsResponse),
     Route(method="GET", path=f"{_ONE}/slots/{{slotId}}", handler=get_slot, response=SlotResponse),
+    Route(method="POST", path=f"{_ONE}/slots/{{slotId}}/enable", handler=change_slot, response=SlotResponse),
+    Route(method="POST", path=f"{_ONE}/slots/{{slotId}}/disable", handler=change_slot, response=SlotResponse),
 )

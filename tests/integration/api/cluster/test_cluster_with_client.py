@@ -89,6 +89,16 @@ def test_slots_show_who_holds_them(det: Det, running: dict[str, str]) -> None:
     assert slots["a", "000"]["Type"] == "cuda"
 
 
+def test_slots_go_out_of_service_together(det: Det, user: httpx.Client, running: dict[str, str]) -> None:
+    for verb in ("enable", "disable"):
+        ended = det.fails("slot", verb, "a", "1")
+        assert "slot 001 of agent a: slots are not enabled or disabled one by one" in ended.err
+        assert "slot '9' not found" in det.fails("slot", verb, "a", "9").err
+        assert "agent 'z' not found" in det.fails("slot", verb, "z", "1").err
+        assert user.post(f"/api/v1/agents/a/slots/001/{verb}").status_code == 403
+    assert all(slot["Enabled"] == "True" for slot in table(det, "slot", "list"))
+
+
 def test_tasks_show_where_they_run(det: Det, running: dict[str, str]) -> None:
     tasks = {task["Allocation ID"]: task for task in table(det, "task", "list")}
     assert tasks[running["allocation"]]["Agent"] == "a"
