@@ -38,6 +38,7 @@ from services.scheduler.tasks.ending import TaskEnding, owner_of
 from services.scheduler.tasks.generic import GenericTasks
 from services.scheduler.tasks.idle_ending import IdleEnding, api_notes_use
 from services.scheduler.transactions.rows import AllocationRow
+from services.scheduler.usage_days import UsageDays
 from services.scheduler.webhooks.bus_webhooks import BusWebhooks
 from services.scheduler.webhooks.sender import WebhookSender
 from services.scheduler.workqueue.loops import run_periodically
@@ -113,6 +114,7 @@ class SchedulerController:
         )
         self._webhook_sender = WebhookSender(db=db, clock=clock, config=cluster.webhooks, settings=settings.webhooks)
         self._bus_webhooks = BusWebhooks(db=db, bus=bus, settings=settings.webhooks, news=self._webhook_sender.look_now)
+        self._usage_days = UsageDays(db=db, clock=clock)
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -142,6 +144,7 @@ class SchedulerController:
                 missed_observations=self._missed_observations.run(),
                 order_keys=self._order_keys.follow(self._bus),
                 housekeeping=self._housekeeping.run(),
+                usage_days=self._usage_days.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
                 bus_webhooks=self._bus_webhooks.run(),

@@ -91,13 +91,13 @@ audit_records = Table(
 )
 Index("ix_audit_records_recorded_at", audit_records.c.recorded_at)
 
-# Slot seconds of each day, by user, pool, label and so on, as an old installation has summed them up; nothing else is
-# left of them there. Written by ``resolute import``.
+# Slot seconds of each day in UTC by user, pool and label, and of type queued the seconds that allocations waited on the
+# average. Summed up by the scheduler when a day is over; those of an old installation come from ``resolute import``.
 usage_days = Table(
     "usage_days",
     metadata,
     Column("day", Date, primary_key=True),
-    # total, username, experiment_label, resource_pool, workspace ...
+    # total, username, experiment_label, resource_pool, queued; imported ones may be of other types too
     Column("aggregation_type", Text, primary_key=True),
     Column("aggregation_key", Text, primary_key=True),
     Column("seconds", Float, nullable=False),

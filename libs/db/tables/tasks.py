@@ -135,6 +135,30 @@ allocations = Table(
 Index("ix_allocations_live", allocations.c.pool, postgresql_where=text("released_at IS NULL"))
 Index("ix_allocations_exit_unprocessed", allocations.c.task_id, postgresql_where=text("NOT exit_processed"))
 
+# What each allocation has used, for reports: it stays when its task, its experiment or its workspace is moved or gone,
+# and so refers to none of them. A trigger on allocations writes it, so that nobody can forget to.
+allocation_usage = Table(
+    "allocation_usage",
+    metadata,
+    Column("allocation_id", Text, primary_key=True),
+    Column("task_id", Text, nullable=False),
+    Column("task_type", Text, nullable=False),
+    Column("owner_id", BigInteger, nullable=False),
+    # Where it was requested.
+    Column("workspace_name", Text, nullable=False),
+    # Of trials and of checkpoint GC.
+    Column("experiment_id", BigInteger),
+    # Of the experiment as it was requested; as long as there is one, its present labels count.
+    document("labels", default="[]"),
+    Column("pool", Text, nullable=False),
+    Column("slots", Integer, nullable=False),
+    moment("requested_at", nullable=False),
+    moment("start_time"),
+    moment("end_time"),
+)
+Index("ix_allocation_usage_start_time", allocation_usage.c.start_time)
+Index("ix_allocation_usage_end_time", allocation_usage.c.end_time)
+
 gather_members = Table(
     "gather_members",
     metadata,

@@ -13,7 +13,17 @@ from services.api.http.routing import Route
 from services.api.routes import landing, pages, unimplemented
 from services.api.routes.charts import profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
-from services.api.routes.cluster import agents, audit, cluster_message, jobs, master, pool_bindings, pools, waiting
+from services.api.routes.cluster import (
+    agents,
+    audit,
+    cluster_message,
+    jobs,
+    master,
+    pool_bindings,
+    pools,
+    usage,
+    waiting,
+)
 from services.api.routes.experiments import actions, experiments, model_definitions, searches
 from services.api.routes.generic_tasks import generic_tasks
 from services.api.routes.interactive import launches, lifecycle
@@ -68,6 +78,7 @@ _MODULES = (
     tokens,
     trials,
     unmanaged,
+    usage,
     users,
     versions,
     waiting,

@@ -29,6 +29,31 @@ $$ BEGIN PERFORM pg_notify('outbox', ''); RETURN NULL; END $$;
 CREATE TRIGGER outbox_news AFTER INSERT ON outbox FOR EACH STATEMENT EXECUTE FUNCTION notify_outbox();
 """
 
+# Reports of usage outlive what they are about.
+RECORD_USAGE = """
+CREATE FUNCTION record_usage() RETURNS trigger LANGUAGE plpgsql AS
+$$
+BEGIN
+  INSERT INTO allocation_usage (allocation_id, task_id, task_type, owner_id, workspace_name, experiment_id, labels,
+                                pool, slots, requested_at, start_time, end_time)
+  SELECT NEW.allocation_id, NEW.task_id, t.task_type, t.owner_id, coalesce(w.name, ''), t.experiment_id,
+         CASE WHEN jsonb_typeof(e.config -> 'labels') = 'array' THEN e.config -> 'labels' ELSE '[]' END,
+         NEW.pool, NEW.slots, NEW.requested_at, NEW.start_time, NEW.end_time
+  FROM tasks t
+  LEFT JOIN workspaces w ON w.id = t.workspace_id
+  LEFT JOIN experiments e ON e.id = t.experiment_id
+  WHERE t.task_id = NEW.task_id
+  ON CONFLICT (allocation_id) DO UPDATE SET
+    pool = excluded.pool, slots = excluded.slots, start_time = excluded.start_time, end_time = excluded.end_time;
+  RETURN NULL;
+END
+$$
+"""
+RECORD_USAGE_OF_ALL = """
+CREATE TRIGGER allocation_usage_of_all AFTER INSERT OR UPDATE OF pool, slots, start_time, end_time ON allocations
+FOR EACH ROW EXECUTE FUNCTION record_usage()
+"""
+
 
 def upgrade() -> None:
     _create_tables()
@@ -44,6 +69,8 @@ def upgrade() -> None:
     for script in (SEED, NOTIFY):
         for statement in _statements(script):
             op.execute(statement)
+    op.execute(RECORD_USAGE)
+    op.execute(RECORD_USAGE_OF_ALL)
 
 
 def _statements(script: str) -> list[str]:
@@ -483,6 +510,29 @@ def _create_tables() -> None:  # noqa: PLR0915
         unique=False,
         postgresql_where=sa.text("NOT exit_processed"),
     )
+    op.create_table(
+        "allocation_usage",
+        sa.Column("allocation_id", sa.Text(), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("task_type", sa.Text(), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("workspace_name", sa.Text(), nullable=False),
+        sa.Column("experiment_id", sa.BigInteger(), nullable=True),
+        sa.Column(
+            "labels",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("pool", sa.Text(), nullable=False),
+        sa.Column("slots", sa.Integer(), nullable=False),
+        sa.Column("requested_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("start_time", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("end_time", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("allocation_id", name=op.f("pk_allocation_usage")),
+    )
+    op.create_index("ix_allocation_usage_start_time", "allocation_usage", ["start_time"], unique=False)
+    op.create_index("ix_allocation_usage_end_time", "allocation_usage", ["end_time"], unique=False)
     op.create_table(
         "projects",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),

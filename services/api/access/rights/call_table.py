@@ -426,6 +426,34 @@ CALLS: Final[Mapping[str, Needs]] = {
     "POST /api/v1/agents/{agentId}/enable": _cluster(_A.CONTROL_AGENTS),
     "GET /api/v1/agents/{agentId}/slots": OPEN,
     "GET /api/v1/agents/{agentId}/slots/{slotId}": OPEN,
+    **{
+        f"POST /api/v1/agents/{{agentId}}/slots/{{slotId}}/{verb}": _cluster(_A.CONTROL_AGENTS)
+        for verb in ("enable", "disable")
+    },
+    **{
+        f"GET {path}": _cluster(_A.VIEW_USAGE)
+        for path in (
+            "/api/v1/resources/allocation/raw",
+            "/api/v1/resources/allocation/aggregated",
+            "/resources/allocation/raw",
+            "/resources/allocation/allocations-csv",
+            "/resources/allocation/aggregated",
+        )
+    },
+    "GET /api/v1/config-policies/global/{workloadType}": _cluster(_A.VIEW_GLOBAL_POLICIES),
+    **{
+        f"{method} /api/v1/config-policies/global/{{workloadType}}": _cluster(_A.EDIT_GLOBAL_POLICIES)
+        for method in ("PUT", "DELETE")
+    },
+    "GET /api/v1/config-policies/workspaces/{workspaceId}/{workloadType}": _on(
+        _A.VIEW_WORKSPACE_POLICIES, _K.WORKSPACE, "workspaceId"
+    ),
+    **{
+        f"{method} /api/v1/config-policies/workspaces/{{workspaceId}}/{{workloadType}}": _on(
+            _A.EDIT_WORKSPACE_POLICIES, _K.WORKSPACE, "workspaceId"
+        )
+        for method in ("PUT", "DELETE")
+    },
     "GET /api/v1/resource-pools": OPEN,
     "GET /api/v1/k8s-resource-managers": OPEN,
     **{
