@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from tests.bench import commands, engine, idle, imports, logs, metrics, planner, searcher, submit
+from tests.bench import commands, downloads, engine, idle, imports, logs, metrics, planner, searcher, submit
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
@@ -33,6 +33,7 @@ BENCHMARKS = {
     "searcher": searcher.measure,
     "imports": imports.measure,
     "proxy": proxy.measure,
+    "downloads": downloads.measure,
     "reads": reads.measure,
     "searches": searches.measure,
 }
