@@ -59,7 +59,7 @@ def test_services_take_the_cluster_configuration_as_it_is_written(
             path = tmp_path / key
             path.write_text(text)
             config, warnings = read_cluster_config(path)
-            assert warnings == []
+            assert warnings == ()
             assert config.resource_manager.is_kubernetes
 
 
