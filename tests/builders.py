@@ -6,6 +6,7 @@ Every function takes the connection of the test's transaction, and further colum
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from sqlalchemy import Table, func, insert
@@ -28,6 +29,8 @@ OWNER = 1
 """``admin``, whom every new database has; 2 is ``determined``."""
 PROJECT = 1
 """The one that every new database has."""
+_keys = count()
+"""Of projects: a test that makes some hundred of them would now and then draw one twice."""
 NO_FILES = pack_context(())
 """The model definition of an experiment without any."""
 
@@ -39,7 +42,7 @@ async def insert_workspace(connection: Connection, *, name: str, **columns: Any)
 
 async def insert_project(connection: Connection, *, workspace_id: int, name: str, **columns: Any) -> int:
     """A project of a workspace, with its key for good; returns its id."""
-    row = {"workspace_id": workspace_id, "name": name, "key": new_uuid()[:5].upper(), "owner_id": OWNER, **columns}
+    row = {"workspace_id": workspace_id, "name": name, "key": f"T{next(_keys):04X}", "owner_id": OWNER, **columns}
     ident = await _id_of_new(connection, projects, row)
     await connection.execute(insert(project_keys).values(key=row["key"], project_id=ident))
     return ident
