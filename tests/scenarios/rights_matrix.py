@@ -21,6 +21,7 @@ CLUSTER_ROLES: Final = (1, 3, 8, 10)
 NO_ROLE: Final = 0
 ALL_ROLES: Final = frozenset({NO_ROLE, *LOCAL_ROLES, *CLUSTER_ROLES})
 READERS: Final = frozenset({1, 2, 4, 5, 7, 8, 9})
+MODEL_READERS: Final = READERS | {6}
 EDITORS: Final = frozenset({1, 2, 5, 7, 8, 9})
 
 
@@ -39,7 +40,10 @@ class Right:
 
 _W, _P, _E = "/api/v1/workspaces/{workspace}", "/api/v1/projects/{project}", "/api/v1/experiments/{experiment}"
 _N, _T = "/api/v1/commands/{command}", "/api/v1/templates/{template}"
+_M, _C = "/api/v1/models/{model}", "/api/v1/config-policies"
+_USAGE: Final = "/resources/allocation/raw?timestamp_after=2026-01-01T00:00:00Z&timestamp_before=2026-01-02T00:00:00Z"
 _RENAMED: Final = {"name": "renamed-{nonce}"}
+_OF_WORKSPACE: Final = {"name": "made-{nonce}", "workspaceName": "w{nonce}"}
 
 RIGHTS: Final = (
     Right("view workspace", "GET", _W, EVERYBODY, READERS, READERS),
@@ -69,6 +73,18 @@ RIGHTS: Final = (
     Right("view template", "GET", _T, EVERYBODY, READERS, READERS),
     Right("edit template", "PATCH", _T, EVERYBODY, EDITORS, READERS, {"a": 1}),
     Right("delete template", "DELETE", _T, EVERYBODY, EDITORS, READERS),
+    Right("view model", "GET", _M, EVERYBODY, MODEL_READERS, MODEL_READERS),
+    Right("list versions", "GET", f"{_M}/versions", EVERYBODY, MODEL_READERS, MODEL_READERS),
+    Right("edit model", "PATCH", _M, EVERYBODY, EDITORS, MODEL_READERS, {"notes": "n"}),
+    Right("archive model", "POST", f"{_M}/archive", EVERYBODY, EDITORS, MODEL_READERS),
+    Right("create model", "POST", "/api/v1/models", EVERYBODY, EDITORS, READERS, _OF_WORKSPACE),
+    Right("delete model", "DELETE", _M, OWNERS, EDITORS, MODEL_READERS),
+    Right("list webhooks", "GET", "/api/v1/webhooks", EVERYBODY, ALL_ROLES),
+    Right("list webhooks of events", "GET", "/api/v1/resolute/event-webhooks", ADMINS, frozenset({1})),
+    Right("view policies", "GET", f"{_C}/workspaces/{{workspace}}/EXPERIMENT", EVERYBODY, READERS, READERS),
+    Right("change policies", "DELETE", f"{_C}/workspaces/{{workspace}}/EXPERIMENT", OWNERS, frozenset({1, 2}), READERS),
+    Right("change policies of all", "DELETE", f"{_C}/global/EXPERIMENT", ADMINS, frozenset({1})),
+    Right("read usage", "GET", _USAGE, EVERYBODY, frozenset({1})),
     Right("list users", "GET", "/api/v1/users", EVERYBODY, ALL_ROLES),
     Right(
         "create user",

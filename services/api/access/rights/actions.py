@@ -115,6 +115,8 @@ class Action(Enum):
     EDIT_GLOBAL_WEBHOOKS = auto()
     VIEW_WEBHOOKS = auto()
     EDIT_WEBHOOKS = auto()
+    EDIT_EVENT_WEBHOOKS = auto()
+    """Those of public events, which are about everybody's objects."""
 
     VIEW_WORKSPACE_POLICIES = auto()
     EDIT_WORKSPACE_POLICIES = auto()
@@ -231,10 +233,15 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.CREATE_TEMPLATE: Rule(_ANYBODY, (Permission.CREATE_TEMPLATES,), view=Permission.VIEW_WORKSPACE),
     Action.EDIT_TEMPLATE: Rule(_ANYBODY, (Permission.UPDATE_TEMPLATES,), view=Permission.VIEW_TEMPLATES),
     Action.DELETE_TEMPLATE: Rule(_ANYBODY, (Permission.DELETE_TEMPLATES,), view=Permission.VIEW_TEMPLATES),
-    Action.VIEW_GLOBAL_WEBHOOKS: Rule(_ADMIN, (Permission.VIEW_WEBHOOKS,), _C),
-    Action.EDIT_GLOBAL_WEBHOOKS: Rule(_ADMIN, (Permission.EDIT_WEBHOOKS,), _C),
+    Action.VIEW_GLOBAL_WEBHOOKS: Rule(_ANYBODY, (Permission.VIEW_WEBHOOKS,), _C),
+    Action.EDIT_GLOBAL_WEBHOOKS: _only_admins("edit webhooks of all workspaces", Permission.EDIT_WEBHOOKS),
     Action.VIEW_WEBHOOKS: Rule(_OWNER, (Permission.VIEW_WEBHOOKS,), view=Permission.VIEW_WEBHOOKS),
-    Action.EDIT_WEBHOOKS: Rule(_OWNER, (Permission.EDIT_WEBHOOKS,), view=Permission.VIEW_WORKSPACE),
+    Action.EDIT_WEBHOOKS: Rule(
+        _OWNER,
+        (Permission.EDIT_WEBHOOKS,),
+        view=Permission.VIEW_WORKSPACE,
+        refusal="only its owner or an administrator can edit webhooks of a workspace",
+    ),
     Action.VIEW_WORKSPACE_POLICIES: Rule(
         _ANYBODY, (Permission.VIEW_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
     ),
@@ -253,6 +260,7 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.CONTROL_QUEUE_STRICTLY: Rule(_ANYBODY, (Permission.CONTROL_STRICT_JOB_QUEUE,), _C),
     Action.VIEW_ALL_JOBS: Rule(_ANYBODY, (Permission.VIEW_EXTERNAL_JOBS,), _C),
     # Of this system alone, so no row of the reference says anything about them.
+    Action.EDIT_EVENT_WEBHOOKS: _only_admins("use webhooks of public events", Permission.EDIT_WEBHOOKS),
     Action.READ_AUDIT_LOG: _only_admins("read the audit log", Permission.VIEW_MASTER_LOGS),
     Action.CLEAN_UP_LOGS: _only_admins("clean up logs", Permission.UPDATE_MASTER_CONFIG),
     Action.CREATE_TOKEN: _only_admins("create token for own/other users", Permission.CREATE_TOKEN),

@@ -460,6 +460,45 @@ CALLS: Final[Mapping[str, Needs]] = {
         f"{method} /api/v1/resource-pools/{{resourcePoolName}}/workspace-bindings": _cluster(_A.BIND_POOLS)
         for method in ("GET", "POST", "PUT", "DELETE")
     },
+    # The registry of models, and webhooks: their handlers ask. What is registered is the caller's to read.
+    **{
+        f"{method} /api/v1/models{rest}": OPEN
+        for method, rest in (
+            ("GET", ""),
+            ("POST", ""),
+            ("GET", "/{modelName}"),
+            ("PATCH", "/{modelName}"),
+            ("DELETE", "/{modelName}"),
+            ("POST", "/{modelName}/archive"),
+            ("POST", "/{modelName}/unarchive"),
+            ("POST", "/{modelName}/move"),
+            ("GET", "/{modelName}/versions"),
+            ("GET", "/{modelName}/versions/{modelVersionNum}"),
+            ("PATCH", "/{modelName}/versions/{modelVersionNum}"),
+            ("DELETE", "/{modelName}/versions/{modelVersionNum}"),
+            ("GET", "/{modelName}/versions/{modelVersionNum}/metrics"),
+        )
+    },
+    "GET /api/v1/model/labels": OPEN,
+    "POST /api/v1/models/{modelName}/versions": _in_body(
+        _A.VIEW_ARTIFACTS, _K.CHECKPOINT, lambda call: (call.body.checkpoint_uuid,)
+    ),
+    "POST /api/v1/trial-source-info": _in_body(
+        _A.CONTROL_EXPERIMENT, _K.TRIAL, lambda call: (call.body.trial_source_info.trial_id,)
+    ),
+    "GET /api/v1/webhooks": OPEN,
+    "POST /api/v1/webhooks": OPEN,
+    "POST /api/v1/webhooks/custom": _in_body(
+        _A.CONTROL_EXPERIMENT, _K.EXPERIMENT, lambda call: (call.body.experiment_id,)
+    ),
+    "PATCH /api/v1/webhooks/{id}": OPEN,
+    "DELETE /api/v1/webhooks/{id}": OPEN,
+    "POST /api/v1/webhooks/{id}/test": OPEN,
+    "GET /api/v1/resolute/event-webhooks": OPEN,
+    "POST /api/v1/resolute/event-webhooks": OPEN,
+    "PATCH /api/v1/resolute/event-webhooks/{id}": OPEN,
+    "DELETE /api/v1/resolute/event-webhooks/{id}": OPEN,
+    "POST /api/v1/resolute/event-webhooks/{id}/test": OPEN,
     # Workspaces and projects.
     "GET /api/v1/workspaces": OPEN,
     "POST /api/v1/workspaces": (

@@ -14,19 +14,26 @@ from libs.db.tables.checkpoints import trial_sources
 from libs.db.tables.models import models
 from libs.db.tables.workspaces import workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, NotFound
-from services.api.access.principal import Principal
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_in
+from services.api.access.rights.rights import UserRights
 from services.api.actions.models.fields import checked_labels, checked_name
-from services.api.actions.models.rights import check_may_delete
+from services.api.actions.models.rights import check_may_delete_model
 from services.api.queries.models.models import Row, model_row
 from services.api.wire.models.models import PatchModel, PostModelRequest
 
 DEFAULT_WORKSPACE: Final = 1
 
 
-async def create_model(connection: AsyncConnection, request: PostModelRequest, *, user_id: int, now: datetime) -> Row:
-    """Raises InvalidRequest, NotFound, FailedPrecondition, AlreadyExists."""
+async def create_model(
+    connection: AsyncConnection, request: PostModelRequest, rights: UserRights, *, now: datetime
+) -> Row:
+    """Raises InvalidRequest, NotFound, PermissionDenied, FailedPrecondition, AlreadyExists."""
     name, labels = checked_name(request.name), checked_labels(request.labels)
-    workspace_id = await _lock_workspace(connection, request.workspace_id, request.workspace_name)
+    workspace_id = await _lock_workspace(connection, request.workspace_id, request.workspace_name, rights)
+    if workspace_id is None:
+        workspace_id = DEFAULT_WORKSPACE
+        require_in(rights, Action.CREATE_MODEL, "workspace", workspace_id, workspace_id=workspace_id)
     new = (
         insert(models)
         .values(
@@ -35,8 +42,8 @@ async def create_model(connection: AsyncConnection, request: PostModelRequest, *
             notes=request.notes,
             metadata=request.metadata or {},
             labels=labels,
-            owner_id=user_id,
-            workspace_id=DEFAULT_WORKSPACE if workspace_id is None else workspace_id,
+            owner_id=rights.principal.user_id,
+            workspace_id=workspace_id,
             created_at=now,
             updated_at=now,
         )
@@ -46,14 +53,16 @@ async def create_model(connection: AsyncConnection, request: PostModelRequest, *
     model_id = await connection.scalar(new)
     if model_id is None:
         raise _taken()
-    return await model_row(connection, str(model_id))
+    return await model_row(connection, str(model_id), rights)
 
 
-async def patch_model(connection: AsyncConnection, name_or_id: str, patch: PatchModel, *, now: datetime) -> Row:
-    """The model as it is now. Raises NotFound, FailedPrecondition, InvalidRequest, AlreadyExists."""
+async def patch_model(
+    connection: AsyncConnection, name_or_id: str, patch: PatchModel, rights: UserRights, *, now: datetime
+) -> Row:
+    """The model as it is now. Raises NotFound, PermissionDenied, FailedPrecondition, InvalidRequest, AlreadyExists."""
     # The workspace before the model, as in the deletion of a workspace.
-    workspace_id = await _lock_workspace(connection, patch.workspace_id, patch.workspace_name)
-    before = await changeable_model(connection, name_or_id)
+    workspace_id = await _lock_workspace(connection, patch.workspace_id, patch.workspace_name, rights)
+    before = await changeable_model(connection, name_or_id, rights)
     values: dict[str, Any] = {}
     if patch.name is not UNSET and patch.name != before["name"]:
         values["name"] = checked_name(patch.name)
@@ -69,28 +78,32 @@ async def patch_model(connection: AsyncConnection, name_or_id: str, patch: Patch
     if values:
         mine = update(models).where(models.c.id == before["id"])
         await connection.execute(mine.values(**values, updated_at=now))
-    return await model_row(connection, str(before["id"]))
+    return await model_row(connection, str(before["id"]), rights)
 
 
-async def archive_model(connection: AsyncConnection, name_or_id: str, *, archived: bool, now: datetime) -> None:
-    """Archive a model, or bring it back; what is so already stays as it is. Raises NotFound."""
-    before = await model_row(connection, name_or_id, lock=True)
+async def archive_model(
+    connection: AsyncConnection, name_or_id: str, rights: UserRights, *, archived: bool, now: datetime
+) -> None:
+    """Archive a model, or bring it back; what is so already stays as it is. Raises NotFound, PermissionDenied."""
+    before = await model_row(connection, name_or_id, rights, lock=True)
+    rights.require(Action.EDIT_MODEL, workspace_id=before["workspace_id"])
     if before["archived"] != archived:
         mine = update(models).where(models.c.id == before["id"])
         await connection.execute(mine.values(archived=archived, updated_at=now))
 
 
-async def delete_model(connection: AsyncConnection, name_or_id: str, principal: Principal) -> None:
+async def delete_model(connection: AsyncConnection, name_or_id: str, rights: UserRights) -> None:
     """Delete a model with its versions; their checkpoints stay. Raises NotFound, PermissionDenied."""
-    row = await model_row(connection, name_or_id, lock=True)
-    check_may_delete(principal, (row["owner_id"],))
+    row = await model_row(connection, name_or_id, rights, lock=True)
+    check_may_delete_model(rights, row)
     await forget_sources(connection, row["id"])
     await connection.execute(delete(models).where(models.c.id == row["id"]))
 
 
-async def changeable_model(connection: AsyncConnection, name_or_id: str) -> Row:
-    """The model, locked. Raises NotFound, and FailedPrecondition for one that is archived."""
-    row = await model_row(connection, name_or_id, lock=True)
+async def changeable_model(connection: AsyncConnection, name_or_id: str, rights: UserRights) -> Row:
+    """The model, locked. Raises NotFound, PermissionDenied, and FailedPrecondition for one that is archived."""
+    row = await model_row(connection, name_or_id, rights, lock=True)
+    rights.require(Action.EDIT_MODEL, workspace_id=row["workspace_id"])
     if row["archived"]:
         raise FailedPrecondition(f'model "{row["name"]}" is archived and cannot be changed: unarchive it first')
     return row
@@ -108,11 +121,11 @@ async def forget_sources(connection: AsyncConnection, model_id: int, number: int
 
 
 async def _lock_workspace(
-    connection: AsyncConnection, workspace_id: int | UnsetType, name: str | UnsetType
+    connection: AsyncConnection, workspace_id: int | UnsetType, name: str | UnsetType, rights: UserRights
 ) -> int | None:
     """The workspace that a model is to be in, by its id or else its name; None when nothing is said.
 
-    Raises NotFound, and FailedPrecondition for one that takes no models.
+    Raises NotFound, PermissionDenied, and FailedPrecondition for one that takes no models.
     """
     if isinstance(workspace_id, int):
         named, is_meant = str(workspace_id), workspaces.c.id == workspace_id
@@ -124,6 +137,8 @@ async def _lock_workspace(
     row = (await connection.execute(query.with_for_update(read=True))).one_or_none()
     if row is None:
         raise NotFound("workspace", named)
+    rights.require_seen(Action.CREATE_MODEL, "workspace", named, workspace_id=row.id)
+    rights.require(Action.CREATE_MODEL, workspace_id=row.id)
     if row.archived:
         raise FailedPrecondition(f"workspace ({row.id}) is archived and cannot add new models")
     if row.state:

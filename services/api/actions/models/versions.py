@@ -19,26 +19,26 @@ from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.models import model_versions, models
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
-from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
 from services.api.actions.models.fields import checked_labels
 from services.api.actions.models.models import changeable_model, forget_sources
-from services.api.actions.models.rights import check_may_delete
+from services.api.actions.models.rights import check_may_delete_version
 from services.api.queries.models.models import model_row
 from services.api.queries.models.versions import version_row
 from services.api.wire.models.versions import PatchModelVersion, PostModelVersionRequest
 
 
 async def register_version(
-    connection: AsyncConnection, name_or_id: str, request: PostModelVersionRequest, *, user_id: int, now: datetime
+    connection: AsyncConnection, name_or_id: str, request: PostModelVersionRequest, rights: UserRights, *, now: datetime
 ) -> int:
     """The number of the new version, one more than the highest of the model.
 
-    Raises InvalidRequest, NotFound, and FailedPrecondition for a model that is archived and for a checkpoint that is
-    not whole, or will not be for long.
+    Raises InvalidRequest, NotFound, PermissionDenied, and FailedPrecondition for a model that is archived and for a
+    checkpoint that is not whole, or will not be for long.
     """
     labels = checked_labels(request.labels)
     checkpoint = await _lock_checkpoint(connection, _canonical(request.checkpoint_uuid))
-    model = await changeable_model(connection, name_or_id)
+    model = await changeable_model(connection, name_or_id, rights)
     if checkpoint.state != "COMPLETED":
         raise FailedPrecondition(
             f"checkpoint '{checkpoint.uuid}' is {checkpoint.state}: only a COMPLETED one can be registered"
@@ -59,7 +59,7 @@ async def register_version(
             notes=request.notes,
             metadata=request.metadata or {},
             labels=labels,
-            owner_id=user_id,
+            owner_id=rights.principal.user_id,
             created_at=now,
             updated_at=now,
         )
@@ -69,10 +69,16 @@ async def register_version(
 
 
 async def patch_version(
-    connection: AsyncConnection, name_or_id: str, number: int, patch: PatchModelVersion, *, now: datetime
+    connection: AsyncConnection,
+    name_or_id: str,
+    number: int,
+    patch: PatchModelVersion,
+    rights: UserRights,
+    *,
+    now: datetime,
 ) -> None:
-    """Raises NotFound, FailedPrecondition, InvalidRequest."""
-    model = await changeable_model(connection, name_or_id)
+    """Raises NotFound, PermissionDenied, FailedPrecondition, InvalidRequest."""
+    model = await changeable_model(connection, name_or_id, rights)
     version = await version_row(connection, model, number, lock=True)
     values: dict[str, Any] = {
         column: value
@@ -88,13 +94,12 @@ async def patch_version(
 
 
 async def delete_version(
-    connection: AsyncConnection, name_or_id: str, number: int, principal: Principal, *, now: datetime
+    connection: AsyncConnection, name_or_id: str, number: int, rights: UserRights, *, now: datetime
 ) -> None:
     """Its checkpoint stays, and is as any other afterwards. Raises NotFound, PermissionDenied."""
-    model = await model_row(connection, name_or_id, lock=True)
+    model = await model_row(connection, name_or_id, rights, lock=True)
     version = await version_row(connection, model, number, lock=True)
-    # Who owns the model may delete it whole.
-    check_may_delete(principal, (model["owner_id"], version["owner_id"]))
+    check_may_delete_version(rights, model, version)
     await forget_sources(connection, model["id"], number)
     await connection.execute(delete(model_versions).where(model_versions.c.id == version["id"]))
     await _touch(connection, model["id"], now)

@@ -15,8 +15,8 @@ from libs.webhooks.cloud_events import envelope
 from libs.webhooks.deliveries import load_signing_key
 from libs.webhooks.events import TriggerType, WebhookEvent, WebhookType
 from libs.webhooks.posting import DeliveryFailed, open_poster
-from services.api.access.principal import Principal
-from services.api.actions.webhooks.rights import require_webhook_edit, whose_webhooks
+from services.api.access.rights.rights import UserRights
+from services.api.actions.webhooks.rights import require_webhook_edit
 from services.api.queries.webhooks.webhooks import webhook_row
 
 TIMEOUT_S: Final = 10.0
@@ -27,7 +27,7 @@ async def send_test(
     db: Database,
     clock: Clock,
     config: WebhooksConfig,
-    principal: Principal,
+    rights: UserRights,
     webhook_id: int,
     *,
     cluster_id: str,
@@ -35,10 +35,10 @@ async def send_test(
 ) -> None:
     """Returns when the receiver has taken it. Raises NotFound, PermissionDenied, InvalidRequest with the reason."""
     async with db.read() as connection:
-        row = await webhook_row(connection, webhook_id, whose_webhooks(principal), for_events=for_events)
+        row = await webhook_row(connection, webhook_id, rights, for_events=for_events)
         if row is None:
             raise NotFound("webhook", webhook_id)
-        await require_webhook_edit(connection, principal, row["workspace_id"])
+        await require_webhook_edit(connection, rights, row["workspace_id"])
         key = await load_signing_key(connection, config.signing_key)
     now, ident = clock.now(), new_uuid()
     event = WebhookEvent(

@@ -16,8 +16,8 @@ from libs.webhooks.addresses import Network
 from libs.webhooks.events import TriggerType as StoredTrigger
 from libs.webhooks.events import WebhookType as StoredType
 from libs.webhooks.scope import WORKSPACE
-from services.api.access.principal import Principal
-from services.api.actions.webhooks.rights import require_webhook_edit, whose_webhooks
+from services.api.access.rights.rights import UserRights
+from services.api.actions.webhooks.rights import require_webhook_edit
 from services.api.actions.webhooks.validation import check_event_webhook, check_url, check_webhook
 from services.api.queries.webhooks.webhooks import webhook_row, wire_event_webhook, wire_webhook
 from services.api.queries.workspaces.workspaces import workspace_row
@@ -30,9 +30,7 @@ _COUNTING: Final = 0x5E50_1177
 """Key of the advisory lock under which webhooks are counted and made."""
 
 
-async def create_webhook(
-    db: Database, principal: Principal, webhook: Webhook, *, allowed: Sequence[Network]
-) -> Webhook:
+async def create_webhook(db: Database, rights: UserRights, webhook: Webhook, *, allowed: Sequence[Network]) -> Webhook:
     """Raises InvalidRequest, NotFound for its workspace, PermissionDenied, FailedPrecondition, AlreadyExists."""
     check_webhook(webhook, allowed)
     workspace_id = webhook.workspace_id or None
@@ -41,7 +39,7 @@ async def create_webhook(
             workspace = await workspace_row(connection, workspace_id, lock=True)
             if workspace["state"]:
                 raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new webhooks")
-        await require_webhook_edit(connection, principal, workspace_id)
+        await require_webhook_edit(connection, rights, workspace_id)
         row = await _insert(
             connection,
             name=webhook.name,
@@ -62,12 +60,12 @@ async def create_webhook(
 
 
 async def create_event_webhook(
-    db: Database, principal: Principal, webhook: EventWebhook, *, allowed: Sequence[Network]
+    db: Database, rights: UserRights, webhook: EventWebhook, *, allowed: Sequence[Network]
 ) -> EventWebhook:
     """Raises InvalidRequest, PermissionDenied, AlreadyExists."""
     check_event_webhook(webhook, allowed)
     async with db.transaction() as connection:
-        await require_webhook_edit(connection, principal, None)
+        await require_webhook_edit(connection, rights, None)
         row = await _insert(connection, name=webhook.name, url=webhook.url, webhook_type=StoredType.CLOUDEVENTS)
         triggers = [
             {"webhook_id": row["id"], "trigger_type": StoredTrigger.EVENT, "condition": {"type": each}}
@@ -79,7 +77,7 @@ async def create_event_webhook(
 
 async def set_webhook_url(
     db: Database,
-    principal: Principal,
+    rights: UserRights,
     webhook_id: int,
     url: str,
     *,
@@ -89,24 +87,24 @@ async def set_webhook_url(
     """What waits to be delivered goes to the new URL. Raises InvalidRequest, NotFound, PermissionDenied."""
     check_url(url, allowed)
     async with db.transaction() as connection:
-        await _check_editable(connection, principal, webhook_id, for_events=for_events)
+        await _check_editable(connection, rights, webhook_id, for_events=for_events)
         await connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(url=url))
 
 
-async def delete_webhook(db: Database, principal: Principal, webhook_id: int, *, for_events: bool = False) -> None:
+async def delete_webhook(db: Database, rights: UserRights, webhook_id: int, *, for_events: bool = False) -> None:
     """With all that it is still to be told. Raises NotFound, PermissionDenied."""
     async with db.transaction() as connection:
-        await _check_editable(connection, principal, webhook_id, for_events=for_events)
+        await _check_editable(connection, rights, webhook_id, for_events=for_events)
         await connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
 
 
 async def _check_editable(
-    connection: AsyncConnection, principal: Principal, webhook_id: int, *, for_events: bool
+    connection: AsyncConnection, rights: UserRights, webhook_id: int, *, for_events: bool
 ) -> None:
-    row = await webhook_row(connection, webhook_id, whose_webhooks(principal), for_events=for_events)
+    row = await webhook_row(connection, webhook_id, rights, for_events=for_events)
     if row is None:
         raise NotFound("webhook", webhook_id)
-    await require_webhook_edit(connection, principal, row["workspace_id"])
+    await require_webhook_edit(connection, rights, row["workspace_id"])
 
 
 async def _insert(connection: AsyncConnection, **values: Any) -> Any:

@@ -10,7 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.checkpoints import checkpoints, trial_sources
 from libs.db.tables.metrics import metrics
+from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.models.models import model_row
 from services.api.queries.models.versions import version_row
 from services.api.queries.trials.metrics import as_report
@@ -23,28 +26,31 @@ MOST_REPORTS: Final = 20_000
 
 
 async def metrics_by_checkpoint(
-    connection: AsyncConnection, uuid: str, query: MetricsBySourceQuery
+    connection: AsyncConnection, uuid: str, query: MetricsBySourceQuery, rights: UserRights
 ) -> list[MetricsReport]:
     """By trial, run and step. Raises NotFound; InvalidRequest for more than an answer can hold."""
     if await connection.scalar(select(checkpoints.c.uuid).where(checkpoints.c.uuid == uuid)) is None:
         raise NotFound("checkpoint", uuid)
-    return await _metrics(connection, [trial_sources.c.checkpoint_uuid == uuid], query)
+    return await _metrics(connection, [trial_sources.c.checkpoint_uuid == uuid], query, rights)
 
 
 async def metrics_by_model_version(
-    connection: AsyncConnection, name_or_id: str, number: int, query: MetricsBySourceQuery
+    connection: AsyncConnection, name_or_id: str, number: int, query: MetricsBySourceQuery, rights: UserRights
 ) -> list[MetricsReport]:
     """By trial, run and step. Raises NotFound; InvalidRequest for more than an answer can hold."""
-    model = await model_row(connection, name_or_id)
+    model = await model_row(connection, name_or_id, rights)
     version = await version_row(connection, model, number)
     mine = [trial_sources.c.model_id == model["id"], trial_sources.c.model_version == version["version"]]
-    return await _metrics(connection, mine, query)
+    return await _metrics(connection, mine, query, rights)
 
 
 async def _metrics(
-    connection: AsyncConnection, sources: list[ColumnElement[bool]], query: MetricsBySourceQuery
+    connection: AsyncConnection, sources: list[ColumnElement[bool]], query: MetricsBySourceQuery, rights: UserRights
 ) -> list[MetricsReport]:
     trial_ids = select(trial_sources.c.trial_id).where(*sources)
+    if not rights.may_everywhere(Action.VIEW_EXPERIMENT):
+        seen = select(trials.c.id).where(rights.where_project(Action.VIEW_EXPERIMENT, trials.c.project_id))
+        trial_ids = trial_ids.where(trial_sources.c.trial_id.in_(seen))
     if query.trial_source_info_type is not TrialSourceInfoType.UNSPECIFIED:
         kind = query.trial_source_info_type.name
         trial_ids = trial_ids.where(trial_sources.c.trial_source_info_type == kind)

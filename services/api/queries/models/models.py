@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import ARRAY, ColumnElement, Select, Text, cast, false, func, or_, select, true
+from sqlalchemy import ARRAY, ColumnElement, Select, Text, and_, cast, false, func, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
@@ -14,6 +14,8 @@ from libs.db.tables.models import model_versions, models
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import workspaces
 from libs.errors import NotFound, ResoluteError
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import list_bounds
 from services.api.queries.workspaces.workspaces import of_users
 from services.api.wire.base import INT64_MAX, Pagination, struct_value, timestamp
@@ -42,13 +44,13 @@ class ModelNotFound(NotFound):
         ResoluteError.__init__(self, f'model "{name_or_id}" not found')
 
 
-async def model_row(connection: AsyncConnection, name_or_id: str, *, lock: bool = False) -> Row:
+async def model_row(connection: AsyncConnection, name_or_id: str, rights: UserRights, *, lock: bool = False) -> Row:
     """The model of that name; digits, which cannot be a name, are an id.
 
     lock  until the transaction ends nobody else changes it, or adds a version
-    Raises ModelNotFound.
+    Raises ModelNotFound, also for what the caller may not know of.
     """
-    is_meant = _is_meant(name_or_id)
+    is_meant = and_(_is_meant(name_or_id), _seen_by(rights))
     if lock:
         await connection.execute(select(models.c.id).where(is_meant).with_for_update())
     row: Row | None = (await connection.execute(_select_all().where(is_meant))).mappings().one_or_none()
@@ -57,9 +59,11 @@ async def model_row(connection: AsyncConnection, name_or_id: str, *, lock: bool 
     return row
 
 
-async def list_models(connection: AsyncConnection, query: GetModelsQuery) -> tuple[list[Model], Pagination]:
+async def list_models(
+    connection: AsyncConnection, query: GetModelsQuery, rights: UserRights
+) -> tuple[list[Model], Pagination]:
     """A page of those that match. Raises InvalidRequest for an offset that is out of bounds."""
-    found = _matching(query)
+    found = _matching(query).where(_seen_by(rights))
     total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     page = list_bounds(total, offset=query.offset, limit=query.limit)
     column = _SORT_COLUMNS[query.sort_by]
@@ -69,18 +73,23 @@ async def list_models(connection: AsyncConnection, query: GetModelsQuery) -> tup
     return [wire_model(row) for row in rows.mappings()], page
 
 
-async def list_labels(connection: AsyncConnection, workspace_id: int | None) -> list[str]:
+async def list_labels(connection: AsyncConnection, workspace_id: int | None, rights: UserRights) -> list[str]:
     """The labels of all models, or of those in a workspace: those of most models first, then by name."""
     each = func.jsonb_array_elements_text(models.c.labels).table_valued("label").render_derived()
     statement = (
         select(each.c.label)
         .select_from(models.join(each, true()))
+        .where(_seen_by(rights))
         .group_by(each.c.label)
         .order_by(func.count().desc(), each.c.label)
     )
     if workspace_id is not None:
         statement = statement.where(models.c.workspace_id == workspace_id)
     return list((await connection.execute(statement)).scalars())
+
+
+def _seen_by(rights: UserRights) -> ColumnElement[bool]:
+    return rights.where(Action.VIEW_MODEL, models.c.workspace_id)
 
 
 def wire_model(row: Row) -> Model:

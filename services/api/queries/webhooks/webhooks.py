@@ -4,37 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, or_, select, true
+from sqlalchemy import ColumnElement, RowMapping, and_, false, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.tables.webhooks import webhook_triggers, webhooks
 from libs.db.tables.workspaces import workspaces
 from libs.webhooks.events import WebhookType as StoredType
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.wire.base import struct_value
 from services.api.wire.webhooks.event_webhooks import EventWebhook
 from services.api.wire.webhooks.webhooks import Trigger, TriggerType, Webhook, WebhookMode, WebhookType
 
 
-def _seen_by(owner_id: int | None) -> ColumnElement[bool]:
-    """Global ones and those of the workspaces of ``owner_id``; all for None."""
-    if owner_id is None:
+def _seen_by(rights: UserRights) -> ColumnElement[bool]:
+    """Under basic authorization global ones and those of the caller's own workspaces; all for an administrator."""
+    is_global = webhooks.c.workspace_id.is_(None)
+    if rights.by_roles:
+        everywhere = true() if rights.may(Action.VIEW_GLOBAL_WEBHOOKS) else false()
+        return or_(and_(is_global, everywhere), rights.where(Action.VIEW_WEBHOOKS, webhooks.c.workspace_id))
+    if rights.principal.admin:
         return true()
-    own = select(workspaces.c.id).where(workspaces.c.owner_id == owner_id)
-    return or_(webhooks.c.workspace_id.is_(None), webhooks.c.workspace_id.in_(own))
+    own = select(workspaces.c.id).where(workspaces.c.owner_id == rights.principal.user_id)
+    return or_(is_global, webhooks.c.workspace_id.in_(own))
 
 
 async def webhook_row(
-    connection: AsyncConnection, webhook_id: int, owner_id: int | None, *, for_events: bool = False
+    connection: AsyncConnection, webhook_id: int, rights: UserRights, *, for_events: bool = False
 ) -> RowMapping | None:
-    """The row, if it is of the kind that is asked for, and visible to the owner of workspaces; to None all are."""
+    """The row, if it is of the kind that is asked for, and the caller may see it."""
     of_kind = webhooks.c.webhook_type == StoredType.CLOUDEVENTS
-    query = select(webhooks).where(webhooks.c.id == webhook_id, of_kind if for_events else ~of_kind, _seen_by(owner_id))
+    query = select(webhooks).where(webhooks.c.id == webhook_id, of_kind if for_events else ~of_kind, _seen_by(rights))
     return (await connection.execute(query)).mappings().one_or_none()
 
 
-async def list_webhooks(connection: AsyncConnection, owner_id: int | None) -> list[Webhook]:
-    query = select(webhooks).where(webhooks.c.webhook_type != StoredType.CLOUDEVENTS, _seen_by(owner_id))
+async def list_webhooks(connection: AsyncConnection, rights: UserRights) -> list[Webhook]:
+    query = select(webhooks).where(webhooks.c.webhook_type != StoredType.CLOUDEVENTS, _seen_by(rights))
     rows = (await connection.execute(query.order_by(webhooks.c.id))).mappings().all()
     triggers = await _triggers(connection, rows)
     return [wire_webhook(row, triggers.get(row["id"], [])) for row in rows]

@@ -19,14 +19,14 @@ async def get_series(call: Call[App, CompareTrialsQuery, None]) -> CompareTrials
 
 async def get_by_checkpoint(call: Call[App, MetricsBySourceQuery, None]) -> MetricsBySourceResponse:
     async with call.app.db.read() as connection:
-        found = await metrics_by_checkpoint(connection, call.path_str("checkpointUuid"), call.query)
+        found = await metrics_by_checkpoint(connection, call.path_str("checkpointUuid"), call.query, call.rights)
     return MetricsBySourceResponse(metrics=found)
 
 
 async def get_by_model_version(call: Call[App, MetricsBySourceQuery, None]) -> MetricsBySourceResponse:
     name, number = call.path_str("modelName"), call.path_int("modelVersionNum")
     async with call.app.db.read() as connection:
-        found = await metrics_by_model_version(connection, name, number, call.query)
+        found = await metrics_by_model_version(connection, name, number, call.query, call.rights)
     return MetricsBySourceResponse(metrics=found)
 
 

@@ -27,25 +27,25 @@ from services.api.wire.models.models import (
 
 async def list_(call: Call[App, GetModelsQuery, None]) -> GetModelsResponse:
     async with call.app.db.read() as connection:
-        page, pagination = await list_models(connection, call.query)
+        page, pagination = await list_models(connection, call.query, call.rights)
     return GetModelsResponse(models=page, pagination=pagination)
 
 
 async def get(call: Call[App, None, None]) -> ModelResponse:
     async with call.app.db.read() as connection:
-        return ModelResponse(model=wire_model(await model_row(connection, _name(call))))
+        return ModelResponse(model=wire_model(await model_row(connection, _name(call), call.rights)))
 
 
 async def get_labels(call: Call[App, GetModelLabelsQuery, None]) -> GetModelLabelsResponse:
     workspace_id = None if call.query.workspace_id is UNSET else call.query.workspace_id
     async with call.app.db.read() as connection:
-        return GetModelLabelsResponse(labels=await list_labels(connection, workspace_id))
+        return GetModelLabelsResponse(labels=await list_labels(connection, workspace_id, call.rights))
 
 
 async def create(call: Call[App, None, PostModelRequest]) -> ModelResponse:
-    user_id, now = call.principal.user_id, call.app.clock.now()
+    now = call.app.clock.now()
     row = await in_transaction(
-        call.app.db, lambda connection: actions.create_model(connection, call.body, user_id=user_id, now=now)
+        call.app.db, lambda connection: actions.create_model(connection, call.body, call.rights, now=now)
     )
     return ModelResponse(model=wire_model(row))
 
@@ -61,7 +61,9 @@ async def move(call: Call[App, None, MoveModelRequest]) -> Empty:
 
 async def _patch(call: Call[App, None, Any], change: PatchModel) -> ModelResponse:
     name, now = _name(call), call.app.clock.now()
-    row = await in_transaction(call.app.db, lambda connection: actions.patch_model(connection, name, change, now=now))
+    row = await in_transaction(
+        call.app.db, lambda connection: actions.patch_model(connection, name, change, call.rights, now=now)
+    )
     return ModelResponse(model=wire_model(row))
 
 
@@ -76,14 +78,15 @@ async def unarchive(call: Call[App, None, None]) -> Empty:
 async def _archive(call: Call[App, None, None], *, archived: bool) -> Empty:
     name, now = _name(call), call.app.clock.now()
     await in_transaction(
-        call.app.db, lambda connection: actions.archive_model(connection, name, archived=archived, now=now)
+        call.app.db,
+        lambda connection: actions.archive_model(connection, name, call.rights, archived=archived, now=now),
     )
     return Empty()
 
 
 async def delete(call: Call[App, None, None]) -> Empty:
     name = _name(call)
-    await in_transaction(call.app.db, lambda connection: actions.delete_model(connection, name, call.principal))
+    await in_transaction(call.app.db, lambda connection: actions.delete_model(connection, name, call.rights))
     return Empty()
 
 

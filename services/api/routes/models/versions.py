@@ -24,7 +24,7 @@ from services.api.wire.models.versions import (
 
 async def list_(call: Call[App, GetModelVersionsQuery, None]) -> GetModelVersionsResponse:
     async with call.app.db.read() as connection:
-        model = await model_row(connection, _name(call))
+        model = await model_row(connection, _name(call), call.rights)
         page, pagination = await list_versions(connection, model, call.query, reader_id=call.principal.user_id)
     return GetModelVersionsResponse(model=wire_model(model), model_versions=page, pagination=pagination)
 
@@ -34,10 +34,10 @@ async def get(call: Call[App, None, None]) -> ModelVersionResponse:
 
 
 async def register(call: Call[App, None, PostModelVersionRequest]) -> ModelVersionResponse:
-    name, user_id, now = _name(call), call.principal.user_id, call.app.clock.now()
+    name, now = _name(call), call.app.clock.now()
     number = await in_transaction(
         call.app.db,
-        lambda connection: actions.register_version(connection, name, call.body, user_id=user_id, now=now),
+        lambda connection: actions.register_version(connection, name, call.body, call.rights, now=now),
     )
     return await _load(call, number)
 
@@ -45,7 +45,8 @@ async def register(call: Call[App, None, PostModelVersionRequest]) -> ModelVersi
 async def patch(call: Call[App, None, PatchModelVersion]) -> ModelVersionResponse:
     name, number, now = _name(call), _number(call), call.app.clock.now()
     await in_transaction(
-        call.app.db, lambda connection: actions.patch_version(connection, name, number, call.body, now=now)
+        call.app.db,
+        lambda connection: actions.patch_version(connection, name, number, call.body, call.rights, now=now),
     )
     return await _load(call, number)
 
@@ -53,14 +54,14 @@ async def patch(call: Call[App, None, PatchModelVersion]) -> ModelVersionRespons
 async def delete(call: Call[App, None, None]) -> Empty:
     name, number, now = _name(call), _number(call), call.app.clock.now()
     await in_transaction(
-        call.app.db, lambda connection: actions.delete_version(connection, name, number, call.principal, now=now)
+        call.app.db, lambda connection: actions.delete_version(connection, name, number, call.rights, now=now)
     )
     return Empty()
 
 
 async def _load(call: Call[App, None, Any], number: int) -> ModelVersionResponse:
     async with call.app.db.read() as connection:
-        model = await model_row(connection, _name(call))
+        model = await model_row(connection, _name(call), call.rights)
         version = await load_version(connection, model, number, reader_id=call.principal.user_id)
     return ModelVersionResponse(model_version=version)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from services.api.access.user_checks import require_admin
+from services.api.access.rights.actions import Action
 from services.api.actions.webhooks import testing
 from services.api.actions.webhooks import webhooks as actions
 from services.api.app import App
@@ -16,26 +16,26 @@ from services.api.wire.base import Empty
 from services.api.wire.webhooks.event_webhooks import EventWebhook, EventWebhookResponse, GetEventWebhooksResponse
 from services.api.wire.webhooks.webhooks import PatchWebhook, TestWebhookResponse
 
-_WHAT: Final = "use webhooks of public events"
+_ACTION: Final = Action.EDIT_EVENT_WEBHOOKS
 
 
 async def list_(call: Call[App, None, None]) -> GetEventWebhooksResponse:
-    require_admin(call.principal, _WHAT)
+    call.rights.require(_ACTION)
     async with call.app.db.read() as connection:
         return GetEventWebhooksResponse(webhooks=await list_event_webhooks(connection))
 
 
 async def create(call: Call[App, None, EventWebhook]) -> EventWebhookResponse:
-    require_admin(call.principal, _WHAT)
-    made = await actions.create_event_webhook(call.app.db, call.principal, call.body, allowed=allowed_networks(call))
+    call.rights.require(_ACTION)
+    made = await actions.create_event_webhook(call.app.db, call.rights, call.body, allowed=allowed_networks(call))
     return EventWebhookResponse(webhook=made)
 
 
 async def patch(call: Call[App, None, PatchWebhook]) -> Empty:
-    require_admin(call.principal, _WHAT)
+    call.rights.require(_ACTION)
     await actions.set_webhook_url(
         call.app.db,
-        call.principal,
+        call.rights,
         call.path_int("id"),
         call.body.url,
         allowed=allowed_networks(call),
@@ -45,18 +45,18 @@ async def patch(call: Call[App, None, PatchWebhook]) -> Empty:
 
 
 async def delete(call: Call[App, None, None]) -> Empty:
-    require_admin(call.principal, _WHAT)
-    await actions.delete_webhook(call.app.db, call.principal, call.path_int("id"), for_events=True)
+    call.rights.require(_ACTION)
+    await actions.delete_webhook(call.app.db, call.rights, call.path_int("id"), for_events=True)
     return Empty()
 
 
 async def test(call: Call[App, None, None]) -> TestWebhookResponse:
-    require_admin(call.principal, _WHAT)
+    call.rights.require(_ACTION)
     await testing.send_test(
         call.app.db,
         call.app.clock,
         call.app.cluster.webhooks,
-        call.principal,
+        call.rights,
         call.path_int("id"),
         cluster_id=call.app.cluster_id,
         for_events=True,

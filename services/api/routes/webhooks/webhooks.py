@@ -7,7 +7,6 @@ from typing import Any, Final
 from libs.webhooks.addresses import Network, networks
 from services.api.actions.webhooks import custom, testing
 from services.api.actions.webhooks import webhooks as actions
-from services.api.actions.webhooks.rights import whose_webhooks
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
@@ -25,23 +24,23 @@ from services.api.wire.webhooks.webhooks import (
 
 async def list_(call: Call[App, None, None]) -> GetWebhooksResponse:
     async with call.app.db.read() as connection:
-        return GetWebhooksResponse(webhooks=await list_webhooks(connection, whose_webhooks(call.principal)))
+        return GetWebhooksResponse(webhooks=await list_webhooks(connection, call.rights))
 
 
 async def create(call: Call[App, None, Webhook]) -> PostWebhookResponse:
-    made = await actions.create_webhook(call.app.db, call.principal, call.body, allowed=allowed_networks(call))
+    made = await actions.create_webhook(call.app.db, call.rights, call.body, allowed=allowed_networks(call))
     return PostWebhookResponse(webhook=made)
 
 
 async def patch(call: Call[App, None, PatchWebhook]) -> Empty:
     webhook_id = call.path_int("id")
     allowed = allowed_networks(call)
-    await actions.set_webhook_url(call.app.db, call.principal, webhook_id, call.body.url, allowed=allowed)
+    await actions.set_webhook_url(call.app.db, call.rights, webhook_id, call.body.url, allowed=allowed)
     return Empty()
 
 
 async def delete(call: Call[App, None, None]) -> Empty:
-    await actions.delete_webhook(call.app.db, call.principal, call.path_int("id"))
+    await actions.delete_webhook(call.app.db, call.rights, call.path_int("id"))
     return Empty()
 
 
@@ -50,7 +49,7 @@ async def test(call: Call[App, None, None]) -> TestWebhookResponse:
         call.app.db,
         call.app.clock,
         call.app.cluster.webhooks,
-        call.principal,
+        call.rights,
         call.path_int("id"),
         cluster_id=call.app.cluster_id,
     )

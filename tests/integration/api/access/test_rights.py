@@ -14,8 +14,10 @@ import pytest
 from sqlalchemy import insert, select
 
 from libs.db.engine import Connection
+from libs.db.tables.models import models
 from libs.db.tables.templates import templates
 from libs.db.tables.users import groups, role_assignments, users
+from libs.db.tables.webhooks import webhooks
 from tests.builders import (
     insert_experiment,
     insert_interactive,
@@ -85,6 +87,12 @@ async def _objects(connection: Connection, owner: int, holder: int | None, role:
         task={"workspace_id": workspace, "owner_id": owner},
     )
     await connection.execute(insert(templates).values(name=f"t{nonce}", config={}, workspace_id=workspace))
+    model = insert(models).values(name=f"m{nonce}", owner_id=owner, workspace_id=workspace)
+    await connection.execute(model)
+    webhook = insert(webhooks).values(
+        name=f"h{nonce}", url="https://example.org", webhook_type="DEFAULT", mode="WORKSPACE", workspace_id=workspace
+    )
+    webhook_id = await connection.scalar(webhook.returning(webhooks.c.id))
     if holder is not None and role in LOCAL_ROLES:
         await _give(connection, holder, role, workspace)
     return {
@@ -94,6 +102,8 @@ async def _objects(connection: Connection, owner: int, holder: int | None, role:
         "trial": trial,
         "command": command.removesuffix(".1"),
         "template": f"t{nonce}",
+        "model": f"m{nonce}",
+        "webhook": webhook_id,
         "agent": "a",
         "nonce": nonce,
     }
@@ -189,6 +199,7 @@ def listed(client: httpx.Client) -> dict[str, tuple[set[Any], int]]:
     runs = post("/api/v1/runs")
     commands = get("/api/v1/commands")
     found_templates = get("/api/v1/templates?limit=-1")
+    found_models = get("/api/v1/models?limit=-1")
     return {
         "workspace": ({w["id"] for w in workspaces["workspaces"]}, workspaces["pagination"]["total"]),
         "project": ({p["id"] for p in projects["projects"]}, projects["pagination"]["total"]),
@@ -197,6 +208,7 @@ def listed(client: httpx.Client) -> dict[str, tuple[set[Any], int]]:
         "trial": ({r["id"] for r in runs["runs"]}, runs["pagination"]["total"]),
         "command": ({c["id"] for c in commands["commands"]}, commands["pagination"]["total"]),
         "template": ({t["name"] for t in found_templates["templates"]}, found_templates["pagination"]["total"]),
+        "model": ({m["name"] for m in found_models["models"]}, found_models["pagination"]["total"]),
     }
 
 
@@ -208,6 +220,7 @@ GET = {
     "trial": "/api/v1/trials/{}",
     "command": "/api/v1/commands/{}",
     "template": "/api/v1/templates/{}",
+    "model": "/api/v1/models/{}",
 }
 
 
@@ -244,6 +257,16 @@ def test_a_right_that_was_taken_away_is_gone_with_the_next_call(rbac: Persons) -
     # One that is not there reads the same.
     missing = client.get("/api/v1/experiments/999999").json()["error"]["error"]
     assert missing == "experiment '999999' not found, please check your permissions."
+
+
+@pytest.mark.parametrize(("role", "shown", "status"), [(NO_ROLE, False, 404), (4, True, 403), (5, True, 200)])
+def test_webhooks_of_a_workspace_are_for_roles_in_it(rbac: Persons, role: int, shown: bool, status: int) -> None:
+    name = f"role-{role}"
+    objects = rbac.world.in_database(lambda c: _objects(c, 1, rbac.ids[name], role))
+    client, path = rbac.clients[name], f"/api/v1/webhooks/{objects['webhook']}"
+    listed = [each["id"] for each in client.get("/api/v1/webhooks").json()["webhooks"]]
+    assert (objects["webhook"] in listed) is shown
+    assert client.delete(path).status_code == status
 
 
 def test_who_makes_a_workspace_administers_it(rbac: Persons) -> None:
