@@ -10,7 +10,7 @@ from services.api.access.permission_table import PERMISSIONS
 from services.api.access.rights.call_table import CALLS
 from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
-from services.api.routes import landing, pages, unimplemented
+from services.api.routes import landing, pages
 from services.api.routes.charts import profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
 from services.api.routes.cluster import (
@@ -90,8 +90,7 @@ _MODULES = (
 
 def all_routes() -> list[Route]:
     """The whole REST interface. Raises LookupError for a route without a row in access/permission_table.py."""
-    routes = guarded(route for module in _MODULES for route in module.ROUTES)
-    return [*routes, *unimplemented.unimplemented(routes)]
+    return guarded(route for module in _MODULES for route in module.ROUTES)
 
 
 def guarded(routes: Iterable[Route]) -> list[Route]:

@@ -22,7 +22,6 @@ from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
-from services.api.routes.unimplemented import unimplemented
 from services.api.wire.base import Int64, Message
 
 
@@ -206,5 +205,4 @@ def application(world: World, **options: Any) -> FastAPI:
             raise world.refused
         return await authenticate(credentials)
 
-    routes = [*ROUTES, *unimplemented(ROUTES)]
-    return build_application(routes, world, who, health=health, **options)
+    return build_application(ROUTES, world, who, health=health, **options)

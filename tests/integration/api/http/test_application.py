@@ -86,7 +86,6 @@ REFUSALS = [  # method, path, body, headers, status, body of the answer
     ("GET", "/api/v1/fail/deadlock", b"", USER, 503, (14, "Unavailable", "the database does not answer, try again")),
     ("GET", "/api/v1/nowhere", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
     ("PUT", "/api/v1/echoes", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
-    ("GET", "/api/v1/agents", b"", {}, 501, (12, "Unimplemented", "GetAgents is not available in this release")),
 ]  # fmt: skip
 
 

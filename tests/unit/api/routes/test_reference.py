@@ -7,7 +7,7 @@ from services.api.routes.checkpoints import checkpoints
 from services.api.routes.experiments import actions as experiment_actions
 from services.api.routes.experiments import experiments, model_definitions, searches
 from services.api.routes.trials import trials
-from services.api.routes.unimplemented import reference_endpoints
+from tests.scenarios.reference_endpoints import reference_endpoints
 
 
 def test_routes_are_those_of_the_reference() -> None:
