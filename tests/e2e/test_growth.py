@@ -25,6 +25,8 @@ HISTORY = frozenset(
         "interactive_tasks",
         "allocations",
         "accelerator_data",
+        # Of each allocation, for the reports of usage.
+        "allocation_usage",
         "metrics",
         "checkpoints",
         # Until their retention is over.

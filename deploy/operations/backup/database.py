@@ -19,7 +19,15 @@ from libs.errors import FailedPrecondition
 
 PREFIX: Final = "database"
 LAYOUT: Final = f"{PREFIX}.layout"
-MADE_AT_START: Final = {"cluster": 1, "users": 2, "workspaces": 1, "projects": 1, "project_keys": 1}
+MADE_AT_START: Final = {
+    "cluster": 1,
+    "users": 2,
+    "groups": 2,
+    "role_assignments": 1,
+    "workspaces": 1,
+    "projects": 1,
+    "project_keys": 1,
+}
 """Rows that an installation has before anybody has used it."""
 _FLEETING: Final = frozenset({"log_writers"})
 """Tables of which only the present is of interest."""
