@@ -143,8 +143,9 @@ docs: setup $(DOCS)/.installed
 	@$(BIN)/python -m deploy.documentation
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 
+# BENCHMARKS="idle submit" is these only.
 bench: setup
-	@$(BIN)/python -m tests.bench.run --output bench.json
+	@$(BIN)/python -m tests.bench.run --output bench.json $(BENCHMARKS)
 
 # Best with 64 simulated nodes, which hold 5,000 pods.
 bench-cluster: setup
