@@ -13,7 +13,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup setup-interactive setup-storages demo test test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup setup-interactive setup-storages demo test test-slow test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -95,14 +95,21 @@ down:
 	@$(BIN)/resolute down
 
 # ---- checking -------------------------------------------------------------------------------------------------------
+# What has a target of its own is in none of the others.
+SUITES := not chaos and not cluster and not compose and not interactive and not installation and not long
+
 # In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not chaos and not cluster and not compose and not interactive and not installation" -q tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow and $(SUITES)" -q tests
+
+# The rest of them: a system of its own for each, or hundreds of runs of a search.
+test-slow: setup
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "slow and $(SUITES)" -q tests
 
 # For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
 # which takes longer than its share of the tests.
 test-unit: setup
-	@$(BIN)/python -m pytest -m "not chaos and not cluster and not compose and not interactive and not installation" -q tests/unit tests/scenarios
+	@$(BIN)/python -m pytest -m "$(SUITES)" -q tests/unit tests/scenarios
 
 check: setup
 	@$(BIN)/ruff check .

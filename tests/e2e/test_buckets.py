@@ -15,6 +15,8 @@ from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, running_system
 from tests.programs import submit
 
+pytestmark = pytest.mark.slow
+
 WRITTEN = {"weights", "code/train.py", "metadata.json"}
 
 

@@ -14,6 +14,8 @@ from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.programs import submit
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = {
     "random": ({"name": "random", "max_trials": 2}, {"type": "double", "minval": 0.01, "maxval": 0.02}),
     "grid": ({"name": "grid"}, {"type": "categorical", "vals": [0.01, 0.02]}),

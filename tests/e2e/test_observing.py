@@ -92,6 +92,7 @@ def test_the_log_of_the_master_is_that_of_all_services_and_survives_them(system:
     assert len(det("master", "logs", "--tail", "3").splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_services_are_restarted_under_load_and_no_call_fails(system: WholeSystem) -> None:
     """As an upgrade does it: one after the other is asked to end, and the next one waits until it is back."""
     det = system.det()

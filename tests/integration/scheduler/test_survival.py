@@ -145,7 +145,9 @@ async def test_search_survives_kill_9(
     await check_nothing_was_done_twice(world, experiment)
 
 
-@pytest.mark.parametrize("trials", [40, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize(
+    "trials", [40, pytest.param(1000, marks=[pytest.mark.chaos, pytest.mark.long, pytest.mark.timeout(3600)])]
+)
 async def test_a_large_search_with_early_stops_survives_kill_9(
     world: World, own_database_url: str, bus_settings: BusSettings, tmp_path: Path, trials: int
 ) -> None:

@@ -83,11 +83,15 @@ async def test_nothing_happens_without_a_login(api: Api, stranger: Det, leaf: Le
     assert (await api.rows.experiment(experiment), await api.rows.trials_of(experiment)) == before
 
 
-def test_no_leaf_is_left_out() -> None:
+def _commands() -> Any:
     # -P: beside the program there is a folder ``determined`` that is not the client.
     program = [client_python(), "-P", "-W", "ignore", REPOSITORY / "tests/harness/client_commands.py"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
-    commands = json.loads(done.stdout)["commands"]
+    return json.loads(done.stdout)["commands"]
+
+
+async def test_no_leaf_is_left_out() -> None:
+    commands = _commands()
     leaves = {name for noun in ("experiment", "trial") for name in _leaves(noun, commands[noun])}
     there = {name for name in leaves if not name.endswith(" help")}
     assert {ALIASES.get(name, name) for name in there} == {leaf.name for leaf in ALL} | {CREATES}

@@ -48,6 +48,8 @@ async def straight(world: World, searcher: dict[str, Any]) -> dict[str, Any]:
     return outcome
 
 
+pytestmark = pytest.mark.slow
+
 EXPECTED: dict[str, dict[str, Any]] = {}
 """Of the one database that all examples of a property share."""
 ORDERS = st.lists(st.integers(0, 10_000), max_size=80)
@@ -92,7 +94,7 @@ async def test_the_engine_may_be_killed_in_any_of_its_steps(
         assert run.db.deaths > 20
 
 
-THOUSAND = pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+THOUSAND = pytest.param(1000, marks=[pytest.mark.chaos, pytest.mark.long, pytest.mark.timeout(3600)])
 
 
 @pytest.mark.parametrize("trials", [40, THOUSAND])
