@@ -28,26 +28,35 @@ class Collector:
         self._news = news
         self._waiting: list[tuple[Message, asyncio.Future[None]]] = []
         self._wake = asyncio.Event()
+        self._has_ended = False
 
     async def handle(self, message: Message) -> None:
         """Returns when what follows of the message is committed. Raises what prevented it."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((message, done))
         self._wake.set()
+        if self._has_ended:
+            done.cancel()
         await done
 
     async def run(self) -> None:
-        """Work on what waits until cancelled."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._waiting = self._waiting, []
-            try:
-                await self._store([message for message, _ in batch])
-            except Exception as error:  # noqa: BLE001  # each handler raises it, and its message comes again
-                _settle(batch, error)
-            else:
-                _settle(batch, None)
+        """Work on what waits until cancelled, which cancels the handlers: their messages come again."""
+        batch: list[tuple[Message, asyncio.Future[None]]] = []
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                batch, self._waiting = self._waiting, []
+                try:
+                    await self._store([message for message, _ in batch])
+                except Exception as error:  # noqa: BLE001  # each handler raises it, and its message comes again
+                    _settle(batch, error)
+                else:
+                    _settle(batch, None)
+        finally:
+            self._has_ended = True
+            for _, done in (*batch, *self._waiting):
+                done.cancel()
 
     async def _store(self, messages: Sequence[Message]) -> None:
         async with self._db.read() as connection:
