@@ -38,6 +38,8 @@ PIECE_BYTES: Final = 16 * 1024
 """What the parser gets at a time: bounds hold to within one piece."""
 MAX_PIPELINED: Final = 16
 """Requests that may wait for the answer to one before them, before reading stops."""
+FIRST_REQUEST_S: Final = 1.0
+"""How long a server that stops waits for a request of a client that had connected, or begun one, before."""
 HALF_CLOSED_TIMEOUT_S: Final = 3.0
 """How long a client that has closed its side, and is told nothing, counts as there."""
 
@@ -147,9 +149,15 @@ class HttpProtocol(HttpToolsProtocol):
             self._leave_server()
 
     def shutdown(self) -> None:
-        """Told by the server that it stops: it waits a little for everything that belongs to it, and cuts the rest."""
-        super().shutdown()
+        """Told by the server that it stops: it waits a little for everything that belongs to it, and cuts the rest.
+
+        Whoever connected in time is not cut before the request can have come: few clients repeat what was cut.
+        """
         self._is_stopping = True
+        if self._in_head or self.cycle is None:
+            self.loop.call_later(FIRST_REQUEST_S, super().shutdown)
+            return
+        super().shutdown()
         if self._outlives:
             self._leave_server()
 
@@ -171,6 +179,7 @@ class HttpProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
+            self.cycle.keep_alive = self.cycle.keep_alive and not self._is_stopping
             self._arriving = self.cycle
             self.cycle.message_event = CountingEvent()
             extensions: dict[str, Any] = {LIFT_TIME_LIMITS: self._lift_time_limits}

@@ -17,15 +17,34 @@ import uvicorn
 from libs.serving.connections import ConnectionLimit, possible_connections
 from libs.serving.limits import HttpLimits
 from libs.serving.protocol import HttpProtocol
+from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
 
 BACKLOG: Final = 1024
 CLEAN_UP_S: Final = 2.0
 """How long requests that were cut may take to clean up."""
+_DATE_FOR_S: Final = 1.0
+"""How long the ``Date`` of answers is good for."""
+_DATE_IS_DUE: Final = 0
+"""The count at which uvicorn makes a new one."""
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Have it shut down, at once."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        """In place of what it overrides, which looks ten times a second whether it is to end."""
+        while not await self.on_tick(_DATE_IS_DUE):
+            await wait_until_set(self._ending, timeout_s=_DATE_FOR_S)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals belong to the service: uvicorn would raise them again, in the middle of its shutdown."""
@@ -37,6 +56,7 @@ async def serve_http(
     *,
     host: str,
     port: int,
+    descriptor: int | None = None,
     stop: asyncio.Event,
     listening: Callable[[int], None],
     limits: HttpLimits,
@@ -45,12 +65,13 @@ async def serve_http(
 ) -> None:
     """Serve ``config`` on an address until ``stop`` is set; requests may go on for its graceful shutdown time.
 
-    port       0 picks a free one
-    listening  told the port, once connections are accepted
-    limits     what a client may ask of the server before anybody knows who it is
-    tls        as ``tls_context`` makes it; None serves plain HTTP
+    port        0 picks a free one
+    descriptor  of an open listening socket, in place of host and port
+    listening   told the port, once connections are accepted
+    limits      what a client may ask of the server before anybody knows who it is
+    tls         as ``tls_context`` makes it; None serves plain HTTP
     reserved_descriptors  what the application opens beside the connections of its clients
-    Raises OSError when the address is taken.
+    Raises OSError when the address is taken, or ``descriptor`` is no socket.
     """
     config.load()
     config.ssl = tls
@@ -63,9 +84,8 @@ async def serve_http(
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    port = listener.getsockname()[1]
+    listener = _new_listener(host, port) if descriptor is None else _inherited_listener(descriptor)
+    host, port = listener.getsockname()[:2]
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="http")
     stopping = asyncio.create_task(stop.wait(), name="stop")
     try:
@@ -74,8 +94,19 @@ async def serve_http(
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopping.cancel()
-        server.should_exit = True
+        server.end()
         await serving
         if server.server_state.tasks:
             await asyncio.wait(server.server_state.tasks, timeout=CLEAN_UP_S)
         log.info("http.stopped")
+
+
+def _new_listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+def _inherited_listener(descriptor: int) -> socket.socket:
+    listener = socket.socket(fileno=descriptor)
+    listener.set_inheritable(False)  # it is for this process, not for those that it starts
+    return listener

@@ -188,6 +188,9 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
     for name, module in modules.items():
         argv = [sys.executable, "-m", f"services.{module}.main", "--settings", str(layout.config / f"{name}.yaml")]
         plan.append(_entry(layout, name, argv))
+        if name == "api":
+            variable = "RESOLUTE_HTTP__DESCRIPTOR"
+            plan[-1]["listener"] = {"host": options.host, "port": options.api_port, "variable": variable}
     return plan
 
 

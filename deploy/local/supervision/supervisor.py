@@ -1,9 +1,10 @@
 """Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
 
 It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
-"needed_by_others", "storage_check"}`` in the order of starting. What has a ``storage_check`` is started anew when it
-does not store although its disk can. SIGHUP makes it look for hold files again, SIGTERM ends it and all that it
-started. Standard library only: on an idle machine it is one small process that sleeps.
+"needed_by_others", "storage_check", "listener"}`` in the order of starting. What has a ``storage_check`` is started
+anew when it does not store although its disk can; what has a ``listener`` gets a socket that stays open meanwhile.
+SIGHUP makes it look for hold files again, SIGTERM ends it and all that it started. Standard library only: on an idle
+machine it is one small process that sleeps.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
+from deploy.local.supervision.kept_listener import KeptListener
 
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 5.0
@@ -53,6 +55,10 @@ class Service:
     start_after: float = 0.0
     check_at: float = 0.0
     refusals: int = 0
+    listener: KeptListener = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.listener = KeptListener(self.plan.get("listener"))
 
     @property
     def name(self) -> str:
@@ -64,15 +70,17 @@ class Service:
 
     def start(self) -> None:
         user = self.plan.get("user")
+        descriptors, variables = self.listener.handed_over()
         with Path(self.plan["log"]).open("ab") as log:
             self.process = subprocess.Popen(
                 self.plan["argv"],
-                env=self.plan["env"],
+                env=self.plan["env"] | variables,
                 cwd=self.plan["cwd"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                pass_fds=descriptors,
                 user=user,
                 group=user,
                 extra_groups=[] if user is not None else None,
@@ -176,6 +184,8 @@ class SystemSupervisor:
                 print(f"{service.name} ended with {service.process.returncode}", flush=True)
                 service.died(now)
             if service.held:
+                # Whoever takes it over listens for himself.
+                service.listener.close()
                 service.stop()
                 service.start_after = 0.0
             elif service.process is None:
