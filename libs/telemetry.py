@@ -135,6 +135,22 @@ def gauge(name: str, documentation: str, *labels: str) -> Gauge:
     return Gauge(name, documentation, labels, registry=REGISTRY)
 
 
+class Level:
+    """A gauge that is counted up and down by one thread: each step costs a tenth of one of ``gauge``."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+def level(name: str, documentation: str) -> Level:
+    """A gauge without labels for what begins and ends all the time."""
+    counted = Level()
+    gauge(name, documentation).set_function(lambda: counted.value)
+    return counted
+
+
 def histogram(name: str, documentation: str, *labels: str, buckets: tuple[float, ...] | None = None) -> Histogram:
     """A histogram of this process; ``name`` ends in its unit, ``buckets`` are upper bounds in that unit."""
     _defined.append(MetricDefinition(name, "histogram", documentation, labels))

@@ -1,13 +1,17 @@
 """NATS JetStream behind calls that say what they guarantee. Only this package imports nats."""
 
-from libs.bus.bucket import Bucket, Entry, KvChange, SnapshotEnd
-from libs.bus.bus import Bus, connect_bus
-from libs.bus.core import CoreMessage
-from libs.bus.headers import deletion_headers, event_headers
-from libs.bus.message import Message
-from libs.bus.publish import Outbound
-from libs.bus.settings import BusSettings
-from libs.bus.streams import DELETIONS_KEPT_S
+from libs.imports.lean import import_without
+
+import_without("nats.aio.transport", "aiohttp")  # the bus over websockets
+
+from libs.bus.bucket import Bucket, Entry, KvChange, SnapshotEnd  # noqa: E402  # all of these import nats
+from libs.bus.bus import Bus, connect_bus  # noqa: E402
+from libs.bus.core import CoreMessage  # noqa: E402
+from libs.bus.headers import deletion_headers, event_headers  # noqa: E402
+from libs.bus.message import Message  # noqa: E402
+from libs.bus.publish import Outbound  # noqa: E402
+from libs.bus.settings import BusSettings  # noqa: E402
+from libs.bus.streams import DELETIONS_KEPT_S  # noqa: E402
 
 __all__ = [
     "DELETIONS_KEPT_S",

@@ -136,6 +136,8 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         pool_size=settings.pool_size,
         max_overflow=0,
         pool_timeout=30,
+        # The one that was used last needs no question whether it is still there, and has its statements prepared.
+        pool_use_lifo=True,
         json_serializer=lambda value: msgspec.json.encode(value).decode(),
         json_deserializer=msgspec.json.decode,
     )

@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-import aiohttp
-
 from libs.webhooks.addresses import Network, is_allowed, problem_of_url
+
+if TYPE_CHECKING:
+    import aiohttp
 
 MOST_REDIRECTS: Final = 3
 _REDIRECTS: Final = frozenset({307, 308})
@@ -56,6 +57,8 @@ class Poster:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Returns when the receiver has taken the request. Raises DeliveryFailed."""
+        import aiohttp  # noqa: PLC0415
+
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._follow(url, body, headers)
@@ -104,6 +107,8 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _reason(error: Exception) -> str:
+    import aiohttp  # noqa: PLC0415
+
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     return str(cause) or type(error).__name__
 
@@ -115,6 +120,8 @@ async def open_poster(*, allowed: Sequence[Network], timeout_s: float) -> AsyncI
     allowed    networks that are not public, and that requests may go to nevertheless
     timeout_s  for a whole request with its redirects
     """
+    # Nine megabytes, which a service that has nobody to tell need not hold.
+    import aiohttp  # noqa: PLC0415
 
     def connectable(found: Any) -> socket.socket:
         family, kind, protocol, _, address = found

@@ -3,7 +3,6 @@ Source: docs/reference/platform.md 11."""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from typing import Final
 
@@ -18,4 +17,4 @@ def signature_headers(body: bytes, *, key: str, now_s: int) -> dict[str, str]:
 
 def signature(body: bytes, *, key: str, timestamp: str) -> str:
     """HMAC-SHA256 over the timestamp, a comma and the body as it is sent; hexadecimal."""
-    return hmac.new(key.encode(), timestamp.encode() + b"," + body, hashlib.sha256).hexdigest()
+    return hmac.digest(key.encode(), timestamp.encode() + b"," + body, "sha256").hex()

@@ -60,4 +60,4 @@ async def running(call: Callable[[Bus], Awaitable[None]], bus: Bus) -> AsyncIter
 
     task = asyncio.create_task(work())
     yield task
-    await asyncio.wait((task,), timeout=10)
+    await asyncio.wait((task,), timeout=60)

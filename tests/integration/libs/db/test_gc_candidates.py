@@ -22,3 +22,14 @@ async def test_versions_of_models_stay(database_url: str) -> None:
         await connection.execute(insert(model_versions).values(version))
         candidates = await gc_candidates(connection, experiment, {"searcher": {"metric": "loss"}})
     assert [candidate.uuid for candidate in candidates] == [other]
+
+
+async def test_those_of_one_trial_are_found_without_reading_the_others(database_url: str) -> None:
+    async with connect_database(DatabaseSettings(url=database_url)) as db, db.transaction() as connection:
+        experiment = await insert_experiment(connection)
+        trials = [await insert_trial(connection, experiment_id=experiment) for _ in range(2)]
+        mine, _ = [await insert_checkpoint(connection, trial_id=trial, experiment_id=experiment) for trial in trials]
+        found = await gc_candidates(connection, experiment, {}, trial_id=trials[0])
+        both = await gc_candidates(connection, experiment, {})
+    assert [candidate.uuid for candidate in found] == [mine]
+    assert len(both) == 2

@@ -1,0 +1,1 @@
+"""How services import libraries."""

@@ -1,0 +1,38 @@
+"""No service loads what it has no use for: each library would be there once for every service."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+ALL = ("rich", "pygments", "aiohttp", "alembic")
+CASES = {
+    "api": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes"),
+    "scheduler": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
+    "launcher": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),
+    "logs": (*ALL, "cryptography", "fastapi", "kubernetes"),
+}
+
+
+@pytest.mark.parametrize("service", CASES)
+def test_a_service_does_not_load(service: str) -> None:
+    code = f"import sys, services.{service}.main; print(*sorted(set(sys.modules) & {set(CASES[service])!r}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.split() == []
+
+
+def test_what_one_library_is_loaded_without_others_can_load() -> None:
+    code = """
+import sys
+from libs.imports.lean import import_without
+import_without("structlog", "rich")
+import structlog, rich
+assert structlog.dev.rich is None and rich is sys.modules["rich"]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_does_without_libraries_still_does() -> None:
+    subprocess.run([sys.executable, "-S", "-c", "import services"], check=True)
