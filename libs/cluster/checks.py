@@ -12,11 +12,13 @@ from libs.cluster.config import (
     SLOT_TYPES,
     ClusterConfig,
     ResourceManagerConfig,
+    ScimConfig,
     TaskContainerDefaults,
     TaskGatewayConfig,
     TlsConfig,
     WebhooksConfig,
 )
+from libs.cluster.oidc import check_oidc
 from libs.config import InvalidConfig, check_failed, failed_pod_checks, task_container_defaults_as_config
 from libs.config.checks import FailedCheck
 from libs.config.parts.environment import pod_spec
@@ -45,6 +47,8 @@ def check(config: ClusterConfig) -> None:
         _check_gateway(config.resource_manager.internal_task_gateway)
     _check_tls(config.security.tls)
     _check_webhooks(config.webhooks)
+    check_oidc(config.oidc)
+    _check_scim(config.scim)
 
 
 def check_slot_requests(manager: ResourceManagerConfig, *, slots_are_cores: bool) -> None:
@@ -73,6 +77,16 @@ def _check_webhooks(webhooks: WebhooksConfig) -> None:
         networks(webhooks.allowed_networks)
     except ValueError as error:
         raise InvalidRequest(f"webhooks.allowed_networks: {error}") from error
+
+
+def _check_scim(scim: ScimConfig) -> None:
+    if not scim.enabled or scim.auth.type == "oauth":
+        return
+    for key in ("username", "password"):
+        if not getattr(scim.auth, key):
+            raise InvalidRequest(f"scim.auth.{key}: required for auth.type basic, or anybody could make users")
+    if ":" in scim.auth.username:
+        raise InvalidRequest("scim.auth.username: HTTP cannot send a name with a colon")
 
 
 def _check_slots(config: ClusterConfig) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
+from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
 
 SlotType = Literal["cpu", "cuda", "rocm"]
@@ -283,6 +284,25 @@ class WebhooksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Networks that are not public, as in ``10.1.0.0/16``, that webhooks may lead to nevertheless."""
 
 
+class ScimAuthConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the provider of identities is known."""
+
+    type: Literal["basic", "oauth"] = "basic"
+    """By ``username`` and ``password``, or by a token of a client of ``det oauth client add``."""
+    username: str = ""
+    """Of ``basic``; of no account here."""
+    password: str = ""
+    """Of ``basic``."""
+
+
+class ScimConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """SCIM 2.0, by which a provider of identities keeps users and groups as its own are."""
+
+    enabled: bool = False
+    """Whether ``/scim/v2`` answers."""
+    auth: ScimAuthConfig = ScimAuthConfig()
+
+
 class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cluster_name: str = ""
     """Shown to clients."""
@@ -295,7 +315,8 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Refuse what needs more slots than its pool can ever have, instead of warning."""
     security: SecurityConfig = SecurityConfig()
     feature_switches: tuple[str, ...] = ()
-    """Passed on to clients; ``prevent_blank_password`` refuses a blank ``initial_user_password``."""
+    """Passed on to clients. ``prevent_blank_password`` refuses a blank ``initial_user_password``, and with
+    ``streaming_updates`` the api serves ``/stream``; ``-`` before a name takes back what an earlier one says."""
     reserved_ports: tuple[Annotated[int, Meta(ge=1, le=MAX_PORT)], ...] = ()
     """Never handed to tasks, though nothing here listens on them."""
     notebook_timeout: Annotated[int, Meta(ge=0)] = 0
@@ -303,6 +324,13 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tensorboard_timeout: Annotated[int, Meta(ge=0)] = 300
     """The same of TensorBoards."""
     webhooks: WebhooksConfig = WebhooksConfig()
+    oidc: OidcConfig = OidcConfig()
+    scim: ScimConfig = ScimConfig()
+
+    def is_switched_on(self, feature: str) -> bool:
+        """Whether the last word of ``feature_switches`` on a feature says so."""
+        said = [switch for switch in self.feature_switches if switch.removeprefix("-") == feature]
+        return bool(said) and said[-1] == feature
 
     def pool(self, name: str) -> PoolConfig | None:
         return next((pool for pool in self.resource_pools if pool.pool_name == name), None)

@@ -30,9 +30,7 @@ ELSEWHERE: Final = {
     "cache": "nothing is cached on disk",
     "ui_customization": "there is no WebUI",
     "integrations": "there are none",
-    "scim": "users are managed with det user",
-    "saml": "users log in with a password",
-    "oidc": "users log in with a password",
+    "saml": "users log in with a password, or at a provider of OpenID Connect: oidc",
     "det_cloud": "there is nothing like it",
     "__internal": "there is nothing like it",
 }
@@ -97,6 +95,12 @@ def upgrade(document: Mapping[str, Any]) -> tuple[Object, tuple[ConfigWarning, .
     if isinstance(defaults := found.get("task_container_defaults"), dict):
         found["task_container_defaults"] = own = _given(defaults)
         warnings += _dropped(own, _OF_DEFAULTS, "task_container_defaults")
+    if isinstance(oidc := found.get("oidc"), dict):
+        found["oidc"] = _given(oidc)
+    if isinstance(scim := found.get("scim"), dict):
+        found["scim"] = scim = _given(scim)
+        if isinstance(auth := scim.get("auth"), dict):
+            scim["auth"] = _given(auth)
     if isinstance(security := found.get("security"), dict):
         found["security"], said = _security(_given(security))
         warnings += said

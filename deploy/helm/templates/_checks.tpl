@@ -38,6 +38,11 @@
 {{- if and (ne .Values.tls.termination "api") .Values.tlsSecret (not (index .Values .Values.tls.termination).enabled) -}}
 {{- fail (printf "tls.termination is %s, but %s.enabled is not true" .Values.tls.termination .Values.tls.termination) -}}
 {{- end -}}
+{{- with .Values.oidc -}}
+{{- if and .clientSecretName (not .clientSecretKey) -}}
+{{- fail "oidc.clientSecretKey is required with oidc.clientSecretName: the key of that Secret" -}}
+{{- end -}}
+{{- end -}}
 {{- if .Values.db.certResourceName -}}
 {{- if not (has .Values.db.resourceType (list "secret" "configMap")) -}}
 {{- fail "db.resourceType must be secret or configMap: where db.certResourceName is found" -}}

@@ -15,6 +15,12 @@
 {{- $webhooks := dict -}}
 {{- range $key, $value := .Values.webhooks | default dict }}{{ if $value }}{{ $_ := set $webhooks $key $value }}{{ end }}{{ end -}}
 {{- with $webhooks }}{{ $_ := set $config "webhooks" . }}{{ end -}}
+{{- with .Values.scim }}{{ $_ := set $config "scim" . }}{{ end -}}
+{{- $oidc := dict -}}
+{{- range $key, $value := omit (.Values.oidc | default dict) "clientSecretName" "clientSecretKey" -}}
+{{- if not (kindIs "invalid" $value) }}{{ $_ := set $oidc (snakecase $key) $value }}{{ end -}}
+{{- end -}}
+{{- with $oidc }}{{ $_ := set $config "oidc" . }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.notebookTimeout) }}{{ $_ := set $config "notebook_timeout" .Values.notebookTimeout }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.tensorboardTimeout) }}{{ $_ := set $config "tensorboard_timeout" .Values.tensorboardTimeout }}{{ end -}}
 {{- toYaml $config -}}

@@ -3,9 +3,7 @@
 {{- $notes := list -}}
 {{- $given := .Values -}}
 {{- if $given.enterpriseEdition }}{{ $notes = append $notes "enterpriseEdition: there is one edition." }}{{ end -}}
-{{- range list "oidc" "scim" "saml" -}}
-{{- if index $given . }}{{ $notes = append $notes (printf "%s: users are managed with det user, and log in with a password." .) }}{{ end -}}
-{{- end -}}
+{{- if $given.saml }}{{ $notes = append $notes "saml: providers of identities are asked by OpenID Connect, see oidc." }}{{ end -}}
 {{- if (($given.genai).version) }}{{ $notes = append $notes "genai: that product is not part of this chart." }}{{ end -}}
 {{- if eq (($given.logging).type | default "default") "elastic" }}{{ $notes = append $notes "logging: task logs are kept in PostgreSQL." }}{{ end -}}
 {{- if ($given.telemetry).enabled }}{{ $notes = append $notes "telemetry: nothing is sent to anybody." }}{{ end -}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,9 @@ from deploy.operations.doctor.database import check_database
 from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_code
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
+from deploy.operations.doctor.login_provider import check_login_provider
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
+from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.storage import check_storage
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
 from libs.bus import connect_bus
@@ -67,6 +70,8 @@ async def examine(
         *await _on_the_bus(settings, cluster, clock, bus_passwords),
         await asyncio.to_thread(check_storage, cluster.checkpoint_storage, settings.checkpoint_roots),
         *check_pull_secrets(cluster),
+        *await check_login_provider(cluster.oidc, clock, os.environ),
+        *await check_scim(cluster, settings.database),
     ]
 
 

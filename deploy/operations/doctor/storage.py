@@ -46,7 +46,7 @@ def _check_bucket(storage: Mapping[str, Any]) -> Finding:
 
     place = describe(storage)
     try:
-        BucketFiles(storage, f"resolute-doctor-{new_uuid()}").try_to_write()
+        BucketFiles(storage, f"resolute-doctor-{new_uuid()}", home=storage).try_to_write()
     except ResoluteError as error:
         remedy = "see checkpoint_storage of the cluster configuration; keys that only pods have are not seen from here"
         return problem(PART, str(error), remedy=remedy)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from selenium import webdriver
@@ -28,13 +30,22 @@ FLAGS = (
 )
 
 
-def main(address: str, selector: str, timeout_s: str, auth: str) -> None:
+@contextmanager
+def opened() -> Iterator[webdriver.Chrome]:
+    """A browser that knows nobody, for the duration of the block."""
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
     for flag in FLAGS:
         options.add_argument(flag)
     browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
     try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def main(address: str, selector: str, timeout_s: str, auth: str) -> None:
+    with opened() as browser:
         if auth:
             parts = urlsplit(address)
             browser.get(f"{parts.scheme}://{parts.netloc}/info")
@@ -54,8 +65,6 @@ def main(address: str, selector: str, timeout_s: str, auth: str) -> None:
             "cookies": {cookie["name"]: cookie["path"] for cookie in browser.get_cookies()},
         }
         sys.stdout.write(json.dumps(seen))
-    finally:
-        browser.quit()
 
 
 if __name__ == "__main__":

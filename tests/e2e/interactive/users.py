@@ -91,18 +91,7 @@ class User:
     def in_shell(self, task: str, *command: str, typed: str = "", timeout_s: float = 60) -> str:
         """What ``det shell open TASK COMMAND`` printed; ssh finds its home and its settings in ours."""
         need_ssh()
-        done = subprocess.run(
-            [str(det_path()), "shell", "open", task, *command],
-            input=typed,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            env=self.environment,
-            cwd=self.det.home,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return self.program(str(det_path()), "shell", "open", task, *command, typed=typed, timeout_s=timeout_s)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -88,6 +88,12 @@ def test_the_api_reaches_the_storage_of_checkpoints(values: str, port: int | Non
     assert ({"ports": [{"port": port}]} in egress) == (port is not None)
 
 
+@pytest.mark.parametrize(("values", "expected"), [("enterprise", True), ("defaults", False)])
+def test_the_api_reaches_the_login_provider(values: str, expected: bool, rendered: Rendered) -> None:
+    egress = rendered(values).get("NetworkPolicy", "resolute-master")["spec"]["egress"]
+    assert ({"ports": [{"port": 8443}]} in egress) == expected
+
+
 def test_an_external_server_is_reached_on_its_port(rendered: Rendered) -> None:
     database = rendered("external_database").get("NetworkPolicy", "resolute-scheduler")["spec"]["egress"]
     assert {"ports": [{"port": 5433}]} in database

@@ -79,7 +79,7 @@ NOTES: Final = {
     "openshift": "export DET_MASTER=https://det.example.com",
     "blank_password": "whose password is blank",
     "launcher_only": "Launchers of far.away are installed",
-    "enterprise": "NOTE: saml: users are managed with det user",
+    "enterprise": "NOTE: saml: providers of identities are asked by OpenID Connect",
     "coscheduler": "det experiment create",
 }
 

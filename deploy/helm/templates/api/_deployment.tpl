@@ -8,6 +8,10 @@
   valueFrom: {secretKeyRef: {name: resolute-generated-{{ .Release.Name }}, key: cluster-id}}
 - name: RESOLUTE_INITIAL_USER_PASSWORD
   valueFrom: {secretKeyRef: {name: resolute-generated-{{ .Release.Name }}, key: initial-password}}
+{{- with (.Values.oidc).clientSecretName }}
+- name: DET_OIDC_CLIENT_SECRET
+  valueFrom: {secretKeyRef: {name: {{ . | quote }}, key: {{ $.Values.oidc.clientSecretKey | quote }}}}
+{{- end }}
 {{- if not (kindIs "invalid" .Values.enableCors) }}
 - {name: RESOLUTE_HTTP__ENABLE_CORS, value: {{ .Values.enableCors | quote }}}
 {{- end }}

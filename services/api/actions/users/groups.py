@@ -15,8 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
+from libs.db.outbox import announce
 from libs.db.tables.users import group_members, groups, users
 from libs.errors import AlreadyExists, InvalidRequest, NotFound
+from libs.events.changes import GroupChanged
 from services.api.queries.users.groups import group_details, lock_group
 from services.api.wire.users.groups import CreateGroupRequest, GroupDetails, UpdateGroupRequest
 
@@ -39,14 +41,21 @@ async def personal_group(connection: AsyncConnection, user_id: int) -> int:
 
 async def create_group(db: Database, request: CreateGroupRequest, *, now: datetime) -> GroupDetails:
     """Raises InvalidRequest, AlreadyExists, NotFound for a user; then there is no group."""
-    _check_name(request.name)
     async with db.transaction() as connection:
-        new = insert(groups).values(name=request.name).on_conflict_do_nothing().returning(groups.c.id)
-        group_id = (await connection.execute(new)).scalar_one_or_none()
-        if group_id is None:
-            raise _name_taken(request.name)
+        group_id = await new_group(connection, request.name)
         await _add(connection, group_id, dict.fromkeys(request.add_users), now=now)
         return await group_details(connection, group_id)
+
+
+async def new_group(connection: AsyncConnection, name: str) -> int:
+    """The id of a group without members. Raises InvalidRequest, AlreadyExists."""
+    check_group_name(name)
+    new = insert(groups).values(name=name).on_conflict_do_nothing().returning(groups.c.id)
+    group_id = (await connection.execute(new)).scalar_one_or_none()
+    if group_id is None:
+        raise _name_taken(name)
+    await announce(connection, GroupChanged(group_id=group_id, what="created", name=name))
+    return int(group_id)
 
 
 async def update_group(db: Database, group_id: int, request: UpdateGroupRequest, *, now: datetime) -> GroupDetails:
@@ -54,22 +63,59 @@ async def update_group(db: Database, group_id: int, request: UpdateGroupRequest,
     async with db.transaction() as connection:
         row = await lock_group(connection, group_id)
         if request.name and request.name != row["name"]:
-            _check_name(request.name)
-            if await connection.scalar(select(groups.c.id).where(groups.c.name == request.name)) is not None:
-                raise _name_taken(request.name)
-            await connection.execute(update(groups).where(groups.c.id == group_id).values(name=request.name))
+            await rename_group(connection, group_id, request.name)
         await _add(connection, group_id, dict.fromkeys(request.add_users), now=now)
         await _remove(connection, group_id, dict.fromkeys(request.remove_users), now=now)
+        if request.add_users or request.remove_users:
+            await announce_members(connection, [group_id])
         return await group_details(connection, group_id)
+
+
+async def rename_group(connection: AsyncConnection, group_id: int, name: str) -> None:
+    """Of a group whose row is locked. Raises InvalidRequest, AlreadyExists."""
+    check_group_name(name)
+    if await connection.scalar(select(groups.c.id).where(groups.c.name == name)) is not None:
+        raise _name_taken(name)
+    await connection.execute(update(groups).where(groups.c.id == group_id).values(name=name))
+    await announce(connection, GroupChanged(group_id=group_id, what="changed", name=name))
 
 
 async def delete_group(db: Database, group_id: int, *, now: datetime) -> None:
     """With what was assigned to it. Raises NotFound."""
     async with db.transaction() as connection:
-        await lock_group(connection, group_id)
+        row = await lock_group(connection, group_id)
         members = select(group_members.c.user_id).where(group_members.c.group_id == group_id)
         await connection.execute(update(users).where(users.c.id.in_(members)).values(modified_at=now))
         await connection.execute(delete(groups).where(groups.c.id == group_id))
+        await announce(connection, GroupChanged(group_id=group_id, what="deleted", name=row["name"]))
+
+
+async def put_members(
+    connection: AsyncConnection, group_ids: Collection[int], user_ids: Collection[int], *, now: datetime
+) -> None:
+    """All of these users into all of these groups; who is in one already stays."""
+    pairs = select(groups.c.id, users.c.id).where(any_of(groups.c.id, group_ids), any_of(users.c.id, user_ids))
+    new = insert(group_members).from_select(["group_id", "user_id"], pairs)
+    await connection.execute(new.on_conflict_do_nothing())
+    await _touch(connection, user_ids, now=now)
+    await announce_members(connection, group_ids)
+
+
+async def take_members(
+    connection: AsyncConnection, group_ids: Collection[int], user_ids: Collection[int], *, now: datetime
+) -> None:
+    """All of these users out of all of these groups, those that are in them."""
+    in_them = any_of(group_members.c.group_id, group_ids)
+    await connection.execute(delete(group_members).where(in_them, any_of(group_members.c.user_id, user_ids)))
+    await _touch(connection, user_ids, now=now)
+    await announce_members(connection, group_ids)
+
+
+async def announce_members(connection: AsyncConnection, group_ids: Collection[int]) -> None:
+    """Say that members of these groups came or went."""
+    names = select(groups.c.id, groups.c.name).where(any_of(groups.c.id, group_ids)).order_by(groups.c.id)
+    rows = await connection.execute(names)
+    await announce(connection, *(GroupChanged(group_id=row.id, what="members", name=row.name) for row in rows))
 
 
 async def assign_groups(
@@ -80,18 +126,12 @@ async def assign_groups(
     Raises NotFound for a group or a user; then nothing has changed.
     """
     async with db.transaction() as connection:
-        for group_id in sorted({*add, *remove}):  # in one order: two who do this at once never wait for each other
+        # In one order: two who do this at once never wait for each other.
+        for group_id in sorted({*add, *remove}):
             await lock_group(connection, group_id)
         await _check_users(connection, user_ids)
-        pairs = select(groups.c.id, users.c.id).where(any_of(groups.c.id, add), any_of(users.c.id, user_ids))
-        new = insert(group_members).from_select(["group_id", "user_id"], pairs)
-        await connection.execute(new.on_conflict_do_nothing())
-        await connection.execute(
-            delete(group_members).where(
-                any_of(group_members.c.group_id, remove), any_of(group_members.c.user_id, user_ids)
-            )
-        )
-        await _touch(connection, user_ids, now=now)
+        await put_members(connection, add, user_ids, now=now)
+        await take_members(connection, remove, user_ids, now=now)
 
 
 async def _add(connection: AsyncConnection, group_id: int, user_ids: Collection[int], *, now: datetime) -> None:
@@ -130,7 +170,8 @@ async def _touch(connection: AsyncConnection, user_ids: Collection[int], *, now:
     await connection.execute(update(users).where(any_of(users.c.id, user_ids)).values(modified_at=now))
 
 
-def _check_name(name: str) -> None:
+def check_group_name(name: str) -> None:
+    """Raises InvalidRequest for a name that no group can have."""
     if not name.strip():
         raise InvalidRequest("name: must be more than white space")
     if PERSONAL in name:

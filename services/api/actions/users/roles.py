@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.any_of import any_of
 from libs.db.engine import Database
+from libs.db.outbox import announce
 from libs.db.tables.users import groups, role_assignments, users
 from libs.db.tables.workspaces import workspaces
 from libs.errors import AlreadyExists, InvalidRequest, NotFound
+from libs.events.changes import GroupChanged
 from services.api.access.rights.roles import ROLES
 from services.api.actions.users.groups import personal_group
 from services.api.wire.users.roles import AssignmentsRequest, RoleAssignment
@@ -49,6 +52,7 @@ def _assignment(is_users: bool, holder_id: int, asked: RoleAssignment) -> GivenR
 
 async def add_assignments(db: Database, wanted: Iterable[GivenRole]) -> None:
     """Raises NotFound, InvalidRequest for a role that is for the whole cluster only, AlreadyExists."""
+    changed: set[int] = set()
     async with db.transaction() as connection:
         for each in wanted:
             role = ROLES.get(each.role_id)
@@ -64,10 +68,13 @@ async def add_assignments(db: Database, wanted: Iterable[GivenRole]) -> None:
             added = await connection.execute(new.on_conflict_do_nothing().returning(role_assignments.c.id))
             if added.first() is None:
                 raise AlreadyExists(f"row already exists: {_text(each)}")
+            changed.add(group_id)
+        await announce_roles(connection, changed)
 
 
 async def remove_assignments(db: Database, unwanted: Iterable[GivenRole]) -> None:
     """Raises NotFound."""
+    changed: set[int] = set()
     async with db.transaction() as connection:
         for each in unwanted:
             group_id = await _group(connection, each)
@@ -78,6 +85,16 @@ async def remove_assignments(db: Database, unwanted: Iterable[GivenRole]) -> Non
             )
             if (await connection.execute(gone.returning(role_assignments.c.id))).first() is None:
                 raise NotFound("role assignment", _text(each))
+            changed.add(group_id)
+        await announce_roles(connection, changed)
+
+
+async def announce_roles(connection: AsyncConnection, group_ids: Collection[int]) -> None:
+    """Say of these groups that their roles have changed."""
+    query = select(groups.c.id, groups.c.name, groups.c.user_id).where(any_of(groups.c.id, group_ids))
+    rows = await connection.execute(query.order_by(groups.c.id))
+    changed = (GroupChanged(group_id=row.id, what="roles", name=row.name, user_id=row.user_id) for row in rows)
+    await announce(connection, *changed)
 
 
 async def _group(connection: AsyncConnection, assignment: GivenRole) -> int:

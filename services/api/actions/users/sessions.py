@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, insert, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database
 from libs.db.outbox import announce
@@ -34,23 +35,28 @@ async def log_in(db: Database, *, username: str, salted_password: str, now: date
         raise Unauthenticated("invalid credentials")
     if not user["active"]:
         raise PermissionDenied("user is not active")
-    token = new_token()
     async with db.transaction() as connection:
         # Checking takes its time; a password that was changed meanwhile opens nothing any more.
         now_kept = await user_by_id(connection, user["id"], lock=True)
         if now_kept["password_hash"] != user["password_hash"] or not now_kept["active"]:
             raise Unauthenticated("invalid credentials")
-        await connection.execute(
-            insert(user_sessions).values(
-                user_id=user["id"],
-                token_hash=digest(token),
-                token_type="LOGIN",  # noqa: S106
-                created_at=now,
-                expires_at=now + SESSION_LIFETIME,
-            )
+        return await open_session(connection, user["id"], now=now)
+
+
+async def open_session(connection: AsyncConnection, user_id: int, *, now: datetime) -> tuple[str, Row]:
+    """A new login of a user who has proven to be it: its token, and the row of the user."""
+    token = new_token()
+    await connection.execute(
+        insert(user_sessions).values(
+            user_id=user_id,
+            token_hash=digest(token),
+            token_type="LOGIN",  # noqa: S106
+            created_at=now,
+            expires_at=now + SESSION_LIFETIME,
         )
-        await connection.execute(update(users).where(users.c.id == user["id"]).values(last_auth_at=now))
-        return token, await user_by_id(connection, user["id"])
+    )
+    await connection.execute(update(users).where(users.c.id == user_id).values(last_auth_at=now))
+    return token, await user_by_id(connection, user_id)
 
 
 async def log_out(db: Database, principal: Principal) -> None:

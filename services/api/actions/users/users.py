@@ -30,41 +30,42 @@ RESERVED_FOR: Final = 2
 
 async def create_user(db: Database, new: NewUser, *, password: str, is_hashed: bool, now: datetime) -> Row:
     """The row of the new user. Raises InvalidRequest, or AlreadyExists for a name that is taken."""
-    username = new.username.strip()
-    _check_username(username)
-    display_name = new.display_name.strip()
-    _check_reserved(username, admin=new.admin, user_id=None)
-    if display_name:
-        _check_printable(display_name)
-        _check_reserved(display_name, admin=new.admin, user_id=None)
+    _check_names(new)
     if new.remote and password:
         raise InvalidRequest("cannot set password for remote user")
     secret = passwords.NO_PASSWORD if new.remote else await _kept(password, is_hashed=is_hashed)
     async with db.transaction() as connection:
-        if await user_by_name(connection, username) is not None:
-            raise AlreadyExists("user already exists")
-        await _check_display_name(connection, display_name, user_id=None)
-        inserted = await connection.execute(
-            insert(users)
-            .values(
-                username=username,
-                display_name=display_name,
-                admin=new.admin,
-                active=new.active,
-                remote=new.remote,
-                password_hash=secret,
-                modified_at=now,
-                **_link(new.agent_user_group),
-            )
-            .on_conflict_do_nothing()
-            .returning(users.c.id)
+        return await insert_user(connection, new, secret=secret, now=now)
+
+
+async def insert_user(connection: AsyncConnection, new: NewUser, *, secret: str | None, now: datetime) -> Row:
+    """The row of a new user, of whose password ``secret`` is kept. Raises InvalidRequest, AlreadyExists."""
+    _check_names(new)
+    username, display_name = new.username.strip(), new.display_name.strip()
+    if await user_by_name(connection, username) is not None:
+        raise AlreadyExists("user already exists")
+    await _check_display_name(connection, display_name, user_id=None)
+    inserted = await connection.execute(
+        insert(users)
+        .values(
+            username=username,
+            display_name=display_name,
+            admin=new.admin,
+            active=new.active,
+            remote=new.remote,
+            password_hash=secret,
+            modified_at=now,
+            **_link(new.agent_user_group),
         )
-        user_id = inserted.scalar_one_or_none()
-        if user_id is None:
-            raise AlreadyExists("user already exists")  # made by somebody whose transaction was not yet to be seen
-        await personal_group(connection, user_id)
-        await announce(connection, UserChanged(user_id=user_id, what="created", username=username))
-        return await user_by_id(connection, user_id)
+        .on_conflict_do_nothing()
+        .returning(users.c.id)
+    )
+    user_id = inserted.scalar_one_or_none()
+    if user_id is None:
+        raise AlreadyExists("user already exists")  # made by somebody whose transaction was not yet to be seen
+    await personal_group(connection, user_id)
+    await announce(connection, UserChanged(user_id=user_id, what="created", username=username))
+    return await user_by_id(connection, user_id)
 
 
 async def patch_user(db: Database, user_id: int, patch: PatchUser, *, now: datetime) -> Row:
@@ -73,21 +74,38 @@ async def patch_user(db: Database, user_id: int, patch: PatchUser, *, now: datet
     if isinstance(patch.password, str):
         secret = await _kept(patch.password, is_hashed=patch.is_hashed)
     async with db.transaction() as connection:
-        before = await user_by_id(connection, user_id, lock=True)
-        values = await _changes(connection, before, patch)
-        if not isinstance(secret, UnsetType):
-            if values.get("remote", before["remote"]):
-                raise InvalidRequest("cannot set password for remote user")
-            values["password_hash"] = secret
-        if values:
-            await connection.execute(update(users).where(users.c.id == user_id).values(modified_at=now, **values))
-        await _end_sessions(connection, user_id, values, now)
-        after = await user_by_id(connection, user_id)
-        await announce(connection, UserChanged(user_id=user_id, what="changed", username=after["username"]))
-        return after
+        return await change_user(connection, user_id, patch, secret=secret, now=now)
 
 
-async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -> dict[str, Any]:
+async def change_user(
+    connection: AsyncConnection,
+    user_id: int,
+    patch: PatchUser,
+    *,
+    secret: str | UnsetType | None = UNSET,
+    by_provider: bool = False,
+    now: datetime,
+) -> Row:
+    """The row after the change. Raises NotFound, InvalidRequest, AlreadyExists.
+
+    secret       what is kept of a new password
+    by_provider  whether it is the provider of identities who asks, and who alone may rename its users
+    """
+    before = await user_by_id(connection, user_id, lock=True)
+    values = await _changes(connection, before, patch, by_provider=by_provider)
+    if not isinstance(secret, UnsetType):
+        if values.get("remote", before["remote"]):
+            raise InvalidRequest("cannot set password for remote user")
+        values["password_hash"] = secret
+    if values:
+        await connection.execute(update(users).where(users.c.id == user_id).values(modified_at=now, **values))
+    await _end_sessions(connection, user_id, values, now)
+    after = await user_by_id(connection, user_id)
+    await announce(connection, UserChanged(user_id=user_id, what="changed", username=after["username"]))
+    return after
+
+
+async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser, *, by_provider: bool) -> dict[str, Any]:
     values: dict[str, Any] = {}
     admin = patch.admin if isinstance(patch.admin, bool) else before["admin"]
     for name in ("admin", "active"):
@@ -98,7 +116,7 @@ async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -
         values["password_hash"] = passwords.NO_PASSWORD if patch.remote else None
     if isinstance(patch.username, str) and patch.username.strip() != before["username"]:
         username = patch.username.strip()
-        if before["remote"]:
+        if before["remote"] and not by_provider:
             raise InvalidRequest("cannot change username of a remote user")
         _check_username(username)
         _check_reserved(username, admin=admin, user_id=before["id"])
@@ -107,10 +125,7 @@ async def _changes(connection: AsyncConnection, before: Row, patch: PatchUser) -
         values["username"] = username
     if isinstance(patch.display_name, str):
         display_name = patch.display_name.strip()
-        if display_name:
-            _check_printable(display_name)
-            _check_reserved(display_name, admin=admin, user_id=before["id"])
-            await _check_display_name(connection, display_name, user_id=before["id"])
+        await check_display_name(connection, display_name, user_id=before["id"], admin=admin)
         values["display_name"] = display_name
     if isinstance(patch.agent_user_group, AgentUserGroup):
         values |= _link(patch.agent_user_group)
@@ -123,15 +138,28 @@ async def _end_sessions(connection: AsyncConnection, user_id: int, values: dict[
     if "password_hash" in values:
         await connection.execute(delete(user_sessions).where(mine, user_sessions.c.token_type == "LOGIN"))  # noqa: S105
     if values.get("active") is False:
-        await connection.execute(
-            update(user_sessions)
-            .where(mine, user_sessions.c.token_type != "LOGIN", user_sessions.c.revoked_at.is_(None))  # noqa: S105
-            .values(revoked_at=now)
-        )
+        await revoke_tokens(connection, user_id, now=now)
+
+
+async def revoke_tokens(connection: AsyncConnection, user_id: int, *, now: datetime) -> None:
+    """For good, those that are no logins: who is deactivated does not get them back."""
+    tokens = user_sessions.c.token_type != "LOGIN"  # noqa: S105
+    live = user_sessions.c.revoked_at.is_(None)
+    query = update(user_sessions).where(user_sessions.c.user_id == user_id, tokens, live)
+    await connection.execute(query.values(revoked_at=now))
 
 
 async def _kept(password: str, *, is_hashed: bool) -> str | None:
     return await passwords.hashed(password if is_hashed else passwords.salted(password))
+
+
+def _check_names(new: NewUser) -> None:
+    username, display_name = new.username.strip(), new.display_name.strip()
+    _check_username(username)
+    _check_reserved(username, admin=new.admin, user_id=None)
+    if display_name:
+        _check_printable(display_name)
+        _check_reserved(display_name, admin=new.admin, user_id=None)
 
 
 def _check_username(name: str) -> None:
@@ -152,6 +180,16 @@ def _check_reserved(name: str, *, admin: bool, user_id: int | None) -> None:
         raise InvalidRequest("Non-admin user cannot be renamed 'admin'")
     if name.lower() == RESERVED and user_id != RESERVED_FOR:
         raise InvalidRequest("User cannot be renamed 'determined'")
+
+
+async def check_display_name(
+    connection: AsyncConnection, display_name: str, *, user_id: int | None, admin: bool
+) -> None:
+    """Raises InvalidRequest, or AlreadyExists when another user goes by it; an empty one is nobody's."""
+    if display_name:
+        _check_printable(display_name)
+        _check_reserved(display_name, admin=admin, user_id=user_id)
+        await _check_display_name(connection, display_name, user_id=user_id)
 
 
 async def _check_display_name(connection: AsyncConnection, display_name: str, *, user_id: int | None) -> None:

@@ -7,10 +7,9 @@ from typing import Final
 from sqlalchemy import select
 
 from libs.db.tables.users import user_sessions
-from libs.errors import InvalidRequest, PermissionDenied
+from libs.errors import InvalidRequest
 from services.api.access.rights.actions import Action
 from services.api.access.token_lifetimes import lifespan
-from services.api.access.user_checks import require_admin
 from services.api.actions.users.tokens import change_token, create_token
 from services.api.app import App
 from services.api.http.call import Call
@@ -31,8 +30,8 @@ async def get_tokens(call: Call[App, GetTokensQuery, None]) -> GetTokensResponse
     """Administrators see all, others their own."""
     principal, query = call.principal, call.query
     sees_all = call.rights.may(Action.VIEW_OTHERS_TOKENS)
-    if query.username and query.username != principal.username and not sees_all:
-        raise PermissionDenied("only admin privileged users can list tokens of other users")
+    if query.username and query.username != principal.username:
+        call.rights.require(Action.VIEW_OTHERS_TOKENS)
     owner_id = None if sees_all else principal.user_id
     async with call.app.db.read() as connection:
         found = await list_tokens(connection, query, owner_id=owner_id, now=call.app.clock.now())
@@ -41,7 +40,6 @@ async def get_tokens(call: Call[App, GetTokensQuery, None]) -> GetTokensResponse
 
 
 async def post_token(call: Call[App, None, PostTokenRequest]) -> PostTokenResponse:
-    require_admin(call.principal, "create token for own/other users")
     body = call.body
     lives = lifespan(body.lifespan, call.app.cluster.security.token)
     token, token_id = await create_token(
@@ -55,10 +53,8 @@ async def post_token(call: Call[App, None, PostTokenRequest]) -> PostTokenRespon
 
 
 async def patch_token(call: Call[App, None, PatchTokenRequest]) -> TokenResponse:
-    require_admin(call.principal, "update token for own/other users")
     token_id = call.path_int("tokenId")
-    if call.rights.by_roles:
-        await _require_edit(call, token_id)
+    await _require_edit(call, token_id)
     if isinstance(call.body.token_id, int) and call.body.token_id not in (0, token_id):
         raise InvalidRequest("tokenId: differs from the one in the path")
     row = await change_token(call.app.db, token_id, call.body, now=call.app.clock.now())

@@ -26,6 +26,7 @@ from services.api.access.sessions import Sessions
 from tests.builders import insert_allocation_session
 from tests.harness import FakeClock
 from tests.harness.api import ApiProcess
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import wait_until
 from tests.integration.api.world import World
 
@@ -38,7 +39,7 @@ def replica(world: World) -> Iterator[ApiProcess]:
 
 
 def status(api: ApiProcess, token: str, *, header: str = "Authorization", path: str = "/api/v1/me") -> tuple[int, str]:
-    reply = httpx.get(f"{api.url}{path}", headers={header: f"Bearer {token}"}, timeout=30)
+    reply = httpx.get(f"{api.url}{path}", headers={header: f"Bearer {token}"}, timeout=30, verify=NO_TLS)
     error = reply.json().get("error", {})
     return reply.status_code, error.get("error", "") if isinstance(error, dict) else ""
 
@@ -76,24 +77,24 @@ def hear_of_soon(do: Callable[[], Callable[[], bool]]) -> None:
 
 
 def test_nobody_is_told_apart_from_garbage(api: ApiProcess) -> None:
-    assert httpx.get(f"{api.url}/api/v1/me", timeout=30).json()["error"]["error"] == "token missing"
+    assert httpx.get(f"{api.url}/api/v1/me", timeout=30, verify=NO_TLS).json()["error"]["error"] == "token missing"
     assert status(api, "garbage") == (401, "invalid credentials")
 
 
 @pytest.mark.parametrize("username", ["admin", "nobody"])
 def test_a_wrong_password_says_nothing_about_the_user(api: ApiProcess, username: str) -> None:
     body = {"username": username, "password": "wrong"}
-    reply = httpx.post(f"{api.url}/api/v1/auth/login", json=body, timeout=30)
+    reply = httpx.post(f"{api.url}/api/v1/auth/login", json=body, timeout=30, verify=NO_TLS)
     assert (reply.status_code, reply.json()["error"]["error"]) == (401, "invalid credentials")
 
 
 def test_a_name_is_required(api: ApiProcess) -> None:
-    reply = httpx.post(f"{api.url}/api/v1/auth/login", timeout=30)
+    reply = httpx.post(f"{api.url}/api/v1/auth/login", timeout=30, verify=NO_TLS)
     assert (reply.status_code, reply.json()["error"]["error"]) == (400, "missing argument: username")
 
 
 def test_the_cookie_of_a_login_is_as_good_as_its_token(api: ApiProcess) -> None:
-    with httpx.Client(base_url=api.url, timeout=30) as browser:
+    with httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS) as browser:
         browser.post("/api/v1/auth/login", json={"username": "admin"})
         assert browser.get("/api/v1/me").json()["user"]["username"] == "admin"
         browser.post("/api/v1/auth/logout")
@@ -105,7 +106,9 @@ def test_logging_out_ends_the_session_everywhere(api: ApiProcess, replica: ApiPr
     def log_out() -> Callable[[], bool]:
         token = api.token()
         assert status(replica, token)[0] == 200, "and from now on it is remembered there"
-        httpx.post(f"{api.url}/api/v1/auth/logout", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        httpx.post(
+            f"{api.url}/api/v1/auth/logout", headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=NO_TLS
+        )
         assert status(api, token) == (401, "invalid credentials")
         return lambda: status(replica, token)[0] == 401
 
@@ -141,7 +144,9 @@ def test_remote_users_are_sent_to_their_provider(api: ApiProcess, admin: httpx.C
 
     world.in_database(work)
     assert status(api, token) == (401, "remote user token expired")
-    reply = httpx.post(f"{api.url}/api/v1/auth/login", json={"username": "remote", "password": "a"}, timeout=30)
+    reply = httpx.post(
+        f"{api.url}/api/v1/auth/login", json={"username": "remote", "password": "a"}, timeout=30, verify=NO_TLS
+    )
     assert reply.status_code == 401
 
 
@@ -157,7 +162,7 @@ def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World)
     token = minted("7.a-b.1")
     assert status(api, token, header=header) == (200, "")
     assert status(api, token)[0] == 401, "it is worth nothing as the token of a user"
-    logout = httpx.post(f"{api.url}/api/v1/auth/logout", headers={header: f"Bearer {token}"}, timeout=30)
+    logout = httpx.post(f"{api.url}/api/v1/auth/logout", headers={header: f"Bearer {token}"}, timeout=30, verify=NO_TLS)
     assert logout.json()["error"]["error"] == "cannot manually logout of an allocation session"
 
     def end() -> Callable[[], bool]:
@@ -245,3 +250,19 @@ def test_wrong_logins_are_logged_and_slowed_and_say_nothing_about_names(world: W
         failed = [json.loads(line) for line in api.process.log().splitlines() if "login.failed" in line]
         assert [entry["user"] for entry in failed] == ["nobody"] * (FREE_BY_NAME + 2) + ["determined"]
         assert {entry["address"] for entry in failed} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("trusted", "counted"), [((), "127.0.0.1"), (("127.0.0.0/8",), "9.9.9.9"), (("10.0.0.0/8",), "127.0.0.1")]
+)
+def test_an_address_counts_as_a_trusted_proxy_tells_it_and_as_nobody_else_does(
+    world: World, trusted: tuple[str, ...], counted: str
+) -> None:
+    http = {"host": "127.0.0.1", "port": 0, "shutdown_grace_s": 1, "trusted_proxies": trusted}
+    with world.api(f"behind-{len(trusted)}-{counted}", http=http) as api, httpx.Client(base_url=api.url) as proxy:
+        # What the client itself has claimed comes first; the proxy adds whom it has seen.
+        said = {"X-Forwarded-For": "1.2.3.4, 9.9.9.9"}
+        body = {"username": "nobody", "password": "wrong"}
+        assert proxy.post("/api/v1/auth/login", json=body, headers=said).status_code == 401
+        failed = [json.loads(line) for line in api.process.log().splitlines() if "login.failed" in line]
+        assert [entry["address"] for entry in failed] == [counted]

@@ -11,6 +11,7 @@ import yaml
 from libs.cluster.config import ClusterConfig
 from libs.cluster.loading import load_cluster_config
 from libs.errors import InvalidRequest
+from tests.unit.libs.cluster.reading import read
 
 
 def load(tmp_path: Path, *, pool: dict[str, Any] | None, **cluster: Any) -> ClusterConfig:
@@ -88,3 +89,31 @@ def test_defaults_that_make_no_sense_are_refused_at_once(
 ) -> None:
     with pytest.raises(InvalidRequest, match=key):
         load(tmp_path, pool=pool, **cluster)
+
+
+@pytest.mark.parametrize(
+    ("scim", "key"),
+    [
+        ({"enabled": True}, "username"),
+        ({"enabled": True, "auth": {"username": "okta"}}, "password"),
+        ({"enabled": True, "auth": {"username": "a:b", "password": "c"}}, "username"),
+        ({"enabled": True, "auth": {"type": "saml"}}, "type"),
+    ],
+)
+def test_nobody_makes_users_without_a_password(scim: dict[str, Any], key: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"scim\.auth\.{key}"):
+        read({"scim": scim})
+
+
+@pytest.mark.parametrize(
+    ("scim", "enabled"),
+    [
+        ({"enabled": False, "auth": {"type": "basic", "username": None, "password": None}}, False),
+        ({"enabled": True, "auth": {"type": "oauth"}}, True),
+        ({"enabled": None, "auth": None}, False),
+        (None, False),
+    ],
+)
+def test_scim_as_files_have_it(scim: Any, enabled: bool) -> None:
+    config, warnings = read({"scim": scim})
+    assert (config.scim.enabled, warnings) == (enabled, {})

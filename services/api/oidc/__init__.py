@@ -1,0 +1,1 @@
+"""Login at an OpenID Connect provider: the authorization code flow, with PKCE where it is offered."""

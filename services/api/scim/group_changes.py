@@ -1,0 +1,88 @@
+"""What a provider of identities says of a group, and what a PATCH changes of it. Pure.
+
+A change of members names those it is about and not all of them: groups may be large, and change often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from libs.errors import InvalidRequest
+from services.api.scim import values
+from services.api.scim.errors import InvalidPath
+from services.api.scim.operations import Operation, operations
+
+SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
+_IGNORED: Final = frozenset({"id", "meta", "schemas"})
+
+
+class GroupChange(Struct, kw_only=True):
+    """What is to change of a group.
+
+    members  ids of users -> whether they are members afterwards
+    others   whether members that are not named stay
+    """
+
+    display_name: str | UnsetType = UNSET
+    external_id: str | UnsetType | None = UNSET
+    members: dict[str, bool] = {}
+    others: bool = True
+
+
+def described(body: Mapping[str, Any]) -> GroupChange:
+    """A change into the group that a whole resource describes. Raises InvalidRequest."""
+    return GroupChange(
+        display_name=_named(values.attribute(body, "displayName")),
+        external_id=values.text(values.attribute(body, "externalId"), "externalId") or None,
+        members=dict.fromkeys(values.ids(values.attribute(body, "members"), "members"), True),
+        others=False,
+    )
+
+
+def patch(body: Mapping[str, Any]) -> GroupChange:
+    """All operations of a PATCH together. Raises InvalidRequest, InvalidPath, InvalidSyntax."""
+    change = GroupChange()
+    for operation in operations(body, schema=SCHEMA):
+        _apply(change, operation)
+    return change
+
+
+def _apply(change: GroupChange, operation: Operation) -> None:
+    if operation.is_foreign or operation.attribute in _IGNORED:
+        return
+    if operation.attribute == "members":
+        _change_members(change, operation)
+        return
+    if operation.selector or operation.sub:
+        raise InvalidPath(f"path: {operation.path[:100]!r} is not understood")
+    value = None if operation.verb == "remove" else operation.value
+    match operation.attribute:
+        case "displayname":
+            change.display_name = _named(value)
+        case "externalid":
+            change.external_id = values.text(value, "externalId") or None
+        case _:
+            raise InvalidPath(f"path: a group has no attribute {operation.path[:100]!r}")
+
+
+def _change_members(change: GroupChange, operation: Operation) -> None:
+    if operation.sub:
+        raise InvalidPath("path: members are added and removed whole")
+    named = values.ids(operation.value, "members")
+    if operation.selector is not None:
+        if operation.verb != "remove" or operation.selector[0] != "value":
+            raise InvalidPath('path: of members, those can be selected that are removed: members[value eq "id"]')
+        named = (operation.selector[1],)
+    if operation.verb == "replace" or (operation.selector is None and operation.value is None):
+        change.members, change.others = {}, False
+    for ident in named:
+        change.members[ident] = operation.verb != "remove"
+
+
+def _named(value: Any) -> str:
+    if not (name := values.text(value, "displayName").strip()):
+        raise InvalidRequest("displayName: required")
+    return name
