@@ -104,6 +104,28 @@ class UserChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="user
     username: str = ""
 
 
+class GroupChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="group.changed"):
+    """Subject ``resolute.v1.group.<id>.<what>``. The group that stands for one user has ``user_id`` set.
+
+    ``members`` came or went; ``roles`` were given to it or taken away.
+    """
+
+    group_id: int
+    what: Literal["created", "changed", "members", "roles", "deleted"]
+    name: str = ""
+    user_id: int | None = None
+
+
+class ModelChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="model.changed"):
+    """Subject ``resolute.v1.model.<id>.<what>``; changes of its versions too, with ``version`` set to their number."""
+
+    model_id: int
+    what: Literal["created", "changed", "moved", "deleted", "version_registered", "version_changed", "version_deleted"]
+    name: str = ""
+    workspace_id: int | None = None
+    version: int | None = None
+
+
 class PoolChanged(Struct, frozen=True, kw_only=True, tag_field="type", tag="pool.changed"):
     """Subject ``resolute.v1.pool.<name>.<what>``. ``queue`` asks the planner of the pool to plan."""
 
@@ -120,5 +142,7 @@ PublicEvent = (
     | CheckpointChanged
     | WorkspaceChanged
     | UserChanged
+    | GroupChanged
+    | ModelChanged
     | PoolChanged
 )

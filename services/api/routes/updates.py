@@ -1,0 +1,50 @@
+"""``/stream``: live updates of projects, models and versions, over a websocket (docs/reference/platform.md 16)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from libs.errors import InvalidRequest, PermissionDenied
+from libs.serving.take_over import take_over_of
+from services.api.access.credentials import USER_TOKEN_HEADER, find_credentials
+from services.api.app import App
+from services.api.http.call import Call
+from services.api.http.routing import Route
+from services.api.http.upgrades import Upgrade, accepted
+from services.api.proxy.headers import is_same_origin
+
+PATH: Final = "/stream"
+SWITCH: Final = "streaming_updates"
+
+
+async def stream(call: Call[App, None, None]) -> Upgrade:
+    scope = call.request.scope
+    take_over, head = take_over_of(scope), accepted(scope["headers"])
+    if take_over is None or head is None:
+        raise InvalidRequest(f"{PATH} is a websocket: send a request for one, as RFC 6455 has it")
+    by_cookie = not (call.headers.get("authorization") or call.headers.get(USER_TOKEN_HEADER))
+    if by_cookie and not is_same_origin(scope["headers"]):
+        raise PermissionDenied("a page of another site may not follow updates")
+    credentials = find_credentials(call.headers, allow_allocation=False)
+    return Upgrade(
+        partial(
+            call.app.updates.admit,
+            head=head,
+            take_over=take_over,
+            credentials=credentials,
+            rights=call.rights,
+            user_agent=call.headers.get("user-agent", ""),
+        )
+    )
+
+
+ROUTES: Final = (
+    Route(
+        method="GET",
+        path=PATH,
+        handler=stream,
+        raw=True,
+        summary="Live updates over a websocket; there with the feature switch streaming_updates only",
+    ),
+)
