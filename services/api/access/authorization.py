@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
-from uuid import UUID
 
 from sqlalchemy import select
 
@@ -18,6 +17,7 @@ from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoints
 from libs.errors import PermissionDenied
+from libs.ids import canonical_uuid
 from services.api.access.principal import CallingTask, Principal
 from services.api.access.route_permission import CallerKind, CallToCheck, ResourceKind, RoutePermission
 
@@ -61,7 +61,7 @@ _OWN: Final[Mapping[ResourceKind, Callable[[CallingTask], str | int | None]]] = 
 
 
 async def _are_own_checkpoints(db: Database, kind: ResourceKind, task: CallingTask, uuids: Iterable[str]) -> bool:
-    wanted = {spelling for uuid in uuids for spelling in (uuid, _canonical(uuid))}
+    wanted = {spelling for uuid in uuids for spelling in (uuid, canonical_uuid(uuid))}
     query = select(checkpoints.c.uuid, checkpoints.c.trial_id, checkpoints.c.experiment_id)
     async with db.read() as connection:
         rows = (await connection.execute(query.where(any_of(checkpoints.c.uuid, wanted)))).all()
@@ -80,11 +80,3 @@ def is_own_checkpoint(
         return of_experiment if task.trial_id is None else trial_id == task.trial_id
     of_source = trial_id is not None and trial_id == task.source_trial_id
     return of_experiment or of_source or uuid in task.source_checkpoints
-
-
-def _canonical(uuid: str) -> str:
-    """As handlers look for it: there are many ways to write one UUID."""
-    try:
-        return str(UUID(uuid))
-    except ValueError:
-        return uuid

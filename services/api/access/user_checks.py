@@ -1,4 +1,4 @@
-"""Checks what a user may do under basic authorization: everybody may work, administrators may also administer.
+"""Checks who owns what, under basic authorization, where only a handler knows the owners.
 
 Under RBAC they let everything pass: then the rows of ``rights/call_table.py`` were checked before the handler.
 """
@@ -9,24 +9,6 @@ from collections.abc import Container
 
 from libs.errors import PermissionDenied
 from services.api.access.principal import Principal
-
-
-def require_admin(principal: Principal, what: str = "perform this action") -> None:
-    """Raises PermissionDenied unless the caller is an administrator."""
-    if not (principal.admin or principal.by_roles):
-        raise PermissionDenied(f"only admin privileged users can {what}")
-
-
-def require_self_or_admin(principal: Principal, user_id: int, what: str) -> None:
-    """Raises PermissionDenied unless the caller is that user or an administrator."""
-    if principal.user_id != user_id and not (principal.admin or principal.by_roles):
-        raise PermissionDenied(f"only admin privileged users can {what}")
-
-
-def require_owner_or_admin(principal: Principal, owner_id: int, what: str) -> None:
-    """Raises PermissionDenied unless the caller owns the object or is an administrator."""
-    if principal.user_id != owner_id and not (principal.admin or principal.by_roles):
-        raise PermissionDenied(f"only its owner or an administrator can {what}")
 
 
 def require_one_of_owners_or_admin(principal: Principal, owner_ids: Container[int], otherwise: str) -> None:

@@ -38,7 +38,8 @@ class Activity:
     def note(self, task_id: str) -> None:
         """Somebody uses the task now."""
         self._used.add(task_id)
-        self._news.set()
+        if not self._news.is_set():
+            self._news.set()
 
     def opened(self, task_id: str) -> None:
         """Somebody uses the task until ``closed`` is called."""

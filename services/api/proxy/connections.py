@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final
 
 import structlog
 
 from libs.errors import ResoluteError, Unavailable
-from libs.telemetry import gauge
+from libs.telemetry import level
 from services.api.http.database_errors import is_away
 from services.api.proxy.activity import Activity
 from services.api.proxy.gate import Gate, LetThrough
 from services.api.proxy.services import ProxiedService
 from services.api.proxy.settings import ProxySettings
 
-OPEN: Final = gauge("resolute_api_proxy_connections", "Requests and websockets to tasks that are open")
+OPEN: Final = level("resolute_api_proxy_connections", "Requests and websockets to tasks that are open")
 
 CLEAN_UP_S: Final = 2.0
 """How long connections that were cut may take to end."""
@@ -49,6 +50,25 @@ class ProxyConnection:
         self._connections.remove(self)
 
 
+class _During:
+    """A block that is one of them. Every request is, so it is no generator: those cost several times as much."""
+
+    __slots__ = ("_connection", "_task")
+
+    def __init__(self, connection: ProxyConnection, task: asyncio.Task[Any]) -> None:
+        self._connection = connection
+        self._task = task
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._connection.closed()
+        if self._connection.was_cut and isinstance(error, asyncio.CancelledError):
+            self._task.uncancel()
+            raise Unavailable("the connection to the task was cut, try again") from error
+
+
 class Connections:
     """All open connections of this replica."""
 
@@ -71,31 +91,21 @@ class Connections:
         self._open.add(connection)
         self._none_left.clear()
         self._activity.opened(service.task_id)
-        OPEN.inc()
+        OPEN.value += 1
         return connection
 
-    @contextmanager
-    def during(self, service: ProxiedService, admission: LetThrough) -> Iterator[None]:
+    def during(self, service: ProxiedService, admission: LetThrough) -> _During:
         """Count what the current task does in the block, which is cancelled when it is cut: Unavailable then."""
         task = asyncio.current_task()
         assert task is not None
-        connection = self.add(service, admission, cut=task.cancel)
-        try:
-            yield
-        except asyncio.CancelledError as error:
-            if not connection.was_cut:
-                raise
-            task.uncancel()
-            raise Unavailable("the connection to the task was cut, try again") from error
-        finally:
-            connection.closed()
+        return _During(self.add(service, admission, cut=task.cancel), task)
 
     def remove(self, connection: ProxyConnection) -> None:
         if connection not in self._open:
             return
         self._open.discard(connection)
         self._activity.closed(connection.service.task_id)
-        OPEN.dec()
+        OPEN.value -= 1
         if not self._open:
             self._none_left.set()
 

@@ -8,9 +8,8 @@ Source: docs/reference/tasks-and-cli.md 4.3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
 from services.api.access.credentials import AUTH_COOKIE
@@ -28,8 +27,7 @@ class OfferedIn(Enum):
     """Browsers add it to what other sites make them send."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A token; nothing is verified yet.
 
     is_proxy_token  what libs/tasks/proxy_tokens.py issues; otherwise a session of a user
@@ -49,27 +47,29 @@ def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tu
             authorization = value.decode("latin-1")
         elif name == b"cookie":
             cookies.update(_cookies(value.decode("latin-1")))
-    return tuple(_offers(authorization, cookies, query_string))
-
-
-def _offers(authorization: str, cookies: dict[str, str], query_string: bytes) -> Iterator[Offer]:
-    scheme, _, token = authorization.partition(" ")
-    scheme, token = scheme.lower(), token.strip()
+    offers = []
     if b"token=" in query_string:
-        try:
-            fields = parse_qs(query_string.decode("latin-1"), max_num_fields=_MOST_QUERY_FIELDS)
-        except ValueError:
-            fields = {}
-        for given in fields.get("token", ())[:1]:
-            yield Offer(given, True, OfferedIn.QUERY)
-    if scheme == "token" and token:
-        yield Offer(token, True, OfferedIn.HEADER)
-    if scheme == "bearer" and token:
-        yield Offer(token, False, OfferedIn.HEADER)
-    if session := cookies.get(AUTH_COOKIE):
-        yield Offer(session, False, OfferedIn.COOKIE)
-    if of_task := cookies.get(PROXY_COOKIE):
-        yield Offer(of_task, True, OfferedIn.COOKIE)
+        offers += [Offer(token, True, OfferedIn.QUERY) for token in _in_query(query_string)]
+    if authorization:
+        scheme, _, token = authorization.partition(" ")
+        scheme, token = scheme.lower(), token.strip()
+        if token and scheme in ("token", "bearer"):
+            offers.append(Offer(token, scheme == "token", OfferedIn.HEADER))
+    if cookies:
+        if session := cookies.get(AUTH_COOKIE):
+            offers.append(Offer(session, False, OfferedIn.COOKIE))
+        if of_task := cookies.get(PROXY_COOKIE):
+            offers.append(Offer(of_task, True, OfferedIn.COOKIE))
+    return tuple(offers)
+
+
+def _in_query(query_string: bytes) -> list[str]:
+    """The first token of a query, if there is one."""
+    try:
+        fields = parse_qs(query_string.decode("latin-1"), max_num_fields=_MOST_QUERY_FIELDS)
+    except ValueError:
+        return []
+    return fields.get("token", [])[:1]
 
 
 def _cookies(header: str) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import select
 
@@ -30,8 +29,7 @@ class LoginNeeded(Unauthenticated):
     """There are credentials, and none of them is worth anything any more: whoever sent them should log in again."""
 
 
-@dataclass(frozen=True, slots=True)
-class LetThrough:
+class LetThrough(NamedTuple):
     """Why a request was let through.
 
     offer  the token that was good; None where the service asks nobody

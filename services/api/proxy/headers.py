@@ -29,8 +29,15 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
-_OURS: Final = frozenset({USER_TOKEN_HEADER.encode(), ALLOCATION_TOKEN_HEADER.encode(), b"expect"})
+_NOT_TO_TASK: Final = _HOP_BY_HOP | {USER_TOKEN_HEADER.encode(), ALLOCATION_TOKEN_HEADER.encode(), b"expect"}
+_AUTHORIZATION: Final = b"authorization"
+_COOKIE: Final = b"cookie"
 _FORWARDED_FOR: Final = b"x-forwarded-for"
+_REAL_IP: Final = b"x-real-ip"
+_FORWARDED_PROTO: Final = b"x-forwarded-proto"
+_LOOKED_AT: Final = _NOT_TO_TASK | {_AUTHORIZATION, _COOKIE, _FORWARDED_FOR, _REAL_IP, _FORWARDED_PROTO}
+"""All others go to the task, unless the connection names them."""
+_NOTHING: Final[frozenset[bytes]] = frozenset()
 
 
 def to_task(headers: Headers, *, client: str, scheme: str) -> list[tuple[bytes, bytes]]:
@@ -39,32 +46,46 @@ def to_task(headers: Headers, *, client: str, scheme: str) -> list[tuple[bytes, 
     client  the address of whoever sent it; empty when that is not known
     scheme  that they used: http or https
     """
-    dropped = _HOP_BY_HOP | _OURS | _named_by_connection(headers)
-    kept = [(name, value) for name, value in headers if name not in dropped and not _is_bearer(name, value)]
-    kept = [
-        (name, cookies if name == b"cookie" else value)
-        for name, value in kept
-        if (cookies := _without_ours(value) if name == b"cookie" else b"-")
-    ]
-    names = {name for name, _ in kept}
+    named = _named_by_connection(headers)
+    kept = []
+    before = []
+    is_real_ip_known = is_scheme_known = False
+    for header in headers:
+        name, value = header
+        if name not in _LOOKED_AT:
+            if name not in named:
+                kept.append(header)
+            continue
+        if name in _NOT_TO_TASK or name in named or _is_bearer(name, value):
+            continue
+        if name == _COOKIE:
+            if value := _without_ours(value):
+                kept.append((name, value))
+            continue
+        if name == _FORWARDED_FOR and client:
+            before.append(value)
+            continue
+        is_real_ip_known = is_real_ip_known or name == _REAL_IP
+        is_scheme_known = is_scheme_known or name == _FORWARDED_PROTO
+        kept.append(header)
     if client:
-        before = [value for name, value in kept if name == _FORWARDED_FOR]
-        kept = [header for header in kept if header[0] != _FORWARDED_FOR]
-        kept.append((_FORWARDED_FOR, _forwarded_for(before, client.encode("latin-1"))))
-        if b"x-real-ip" not in names:
-            kept.append((b"x-real-ip", client.encode("latin-1")))
-    if b"x-forwarded-proto" not in names:
-        kept.append((b"x-forwarded-proto", scheme.encode("latin-1")))
+        address = client.encode("latin-1")
+        kept.append((_FORWARDED_FOR, _forwarded_for(before, address) if before else address))
+        if not is_real_ip_known:
+            kept.append((_REAL_IP, address))
+    if not is_scheme_known:
+        kept.append((_FORWARDED_PROTO, scheme.encode("latin-1")))
     return kept
 
 
 def to_client(headers: Headers, *, status: int) -> list[tuple[bytes, bytes]]:
     """What the client gets of a response's headers."""
     headers = [(name.lower(), value) for name, value in headers]
-    dropped = _HOP_BY_HOP | _named_by_connection(headers)
-    if status in (204, 304):
-        dropped |= {b"content-length"}  # it says how long the body would be, and the server waits for a body then
-    return [(name, value) for name, value in headers if name not in dropped]
+    named = _named_by_connection(headers)
+    kept = [header for header in headers if header[0] not in _HOP_BY_HOP and header[0] not in named]
+    if status in (204, 304):  # the length says how long the body would be, and the server waits for a body then
+        kept = [header for header in kept if header[0] != b"content-length"]
+    return kept
 
 
 def is_same_origin(headers: Headers) -> bool:
@@ -79,13 +100,15 @@ def is_same_origin(headers: Headers) -> bool:
         return False
 
 
-def _named_by_connection(headers: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
-    named = (value for name, value in headers if name == b"connection")
+def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+    named = [value for name, value in headers if name == b"connection"]
+    if not named:
+        return _NOTHING
     return frozenset(token.strip().lower() for value in named for token in value.split(b","))
 
 
 def _is_bearer(name: bytes, value: bytes) -> bool:
-    return name == b"authorization" and value[:7].lower() == b"bearer "
+    return name == _AUTHORIZATION and value[:7].lower() == b"bearer "
 
 
 def _forwarded_for(before: Iterable[bytes], client: bytes) -> bytes:

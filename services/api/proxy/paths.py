@@ -5,15 +5,16 @@ Source: docs/reference/tasks-and-cli.md 4.1 and 4.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 PREFIX: Final = b"/proxy/"
+_LONGEST_KEPT: Final = 80
+"""Of the names of services; longer ones are made up."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyPath:
+class ProxyPath(NamedTuple):
     """Where a request wants to go.
 
     service_id  ``<task id>`` or ``<task id>:<port>``, percent-decoded
@@ -31,10 +32,19 @@ def parse(raw_path: bytes) -> ProxyPath | None:
     if not raw_path.startswith(PREFIX):
         return None
     segment, slash, _ = raw_path[len(PREFIX) :].partition(b"/")
+    read = _read_again if len(segment) <= _LONGEST_KEPT else _read
+    return read(segment, bool(slash))
+
+
+def _read(segment: bytes, is_whole: bool) -> ProxyPath | None:
     service_id = unquote(segment.decode("latin-1"), errors="replace")
     if not service_id or "\0" in service_id:
         return None
-    return ProxyPath(service_id, (PREFIX + segment + b"/").decode("latin-1"), bool(slash))
+    return ProxyPath(service_id, (PREFIX + segment + b"/").decode("latin-1"), is_whole)
+
+
+_read_again = lru_cache(maxsize=1000)(_read)
+"""A page is many requests to the same service."""
 
 
 def task_of(service_id: str) -> str:

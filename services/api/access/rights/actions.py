@@ -52,6 +52,10 @@ class Rule:
 
 class Action(Enum):
     ADMINISTRATE_USERS = auto()
+    CREATE_USERS = auto()
+    ACTIVATE_USERS = auto()
+    SET_PRIVILEGES = auto()
+    SET_OTHERS_PASSWORD = auto()
     EDIT_USER = auto()
     """Password and display name."""
     RENAME_USER = auto()
@@ -68,9 +72,12 @@ class Action(Enum):
     SET_WORKSPACE_STORAGE = auto()
     SET_WORKSPACE_POOLS = auto()
     PIN_WORKSPACE = auto()
+    VIEW_UNBOUND_WORKSPACES = auto()
     BIND_NAMESPACES = auto()
+    """Tasks reach whatever their namespace holds, so this is not for owners of workspaces."""
     SET_QUOTAS = auto()
     VIEW_QUOTAS = auto()
+    VIEW_POOL_BINDINGS = auto()
     BIND_POOLS = auto()
 
     VIEW_PROJECT = auto()
@@ -88,6 +95,9 @@ class Action(Enum):
     CONTROL_EXPERIMENT = auto()
     EDIT_EXPERIMENT = auto()
     DELETE_EXPERIMENT = auto()
+    LEAVE_FILES = auto()
+    """Deleting an experiment without the files of its checkpoints."""
+    DELETE_RUN = auto()
     EDIT_CHECKPOINT = auto()
     DELETE_TENSORBOARD_FILES = auto()
     MOVE_EXPERIMENT = auto()
@@ -125,9 +135,15 @@ class Action(Enum):
 
     VIEW_MASTER_CONFIG = auto()
     EDIT_MASTER_CONFIG = auto()
+    VIEW_CLUSTER_MESSAGE = auto()
+    """Also one that is not shown yet."""
+    SET_CLUSTER_MESSAGE = auto()
+    CLEAR_CLUSTER_MESSAGE = auto()
     VIEW_MASTER_LOGS = auto()
     VIEW_USAGE = auto()
-    CONTROL_AGENTS = auto()
+    ENABLE_AGENTS = auto()
+    DISABLE_AGENTS = auto()
+    CONTROL_SLOTS = auto()
     VIEW_AGENT_DETAILS = auto()
     CONTROL_QUEUE = auto()
     CONTROL_QUEUE_STRICTLY = auto()
@@ -151,12 +167,21 @@ _OWNS_PARENT: Final = "non admin users need to own the project or workspace"
 _MODELS_OF_OTHERS: Final = "non-admin users may not delete other users' models"
 
 
+def _only_owners(what: str, *needs: Permission) -> Rule:
+    """Of experiments."""
+    return Rule(_OWNER, needs, view=_OF_EXPERIMENT, refusal=f"only its owner or an administrator can {what}")
+
+
 def _only_admins(what: str, *needs: Permission) -> Rule:
     return Rule(_ADMIN, needs, _C, refusal=f"only admin privileged users can {what}")
 
 
 MATRIX: Final[Mapping[Action, Rule]] = {
     Action.ADMINISTRATE_USERS: _only_admins("modify other users", Permission.ADMINISTRATE_USER),
+    Action.CREATE_USERS: _only_admins("create other users", Permission.ADMINISTRATE_USER),
+    Action.ACTIVATE_USERS: _only_admins("activate and deactivate users", Permission.ADMINISTRATE_USER),
+    Action.SET_PRIVILEGES: _only_admins("modify privileges and identities of users", Permission.ADMINISTRATE_USER),
+    Action.SET_OTHERS_PASSWORD: _only_admins("change passwords of other users", Permission.ADMINISTRATE_USER),
     Action.EDIT_USER: Rule(
         Basic.SELF, (Permission.ADMINISTRATE_USER,), _C, refusal="only admin privileged users can do this"
     ),
@@ -172,7 +197,10 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.EDIT_WORKSPACE: Rule(_OWNER, (Permission.UPDATE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
     Action.DELETE_WORKSPACE: Rule(_OWNER, (Permission.DELETE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
     Action.SET_WORKSPACE_IDENTITY: Rule(
-        _ADMIN, (Permission.SET_WORKSPACE_AGENT_USER_GROUP,), view=Permission.VIEW_WORKSPACE
+        _ADMIN,
+        (Permission.SET_WORKSPACE_AGENT_USER_GROUP,),
+        view=Permission.VIEW_WORKSPACE,
+        refusal="only admin privileged users can set the agent user group of a workspace",
     ),
     Action.SET_WORKSPACE_STORAGE: Rule(
         _OWNER, (Permission.SET_WORKSPACE_CHECKPOINT_STORAGE_CONFIG,), view=Permission.VIEW_WORKSPACE
@@ -181,9 +209,11 @@ MATRIX: Final[Mapping[Action, Rule]] = {
         _ANYBODY, (Permission.SET_WORKSPACE_DEFAULT_RESOURCE_POOL,), view=Permission.VIEW_WORKSPACE
     ),
     Action.PIN_WORKSPACE: Rule(_ANYBODY, (Permission.VIEW_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.VIEW_UNBOUND_WORKSPACES: Rule(_ANYBODY, (Permission.SET_WORKSPACE_NAMESPACE_BINDINGS,), _C),
     Action.BIND_NAMESPACES: _only_admins("bind workspaces to namespaces", Permission.SET_WORKSPACE_NAMESPACE_BINDINGS),
     Action.SET_QUOTAS: _only_admins("set the resource quota of a workspace", Permission.SET_RESOURCE_QUOTAS),
     Action.VIEW_QUOTAS: Rule(_ANYBODY, (Permission.VIEW_RESOURCE_QUOTAS,), view=Permission.VIEW_WORKSPACE),
+    Action.VIEW_POOL_BINDINGS: Rule(_ANYBODY, (Permission.MODIFY_RP_WORKSPACE_BINDINGS,), _C),
     Action.BIND_POOLS: _only_admins("bind resource pools to workspaces", Permission.MODIFY_RP_WORKSPACE_BINDINGS),
     Action.VIEW_PROJECT: Rule(_ANYBODY, (Permission.VIEW_PROJECT,), view=Permission.VIEW_PROJECT),
     Action.CREATE_PROJECT: Rule(_ANYBODY, (Permission.CREATE_PROJECT,), view=Permission.VIEW_WORKSPACE),
@@ -199,10 +229,13 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.FORK_EXPERIMENT: Rule(_ANYBODY, (_OF_EXPERIMENT, Permission.VIEW_EXPERIMENT_ARTIFACTS), view=_OF_EXPERIMENT),
     Action.CONTROL_EXPERIMENT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
     Action.EDIT_EXPERIMENT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT_METADATA,), view=_OF_EXPERIMENT),
-    Action.DELETE_EXPERIMENT: Rule(_OWNER, (Permission.DELETE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.DELETE_EXPERIMENT: _only_owners("delete an experiment", Permission.DELETE_EXPERIMENT),
+    Action.DELETE_RUN: _only_owners("delete a run", Permission.DELETE_EXPERIMENT),
     Action.EDIT_CHECKPOINT: Rule(_ANYBODY, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
-    Action.DELETE_TENSORBOARD_FILES: Rule(_OWNER, (Permission.UPDATE_EXPERIMENT,), view=_OF_EXPERIMENT),
-    Action.MOVE_EXPERIMENT: Rule(_OWNER, (Permission.DELETE_EXPERIMENT,), view=_OF_EXPERIMENT),
+    Action.DELETE_TENSORBOARD_FILES: _only_owners(
+        "delete TensorBoard files of an experiment", Permission.UPDATE_EXPERIMENT
+    ),
+    Action.MOVE_EXPERIMENT: _only_owners("move an experiment", Permission.DELETE_EXPERIMENT),
     Action.PREVIEW_SEARCH: Rule(_ANYBODY, (Permission.CREATE_EXPERIMENT,), _ANYWHERE),
     Action.VIEW_TASK: Rule(_ANYBODY, (Permission.VIEW_NSC,), view=Permission.VIEW_NSC),
     Action.CREATE_TASK: Rule(_ANYBODY, (Permission.CREATE_NSC,), view=Permission.VIEW_WORKSPACE),
@@ -249,12 +282,21 @@ MATRIX: Final[Mapping[Action, Rule]] = {
         _OWNER, (Permission.MODIFY_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
     ),
     Action.VIEW_GLOBAL_POLICIES: Rule(_ANYBODY, (Permission.VIEW_GLOBAL_CONFIG_POLICIES,), _ANYWHERE),
-    Action.EDIT_GLOBAL_POLICIES: Rule(_ADMIN, (Permission.MODIFY_GLOBAL_CONFIG_POLICIES,), _C),
+    Action.EDIT_GLOBAL_POLICIES: _only_admins(
+        "modify global config policies", Permission.MODIFY_GLOBAL_CONFIG_POLICIES
+    ),
     Action.VIEW_MASTER_CONFIG: _only_admins("view the master configuration", Permission.VIEW_MASTER_CONFIG),
     Action.EDIT_MASTER_CONFIG: _only_admins("change the master configuration", Permission.UPDATE_MASTER_CONFIG),
+    Action.VIEW_CLUSTER_MESSAGE: _only_admins(
+        "view the cluster message before it is shown", Permission.VIEW_MASTER_CONFIG
+    ),
+    Action.SET_CLUSTER_MESSAGE: _only_admins("set the cluster message", Permission.UPDATE_MASTER_CONFIG),
+    Action.CLEAR_CLUSTER_MESSAGE: _only_admins("clear the cluster message", Permission.UPDATE_MASTER_CONFIG),
     Action.VIEW_MASTER_LOGS: Rule(_ANYBODY, (Permission.VIEW_MASTER_LOGS,), _C),
     Action.VIEW_USAGE: Rule(_ANYBODY, (Permission.VIEW_CLUSTER_USAGE,), _C),
-    Action.CONTROL_AGENTS: _only_admins("enable and disable agents", Permission.UPDATE_AGENTS),
+    Action.ENABLE_AGENTS: _only_admins("enable agents", Permission.UPDATE_AGENTS),
+    Action.DISABLE_AGENTS: _only_admins("disable agents", Permission.UPDATE_AGENTS),
+    Action.CONTROL_SLOTS: _only_admins("enable and disable slots", Permission.UPDATE_AGENTS),
     Action.VIEW_AGENT_DETAILS: Rule(_ANYBODY, (Permission.VIEW_SENSITIVE_AGENT_INFO,), _C),
     Action.CONTROL_QUEUE: Rule(_ANYBODY),
     Action.CONTROL_QUEUE_STRICTLY: Rule(_ANYBODY, (Permission.CONTROL_STRICT_JOB_QUEUE,), _C),
@@ -262,6 +304,7 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     # Of this system alone, so no row of the reference says anything about them.
     Action.EDIT_EVENT_WEBHOOKS: _only_admins("use webhooks of public events", Permission.EDIT_WEBHOOKS),
     Action.READ_AUDIT_LOG: _only_admins("read the audit log", Permission.VIEW_MASTER_LOGS),
+    Action.LEAVE_FILES: _only_admins("delete an experiment without its files", Permission.UPDATE_MASTER_CONFIG),
     Action.CLEAN_UP_LOGS: _only_admins("clean up logs", Permission.UPDATE_MASTER_CONFIG),
     Action.CREATE_TOKEN: _only_admins("create token for own/other users", Permission.CREATE_TOKEN),
     Action.CREATE_OTHERS_TOKEN: _only_admins("create token for own/other users", Permission.CREATE_OTHER_TOKEN),

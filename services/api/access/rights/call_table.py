@@ -110,37 +110,10 @@ _CHECKPOINTS: Final = _in_body(_A.EDIT_CHECKPOINT, _K.CHECKPOINT, lambda call: c
 _METRICS: Final = _in_body(_A.VIEW_EXPERIMENT, _K.TRIAL, lambda call: call.query.trial_ids)
 
 
-def _bulk(action: Action) -> Needs:
-    """On experiments of a project: those that are named, or whatever filters find in it.
-
-    What filters find in all projects is for those only who may do it everywhere.
-    """
-    return (
-        *_on(_A.VIEW_PROJECT, _K.PROJECT, "projectId"),
-        Need(action, _K.EXPERIMENT, lambda call: call.body.experiment_ids),
-        Need(action, _K.PROJECT, _in_path(_K.PROJECT, "projectId"), when=lambda call: call.body.filters is not UNSET),
-        Need(action, when=lambda call: call.body.filters is not UNSET and call.path_int("projectId") < 1),
-    )
-
-
-def _runs(action: Action) -> Needs:
-    """The same for runs."""
-    return (
-        Need(action, _K.RUN, lambda call: call.body.run_ids),
-        Need(
-            action,
-            _K.PROJECT,
-            lambda call: (_project_of_runs(call),),
-            when=lambda call: bool(call.body.filter) and _project_of_runs(call) > 0,
-        ),
-        Need(action, when=lambda call: bool(call.body.filter) and _project_of_runs(call) < 1),
-    )
-
-
-def _project_of_runs(call: CallToCheck) -> int:
-    """Those of a move are in the project that they leave."""
-    found: int = getattr(call.body, "project_id", 0) or getattr(call.body, "source_project_id", 0)
-    return found
+# Each of the experiments or runs has a result of its own, which says what the caller may not do with it; what the
+# caller may not know of is not there.
+_BULK: Final = _on(_A.VIEW_PROJECT, _K.PROJECT, "projectId")
+_RUNS: Final = _in_body(_A.VIEW_PROJECT, _K.PROJECT, lambda call: [i for i in (call.body.project_id,) if i > 0])
 
 
 def _template(name: str) -> Need:
@@ -159,9 +132,8 @@ def _is_for_another(call: CallToCheck) -> bool:
     return call.body.user_id not in (0, call.principal.user_id)
 
 
-def _administrates(call: CallToCheck) -> bool:
-    names = ("admin", "active", "remote", "agent_user_group", "username")
-    return _is_another(call) or any(getattr(call.body, name) is not UNSET for name in names)
+def _sets_privileges(call: CallToCheck) -> bool:
+    return any(getattr(call.body, name) is not UNSET for name in ("admin", "active", "remote", "agent_user_group"))
 
 
 def _other_tasks(call: CallToCheck) -> list[str]:
@@ -171,20 +143,27 @@ def _other_tasks(call: CallToCheck) -> list[str]:
 CALLS: Final[Mapping[str, Needs]] = {
     "GET /api/v1/master/config": _cluster(_A.VIEW_MASTER_CONFIG),
     "PATCH /api/v1/master/config": _cluster(_A.EDIT_MASTER_CONFIG),
-    **{f"{method} /api/v1/master/cluster_message": _cluster(_A.EDIT_MASTER_CONFIG) for method in ("PUT", "DELETE")},
-    "GET /api/v1/master/cluster_message": _cluster(_A.VIEW_MASTER_CONFIG),
+    "GET /api/v1/master/cluster_message": _cluster(_A.VIEW_CLUSTER_MESSAGE),
+    "PUT /api/v1/master/cluster_message": _cluster(_A.SET_CLUSTER_MESSAGE),
+    "DELETE /api/v1/master/cluster_message": _cluster(_A.CLEAR_CLUSTER_MESSAGE),
     "GET /api/v1/master/logs": _cluster(_A.VIEW_MASTER_LOGS),
     "GET /api/v1/resolute/audit": _cluster(_A.READ_AUDIT_LOG),
+    "GET /stream": OPEN,
     "POST /api/v1/auth/logout": OPEN,
     "GET /api/v1/auth/user": OPEN,
     "GET /api/v1/me": OPEN,
+    "GET /users/me": OPEN,
     # Users, groups and roles: their handlers ask.
     "GET /api/v1/users": OPEN,
-    "POST /api/v1/users": _cluster(_A.ADMINISTRATE_USERS),
-    "PATCH /api/v1/users": _cluster(_A.ADMINISTRATE_USERS),
+    "POST /api/v1/users": _cluster(_A.CREATE_USERS),
+    "PATCH /api/v1/users": _cluster(_A.ACTIVATE_USERS),
     "GET /api/v1/users/{userId}": OPEN,
-    "PATCH /api/v1/users/{userId}": (Need(_A.ADMINISTRATE_USERS, when=_administrates),),
-    "POST /api/v1/users/{userId}/password": (Need(_A.ADMINISTRATE_USERS, when=_is_another),),
+    "PATCH /api/v1/users/{userId}": (
+        Need(_A.ADMINISTRATE_USERS, when=_is_another),
+        Need(_A.SET_PRIVILEGES, when=_sets_privileges),
+        Need(_A.RENAME_USER, when=lambda call: call.body.username is not UNSET),
+    ),
+    "POST /api/v1/users/{userId}/password": (Need(_A.SET_OTHERS_PASSWORD, when=_is_another),),
     "POST /api/v1/users/activity": _in_body(_A.VIEW_PROJECT, _K.PROJECT, lambda call: (call.body.entity_id,)),
     "GET /api/v1/user/projects/activity": OPEN,
     "GET /api/v1/users/{username}/by-username": OPEN,
@@ -198,6 +177,9 @@ CALLS: Final[Mapping[str, Needs]] = {
         Need(_A.CREATE_TOKEN, when=lambda call: not _is_for_another(call)),
     ),
     "PATCH /api/v1/tokens/{tokenId}": OPEN,
+    "GET /oauth2/clients": OPEN,
+    "POST /oauth2/clients": OPEN,
+    "DELETE /oauth2/clients/{id}": OPEN,
     "POST /api/v1/groups": OPEN,
     "POST /api/v1/groups/search": OPEN,
     "GET /api/v1/groups/{groupId}": OPEN,
@@ -260,14 +242,9 @@ CALLS: Final[Mapping[str, Needs]] = {
     "PUT /api/v1/notebooks/{notebookId}/report_idle": _on(_A.CONTROL_TASK, _K.NOTEBOOK, "notebookId"),
     # Trials, which are runs, and their metrics.
     "POST /api/v1/runs": OPEN,
-    "POST /api/v1/runs/archive": _runs(_A.EDIT_EXPERIMENT),
-    "POST /api/v1/runs/kill": _runs(_A.CONTROL_EXPERIMENT),
-    "POST /api/v1/runs/pause": _runs(_A.CONTROL_EXPERIMENT),
-    "POST /api/v1/runs/resume": _runs(_A.CONTROL_EXPERIMENT),
-    "POST /api/v1/runs/unarchive": _runs(_A.EDIT_EXPERIMENT),
-    "POST /api/v1/runs/delete": _runs(_A.DELETE_EXPERIMENT),
+    **{f"POST /api/v1/runs/{verb}": _RUNS for verb in ("archive", "unarchive", "kill", "pause", "resume", "delete")},
     "POST /api/v1/runs/move": (
-        *_runs(_A.MOVE_EXPERIMENT),
+        Need(_A.VIEW_PROJECT, _K.PROJECT, lambda call: (call.body.source_project_id,)),
         Need(_A.CREATE_EXPERIMENT, _K.PROJECT, lambda call: (call.body.destination_project_id,)),
     ),
     "POST /api/v1/runs/start": _in_body(_A.CONTROL_EXPERIMENT, _K.RUN, lambda call: (call.body.run_id,)),
@@ -384,17 +361,15 @@ CALLS: Final[Mapping[str, Needs]] = {
     "DELETE /api/v1/experiments/{experimentId}/labels/{label}": _EDIT_EXPERIMENT,
     "POST /api/v1/experiments-search": OPEN,
     **{
-        f"POST /api/v1/projects/{{projectId}}/experiments/{verb}": _bulk(_A.CONTROL_EXPERIMENT)
-        for verb in ("activate", "pause", "cancel", "kill")
+        f"POST /api/v1/projects/{{projectId}}/experiments/{verb}": _BULK
+        for verb in ("activate", "pause", "cancel", "kill", "archive", "unarchive")
     },
-    "POST /api/v1/projects/{projectId}/experiments/archive": _bulk(_A.EDIT_EXPERIMENT),
-    "POST /api/v1/projects/{projectId}/experiments/unarchive": _bulk(_A.EDIT_EXPERIMENT),
-    "DELETE /api/v1/projects/{projectId}/experiments/delete": _bulk(_A.DELETE_EXPERIMENT),
+    "DELETE /api/v1/projects/{projectId}/experiments/delete": _BULK,
+    "PUT /api/v1/projects/{projectId}/experiments/retain_logs": _BULK,
     "POST /api/v1/projects/{projectId}/experiments/move": (
-        *_bulk(_A.MOVE_EXPERIMENT),
+        *_BULK,
         Need(_A.CREATE_EXPERIMENT, _K.PROJECT, lambda call: (call.body.destination_project_id,)),
     ),
-    "PUT /api/v1/projects/{projectId}/experiments/retain_logs": _bulk(_A.CONTROL_EXPERIMENT),
     "POST /api/v1/preview-hp-search": _cluster(_A.PREVIEW_SEARCH),
     # Templates.
     "GET /api/v1/templates": OPEN,
@@ -422,12 +397,12 @@ CALLS: Final[Mapping[str, Needs]] = {
     "POST /api/v1/job-queues": OPEN,
     "GET /api/v1/agents": OPEN,
     "GET /api/v1/agents/{agentId}": OPEN,
-    "POST /api/v1/agents/{agentId}/disable": _cluster(_A.CONTROL_AGENTS),
-    "POST /api/v1/agents/{agentId}/enable": _cluster(_A.CONTROL_AGENTS),
+    "POST /api/v1/agents/{agentId}/disable": _cluster(_A.DISABLE_AGENTS),
+    "POST /api/v1/agents/{agentId}/enable": _cluster(_A.ENABLE_AGENTS),
     "GET /api/v1/agents/{agentId}/slots": OPEN,
     "GET /api/v1/agents/{agentId}/slots/{slotId}": OPEN,
     **{
-        f"POST /api/v1/agents/{{agentId}}/slots/{{slotId}}/{verb}": _cluster(_A.CONTROL_AGENTS)
+        f"POST /api/v1/agents/{{agentId}}/slots/{{slotId}}/{verb}": _cluster(_A.CONTROL_SLOTS)
         for verb in ("enable", "disable")
     },
     **{
@@ -458,8 +433,9 @@ CALLS: Final[Mapping[str, Needs]] = {
     "GET /api/v1/k8s-resource-managers": OPEN,
     **{
         f"{method} /api/v1/resource-pools/{{resourcePoolName}}/workspace-bindings": _cluster(_A.BIND_POOLS)
-        for method in ("GET", "POST", "PUT", "DELETE")
+        for method in ("POST", "PUT", "DELETE")
     },
+    "GET /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": _cluster(_A.VIEW_POOL_BINDINGS),
     # The registry of models, and webhooks: their handlers ask. What is registered is the caller's to read.
     **{
         f"{method} /api/v1/models{rest}": OPEN
@@ -484,7 +460,9 @@ CALLS: Final[Mapping[str, Needs]] = {
         _A.VIEW_ARTIFACTS, _K.CHECKPOINT, lambda call: (call.body.checkpoint_uuid,)
     ),
     "POST /api/v1/trial-source-info": _in_body(
-        _A.CONTROL_EXPERIMENT, _K.TRIAL, lambda call: (call.body.trial_source_info.trial_id,)
+        _A.CONTROL_EXPERIMENT,
+        _K.TRIAL,
+        lambda call: (call.body.trial_source_info.trial_id,) if call.body.trial_source_info else (),
     ),
     "GET /api/v1/webhooks": OPEN,
     "POST /api/v1/webhooks": OPEN,
@@ -539,7 +517,7 @@ CALLS: Final[Mapping[str, Needs]] = {
     "GET /api/v1/workspaces/{id}/list-namespace-bindings": _VIEW_WORKSPACE,
     "POST /api/v1/workspaces/{id}/set-resource-quota": (_on_workspace(_A.VIEW_WORKSPACE), Need(_A.SET_QUOTAS)),
     "GET /api/v1/workspaces/{id}/get-k8s-resource-quotas": (_on_workspace(_A.VIEW_QUOTAS),),
-    "GET /api/v1/namespace-bindings/workspace-ids-with-default-bindings": _cluster(_A.BIND_NAMESPACES),
+    "GET /api/v1/namespace-bindings/workspace-ids-with-default-bindings": _cluster(_A.VIEW_UNBOUND_WORKSPACES),
     "POST /api/v1/namespace-bindings/bulk-auto-create": _cluster(_A.BIND_NAMESPACES),
     "POST /api/v1/workspaces/{workspaceId}/projects": _on(_A.CREATE_PROJECT, _K.WORKSPACE, "workspaceId"),
     "GET /api/v1/projects/{id}": _VIEW_PROJECT,

@@ -1,4 +1,4 @@
-"""Needs of a call under RBAC: which actions it is, on which objects. Data, and the check of it."""
+"""Needs of a call: which actions it is, on which objects. Data, and the check of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import structlog
+from sqlalchemy import select
 
+from libs.db.any_of import any_of
+from libs.db.tables.tasks import tasks
 from libs.errors import NotFound, PermissionDenied
-from services.api.access.rights.actions import Action
+from libs.ids import canonical_uuid
+from services.api.access.rights.actions import MATRIX, Action, Basic
 from services.api.access.rights.locations import ObjectKind, places
 from services.api.access.rights.permissions import Permission
 from services.api.access.rights.rights import UserRights
+from services.api.access.rights.tensorboards import sees_all_it_shows
 from services.api.access.route_permission import CallToCheck, Ids
 
 log = structlog.get_logger(__name__)
@@ -47,8 +52,8 @@ OPEN: Final[Needs] = ()
 async def check_needs(needs: Needs | None, call: CallWithRights) -> None:
     """Raises NotFound for what the caller may not know of, PermissionDenied for what the caller may not do.
 
-    A call of which nothing is said is for those only who may do everything. Objects that are not there are left to the
-    handler, which says so.
+    Under RBAC a call of which nothing is said is for those only who may do everything. Objects that are not there are
+    left to the handler, which says so.
     """
     await _check_all(needs, call, call.rights)
 
@@ -56,6 +61,7 @@ async def check_needs(needs: Needs | None, call: CallWithRights) -> None:
 async def _check_all(needs: Needs | None, call: CallWithRights, rights: UserRights) -> None:
     grants = rights.grants
     if grants is None:
+        _check_administration(needs or OPEN, call, rights)
         return
     if needs is None:
         if not grants.everywhere.issuperset(Permission):
@@ -64,6 +70,13 @@ async def _check_all(needs: Needs | None, call: CallWithRights, rights: UserRigh
     for need in needs:
         if need.when is None or need.when(call):
             await _check(need, call, rights)
+
+
+def _check_administration(needs: Needs, call: CallWithRights, rights: UserRights) -> None:
+    """Under basic authorization: what is for administrators alone. Owners are asked for where their object is read."""
+    for need in needs:
+        if MATRIX[need.action].basic is Basic.ADMIN and (need.when is None or need.when(call)):
+            rights.require(need.action)
 
 
 async def log_refusal(needs: Needs | None, call: CallWithRights, *, endpoint: str) -> None:
@@ -82,9 +95,14 @@ async def _check(need: Need, call: CallWithRights, rights: UserRights) -> None:
         return
     if rights.may_everywhere(need.action, need.of_experiment):
         return
-    idents: Iterable[str | int] = dict.fromkeys(need.ids(call))
+    idents: Iterable[str | int] = dict.fromkeys(map(_spelling(need.kind), need.ids(call)))
     async with call.app.db.read() as connection:
         found = await places(connection, need.kind, list(idents))
+        if need.kind in (ObjectKind.TASK, ObjectKind.TENSORBOARD):
+            hidden = select(tasks.c.task_id).where(any_of(tasks.c.task_id, idents))
+            hidden = hidden.where(~sees_all_it_shows(rights, tasks.c.task_id)).limit(1)
+            if (ident := await connection.scalar(hidden)) is not None:
+                raise NotFound(need.kind.noun, ident)
     for ident in idents:
         place = found.get(ident)
         if place is None:
@@ -92,6 +110,11 @@ async def _check(need: Need, call: CallWithRights, rights: UserRights) -> None:
         action = need.of_experiment if need.of_experiment is not None and place.of_experiment else need.action
         rights.require_seen(action, need.kind.noun, ident, workspace_id=place.workspace_id)
         rights.require(action, workspace_id=place.workspace_id)
+
+
+def _spelling(kind: ObjectKind) -> Callable[[str | int], str | int]:
+    """How objects of that kind are looked up: a handler that knows several ways to write an id finds them all."""
+    return (lambda ident: canonical_uuid(str(ident))) if kind is ObjectKind.CHECKPOINT else (lambda ident: ident)
 
 
 def require_in(rights: UserRights, action: Action, noun: str, ident: int, *, workspace_id: int) -> None:

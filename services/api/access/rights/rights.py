@@ -1,5 +1,8 @@
 """Rights of one caller: the one place where rows of ``actions.py`` become yes, no, and conditions of SQL.
 
+What ``call_table.py`` says of calls is asked before they are handled: under RBAC all of it, under ``basic`` what is for
+administrators. What is for owners is asked where these are known.
+
 Under ``rbac`` it is known which roles the caller has, and where; that is read anew for every request, so that what was
 taken away is gone with the next one. Pure.
 """
@@ -110,8 +113,12 @@ class UserRights:
     ) -> None:
         """Raises PermissionDenied when the caller may not."""
         if not self.may(action, workspace_id=workspace_id, owner_ids=owner_ids, itself=itself):
-            rule = MATRIX[action]
-            raise PermissionDenied(rule.refusal if self.grants is None else denial(rule.needs))
+            raise PermissionDenied(self.refusal(action))
+
+    def refusal(self, action: Action) -> str:
+        """What a caller is told who may not do it."""
+        rule = MATRIX[action]
+        return rule.refusal if self.grants is None else denial(rule.needs)
 
     def sees(self, action: Action, *, workspace_id: int | None = None) -> bool:
         """May the caller know of the object that the action is about?"""

@@ -9,6 +9,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import tasks
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.access.rights.tensorboards import sees_all_it_shows
 
 
 def visible_tasks(rights: UserRights) -> ColumnElement[bool]:
@@ -18,5 +19,9 @@ def visible_tasks(rights: UserRights) -> ColumnElement[bool]:
     mine = select(experiments.c.id).where(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
     return or_(
         tasks.c.experiment_id.in_(mine),
-        and_(tasks.c.experiment_id.is_(None), rights.where(Action.VIEW_TASK, tasks.c.workspace_id)),
+        and_(
+            tasks.c.experiment_id.is_(None),
+            rights.where(Action.VIEW_TASK, tasks.c.workspace_id),
+            sees_all_it_shows(rights, tasks.c.task_id),
+        ),
     )

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.capacity import CapacityView
 from libs.cluster.config import ClusterConfig
 from libs.cluster.resolution import resolve_pool
+from libs.config.stored import count_in, part
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
@@ -98,7 +99,7 @@ async def _update_one(db: Database, wanted: QueueControl, cluster: ClusterConfig
         if experiment is None:
             await _set_in_config(connection, wanted.job_id, new)
         else:
-            resources = {**(experiment.config.get("resources") or {}), **new.resources}
+            resources = {**part(experiment.config, "resources"), **new.resources}
             await change(connection, experiment, "edited", config={**experiment.config, "resources": resources})
         await _announce(connection, job, new)
         return [] if found is None else [found]
@@ -182,8 +183,8 @@ async def _new_pool(
 ) -> _Change:
     if experiment is None:
         raise InvalidRequest(f"setting resource pool for job type {job.job_type} is not supported")
-    resources = experiment.config.get("resources") or {}
-    slots = resources.get("slots_per_trial") or 0
+    resources = part(experiment.config, "resources")
+    slots = count_in(resources, "slots_per_trial") or 0
     if wanted and cluster.pool(wanted) is None:
         raise InvalidRequest(f"invalid resource pool name {wanted}")
     workspace = (

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlalchemy import delete, exists, func, or_, select, text
+from sqlalchemy import ARRAY, Text, delete, exists, func, literal, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.outbox import announce
 from libs.db.tables.workspaces import pool_bindings, workspaces
@@ -100,9 +101,10 @@ def _nothing_named() -> InvalidRequest:
 async def _named_workspaces(connection: AsyncConnection, request: PoolBindingRequest) -> set[int]:
     """Ids of the workspaces, which nobody deletes until the transaction ends. Raises NotFound."""
     lowered = {name.lower(): name for name in request.workspace_names}
+    lower = func.lower(workspaces.c.name, type_=Text)
     query = (
-        select(workspaces.c.id, func.lower(workspaces.c.name).label("name"))
-        .where(or_(workspaces.c.id.in_(request.workspace_ids), func.lower(workspaces.c.name).in_(lowered)))
+        select(workspaces.c.id, lower.label("name"))
+        .where(or_(any_of(workspaces.c.id, request.workspace_ids), any_of(lower, lowered)))
         .order_by(workspaces.c.id)
         .with_for_update(read=True, key_share=True)
     )
@@ -121,13 +123,14 @@ def _check_found(noun: str, wanted: Sequence[int | str], found: set[int]) -> Non
 async def _write(
     connection: AsyncConnection, pool: str, *, added: Iterable[int] = (), removed: Iterable[int] = ()
 ) -> None:
-    rows = [{"workspace_id": workspace, "pool": pool} for workspace in sorted(added)]
-    if rows:
-        await connection.execute(insert(pool_bindings).values(rows).on_conflict_do_nothing())
-    gone = sorted(removed)
-    of_pool = pool_bindings.c.pool == pool
-    await connection.execute(delete(pool_bindings).where(of_pool, pool_bindings.c.workspace_id.in_(gone)))
-    concerned = select(workspaces.c.id, workspaces.c.name).where(workspaces.c.id.in_([*sorted(added), *gone]))
+    come, gone = sorted(added), sorted(removed)
+    columns = pool_bindings.c
+    if come:
+        rows = select(func.unnest(literal(come, ARRAY(columns.workspace_id.type))), literal(pool))
+        bound = insert(pool_bindings).from_select([columns.workspace_id, columns.pool], rows)
+        await connection.execute(bound.on_conflict_do_nothing())
+    await connection.execute(delete(pool_bindings).where(columns.pool == pool, any_of(columns.workspace_id, gone)))
+    concerned = select(workspaces.c.id, workspaces.c.name).where(any_of(workspaces.c.id, [*come, *gone]))
     await announce(
         connection,
         *(

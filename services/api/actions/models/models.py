@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.outbox import announce
 from libs.db.tables.checkpoints import trial_sources
 from libs.db.tables.models import models
 from libs.db.tables.workspaces import workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, NotFound
+from libs.events.changes import ModelChanged
 from services.api.access.rights.actions import Action
 from services.api.access.rights.needs import require_in
 from services.api.access.rights.rights import UserRights
@@ -23,6 +25,9 @@ from services.api.queries.models.models import Row, model_row
 from services.api.wire.models.models import PatchModel, PostModelRequest
 
 DEFAULT_WORKSPACE: Final = 1
+ModelEvent: TypeAlias = Literal[
+    "changed", "moved", "deleted", "version_registered", "version_changed", "version_deleted"
+]
 
 
 async def create_model(
@@ -53,6 +58,8 @@ async def create_model(
     model_id = await connection.scalar(new)
     if model_id is None:
         raise _taken()
+    created = ModelChanged(model_id=int(model_id), what="created", name=name, workspace_id=workspace_id)
+    await announce(connection, created)
     return await model_row(connection, str(model_id), rights)
 
 
@@ -78,7 +85,10 @@ async def patch_model(
     if values:
         mine = update(models).where(models.c.id == before["id"])
         await connection.execute(mine.values(**values, updated_at=now))
-    return await model_row(connection, str(before["id"]), rights)
+    row = await model_row(connection, str(before["id"]), rights)
+    if values:
+        await announce(connection, changed(row, "moved" if "workspace_id" in values else "changed"))
+    return row
 
 
 async def archive_model(
@@ -90,6 +100,7 @@ async def archive_model(
     if before["archived"] != archived:
         mine = update(models).where(models.c.id == before["id"])
         await connection.execute(mine.values(archived=archived, updated_at=now))
+        await announce(connection, changed(before, "changed"))
 
 
 async def delete_model(connection: AsyncConnection, name_or_id: str, rights: UserRights) -> None:
@@ -98,6 +109,14 @@ async def delete_model(connection: AsyncConnection, name_or_id: str, rights: Use
     check_may_delete_model(rights, row)
     await forget_sources(connection, row["id"])
     await connection.execute(delete(models).where(models.c.id == row["id"]))
+    await announce(connection, changed(row, "deleted"))
+
+
+def changed(model: Row, what: ModelEvent, *, version: int | None = None) -> ModelChanged:
+    """The event that says so."""
+    return ModelChanged(
+        model_id=model["id"], what=what, name=model["name"], workspace_id=model["workspace_id"], version=version
+    )
 
 
 async def changeable_model(connection: AsyncConnection, name_or_id: str, rights: UserRights) -> Row:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from msgspec import UNSET
 from sqlalchemy import Row, Select, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.checkpoints.registered_checkpoints import is_about_to_go
+from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.models import model_versions, models
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
+from libs.ids import canonical_uuid
 from services.api.access.rights.rights import UserRights
 from services.api.actions.models.fields import checked_labels
-from services.api.actions.models.models import changeable_model, forget_sources
+from services.api.actions.models.models import changeable_model, changed, forget_sources
 from services.api.actions.models.rights import check_may_delete_version
 from services.api.queries.models.models import model_row
 from services.api.queries.models.versions import version_row
@@ -37,7 +38,9 @@ async def register_version(
     checkpoint that is not whole, or will not be for long.
     """
     labels = checked_labels(request.labels)
-    checkpoint = await _lock_checkpoint(connection, _canonical(request.checkpoint_uuid))
+    if not request.checkpoint_uuid:
+        raise InvalidRequest("checkpointUuid must be given")
+    checkpoint = await _lock_checkpoint(connection, canonical_uuid(request.checkpoint_uuid))
     model = await changeable_model(connection, name_or_id, rights)
     if checkpoint.state != "COMPLETED":
         raise FailedPrecondition(
@@ -65,6 +68,7 @@ async def register_version(
         )
     )
     await _touch(connection, model["id"], now)
+    await announce(connection, changed(model, "version_registered", version=number))
     return number
 
 
@@ -91,6 +95,7 @@ async def patch_version(
         mine = update(model_versions).where(model_versions.c.id == version["id"])
         await connection.execute(mine.values(**values, updated_at=now))
         await _touch(connection, model["id"], now)
+        await announce(connection, changed(model, "version_changed", version=number))
 
 
 async def delete_version(
@@ -103,6 +108,7 @@ async def delete_version(
     await forget_sources(connection, model["id"], number)
     await connection.execute(delete(model_versions).where(model_versions.c.id == version["id"]))
     await _touch(connection, model["id"], now)
+    await announce(connection, changed(model, "version_deleted", version=number))
 
 
 async def _lock_checkpoint(connection: AsyncConnection, uuid: str) -> Row[Any]:
@@ -121,13 +127,3 @@ async def _lock_checkpoint(connection: AsyncConnection, uuid: str) -> Row[Any]:
 
 async def _touch(connection: AsyncConnection, model_id: int, now: datetime) -> None:
     await connection.execute(update(models).where(models.c.id == model_id).values(updated_at=now))
-
-
-def _canonical(uuid: str) -> str:
-    """As it is stored: there are many ways to write one UUID."""
-    if not uuid:
-        raise InvalidRequest("checkpointUuid must be given")
-    try:
-        return str(UUID(uuid))
-    except ValueError:
-        return uuid

@@ -12,9 +12,13 @@ from services.api.access.rights.rights import UserRights
 
 
 async def require_webhook_edit(connection: AsyncConnection, rights: UserRights, workspace_id: int | None) -> None:
-    """Raises PermissionDenied. ``workspace_id`` None is that of a webhook for every workspace."""
+    """Raises NotFound for a workspace that the caller does not see, PermissionDenied.
+
+    workspace_id  None is that of a webhook for every workspace
+    """
     if workspace_id is None:
         rights.require(Action.EDIT_GLOBAL_WEBHOOKS)
         return
+    rights.require_seen(Action.EDIT_WEBHOOKS, "workspace", workspace_id, workspace_id=workspace_id)
     owner = await connection.scalar(select(workspaces.c.owner_id).where(workspaces.c.id == workspace_id))
     rights.require(Action.EDIT_WEBHOOKS, workspace_id=workspace_id, owner_ids=() if owner is None else (owner,))

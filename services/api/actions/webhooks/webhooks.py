@@ -35,11 +35,10 @@ async def create_webhook(db: Database, rights: UserRights, webhook: Webhook, *, 
     check_webhook(webhook, allowed)
     workspace_id = webhook.workspace_id or None
     async with db.transaction() as connection:
-        if workspace_id is not None:
-            workspace = await workspace_row(connection, workspace_id, lock=True)
-            if workspace["state"]:
-                raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new webhooks")
+        workspace = await workspace_row(connection, workspace_id, lock=True) if workspace_id is not None else None
         await require_webhook_edit(connection, rights, workspace_id)
+        if workspace is not None and workspace["state"]:
+            raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new webhooks")
         row = await _insert(
             connection,
             name=webhook.name,

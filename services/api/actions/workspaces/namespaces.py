@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
+from libs.db.any_of import any_of
 from libs.db.outbox import announce
 from libs.db.tables.namespaces import auto_created_namespaces as made
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
@@ -91,7 +92,7 @@ async def unbind_workspace(app: App, workspace_id: int, cluster_names: Sequence[
     names = {name or manager.cluster_name for name in cluster_names or [""]}
     async with app.db.transaction() as connection:
         row = await changeable_workspace(connection, workspace_id)
-        mine = (bindings.c.workspace_id == workspace_id) & bindings.c.cluster_name.in_(names)
+        mine = (bindings.c.workspace_id == workspace_id) & any_of(bindings.c.cluster_name, names)
         found = await connection.execute(delete(bindings).where(mine).returning(bindings.c.cluster_name))
         for name in sorted(names - set(found.scalars())):
             raise FailedPrecondition(

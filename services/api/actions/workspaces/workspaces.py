@@ -21,6 +21,7 @@ from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
 from services.api.actions.users.groups import personal_group
+from services.api.actions.users.roles import announce_roles
 from services.api.actions.workspaces.namespaces import (
     BindingPlan,
     carried_out,
@@ -79,6 +80,7 @@ async def _give_role(connection: AsyncConnection, authz: AuthzConfig, *, workspa
         await connection.execute(
             insert(role_assignments).values(group_id=group_id, role_id=role_id, workspace_id=workspace_id)
         )
+        await announce_roles(connection, [group_id])
 
 
 async def patch_workspace(

@@ -8,6 +8,7 @@ Source: docs/reference/tasks-and-cli.md 4.2.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Final
 
 from services.api.http.connection import ClientGone, until_gone
@@ -29,11 +30,13 @@ class Forwarding:
 
     def __init__(self, *, dial_timeout_s: float) -> None:
         self._pool = ConnectionPool(dial_timeout_s=dial_timeout_s)
+        self._looks = _Looks()
 
     async def __aenter__(self) -> None:
         return None
 
     async def __aexit__(self, *_: object) -> None:
+        self._looks.stop()
         self._pool.close()
 
     async def forward(self, exchange: Exchange, target: Target, *, added: Headers = ()) -> None:
@@ -53,7 +56,7 @@ class Forwarding:
         """False where the request may be sent again, on another connection."""
         is_old = connection.was_used
         connection.was_used = True
-        client = _Client(request, connection)
+        client = _Client(request, connection, self._looks)
         try:
             connection.ask(request.head, is_head=request.method == "HEAD")
             client.follow()
@@ -70,6 +73,8 @@ class Forwarding:
 
 class _Request:
     """A request, as the task gets it."""
+
+    __slots__ = ("exchange", "has_body", "head", "is_chunked", "is_repeatable", "method", "target")
 
     def __init__(self, exchange: Exchange, target: Target) -> None:
         scope = exchange.scope
@@ -95,34 +100,64 @@ class _Request:
         return b"".join(lines)
 
 
+class _Looks:
+    """Begins to look for clients a while after they have asked: once for all that have by then, because a timer of its
+    own costs a request more than looking up who sends it. So it may take twice as long."""
+
+    def __init__(self) -> None:
+        self._due: deque[tuple[float, _Client]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, client: _Client) -> None:
+        loop = asyncio.get_running_loop()
+        self._due.append((loop.time() + LOOK_AFTER_S, client))
+        if self._timer is None:
+            self._timer = loop.call_later(LOOK_AFTER_S, self._look)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._due and self._due[0][0] <= now:
+            self._due.popleft()[1].look()
+        self._timer = loop.call_later(LOOK_AFTER_S, self._look) if self._due else None
+
+
 class _Client:
     """The client while it is served: what it still sends, and whether it is there at all."""
 
-    def __init__(self, request: _Request, connection: TaskConnection) -> None:
+    __slots__ = ("_connection", "_has_left", "_looks", "_owes_body", "_request", "_task")
+
+    def __init__(self, request: _Request, connection: TaskConnection, looks: _Looks) -> None:
         self._request = request
         self._connection = connection
-        self._timer: asyncio.TimerHandle | None = None
+        self._looks = looks
         self._task: asyncio.Task[None] | None = None
         self._owes_body = request.has_body
+        self._has_left = False
 
     def follow(self) -> None:
         """Send its body, and close the connection when it has gone."""
         if self._owes_body:
-            self._begin()
+            self.look()
         else:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_AFTER_S, self._begin)
+            self._looks.add(self)
+
+    def look(self) -> None:
+        """Do so from now on, unless it has its response."""
+        if not self._has_left:
+            self._task = asyncio.create_task(self._follow())
 
     def leave(self) -> None:
         """Do so no more; a task whose client still owes it a part of the body gets no other request."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._has_left = True
         if self._task is not None:
             self._task.cancel()
         if self._owes_body or not self._connection.is_read:
             self._connection.close()
-
-    def _begin(self) -> None:
-        self._task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
         if not self._owes_body or await self._send_body():
@@ -148,8 +183,8 @@ class _Client:
 
 async def _send_response(exchange: Exchange, connection: TaskConnection, added: Headers) -> None:
     status, headers = await connection.response()
-    start = {"type": "http.response.start", "status": status, "headers": [*to_client(headers, status=status), *added]}
-    await exchange.send_with_defaults(start)
+    told = exchange.with_defaults([*to_client(headers, status=status), *added])
+    await exchange.send({"type": "http.response.start", "status": status, "headers": told})
     more = True
     while more:
         piece = await connection.read()

@@ -16,27 +16,12 @@ from typing import Final
 from websockets.exceptions import PayloadTooBig, ProtocolError
 from websockets.frames import Close, CloseCode, Frame, Opcode
 from websockets.streams import StreamReader
-from websockets.utils import accept_key
 
-from services.api.proxy.headers import Headers
 from services.api.proxy.tunnels.ends import ClientEnd, TunnelEnd
 
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 LAST_WORDS_S: Final = 10.0
 """How long one direction may be silent, once the other is closed."""
-
-
-def accepted(headers: Headers) -> bytes | None:
-    """The head of the answer that opens a websocket; None for a request that is none as RFC 6455 4.2.1 has it."""
-    found = dict(headers)
-    key = found.get(b"sec-websocket-key", b"").strip()
-    if not key or found.get(b"sec-websocket-version", b"").strip() != b"13":
-        return None
-    proof = accept_key(key.decode("latin-1")).encode()
-    return (
-        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
-        b"sec-websocket-accept: " + proof + b"\r\n\r\n"
-    )
 
 
 class WebSocketEnd(ClientEnd):

@@ -11,6 +11,7 @@ from libs.serving.take_over import TakeOver
 from libs.serving.time_limits import lift_time_limits
 from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
+from services.api.http.upgrades import accepted
 from services.api.proxy.connections import Connections
 from services.api.proxy.credentials import OfferedIn
 from services.api.proxy.dial import NotReached, dial
@@ -23,7 +24,7 @@ from services.api.proxy.targets import Target
 from services.api.proxy.tunnels.ends import ClientEnd, TunnelEnd, join
 from services.api.proxy.tunnels.handshake import Handshake
 from services.api.proxy.tunnels.inbox import Inbox
-from services.api.proxy.tunnels.tcp import TcpEnd, WebSocketEnd, accepted
+from services.api.proxy.tunnels.tcp import TcpEnd, WebSocketEnd
 
 _SWITCHING: Final = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
 

@@ -11,7 +11,7 @@ from libs.cluster.config import ClusterConfig
 from libs.config import CREDENTIALS, mask_credentials
 from services.api.wire.base import struct_value
 
-_SECRETS: Final = CREDENTIALS | {"initial_user_password"}
+_SECRETS: Final = CREDENTIALS | {"initial_user_password", "client_secret"}
 
 
 def shown_config(cluster: ClusterConfig, *, log_level: str, log_color: bool = True) -> dict[str, Any]:

@@ -13,34 +13,40 @@ from msgspec import Struct
 from sqlalchemy import Select, case, func, literal, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.engine import Database
 from libs.db.tables.cluster import usage_days
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocation_usage
 from libs.db.tables.users import users
-from services.api.queries.cluster.usage_spans import clipped, merged, spans
+from services.api.queries.cluster.usage_spans import clipped, spans
 
 PAGE: Final = 2_000
 _QUEUED: Final = "queued"
 _COLUMNS: Final = allocation_usage.c
 
-# By the indexes of a trial's metrics and of a task's checkpoints.
+# By the indexes of a trial's metrics and of a task's checkpoints. Trials report far more often than they turn to
+# something else, and only the last report before that ends a span: the others stay in the database.
 _REPORTS: Final = text("""
-    SELECT u.allocation_id, found.moment, found.kind
-    FROM allocation_usage u
-    JOIN trial_tasks t ON t.task_id = u.task_id
-    CROSS JOIN LATERAL (
-      SELECT m.end_time AS moment, CASE m.kind WHEN 'VALIDATION' THEN 'validation' ELSE 'training' END AS kind
-      FROM metrics m
-      WHERE m.trial_id = t.trial_id AND NOT m.archived AND m.kind <> 'PROFILING'
-        AND m.kind IN ('TRAINING', 'VALIDATION')
-        AND m.end_time > greatest(u.start_time, :after) AND m.end_time < coalesce(u.end_time, :now)
-      UNION ALL
-      SELECT c.report_time, 'checkpointing' FROM checkpoints c
-      WHERE c.task_id = u.task_id
-        AND c.report_time > greatest(u.start_time, :after) AND c.report_time < coalesce(u.end_time, :now)
-    ) found
-    WHERE u.allocation_id = ANY(:allocations)
-    ORDER BY u.allocation_id, found.moment
+    SELECT allocation_id, moment, kind FROM (
+      SELECT u.allocation_id, found.moment, found.kind,
+             lead(found.kind) OVER (PARTITION BY u.allocation_id ORDER BY found.moment, found.kind) AS next_kind
+      FROM allocation_usage u
+      JOIN trial_tasks t ON t.task_id = u.task_id
+      CROSS JOIN LATERAL (
+        SELECT m.end_time AS moment, CASE m.kind WHEN 'VALIDATION' THEN 'validation' ELSE 'training' END AS kind
+        FROM metrics m
+        WHERE m.trial_id = t.trial_id AND NOT m.archived AND m.kind <> 'PROFILING'
+          AND m.kind IN ('TRAINING', 'VALIDATION')
+          AND m.end_time > greatest(u.start_time, :after) AND m.end_time < coalesce(u.end_time, :now)
+        UNION ALL
+        SELECT c.report_time, 'checkpointing' FROM checkpoints c
+        WHERE c.task_id = u.task_id
+          AND c.report_time > greatest(u.start_time, :after) AND c.report_time < coalesce(u.end_time, :now)
+      ) found
+      WHERE u.allocation_id = ANY(:allocations)
+    ) report
+    WHERE kind IS DISTINCT FROM next_kind
+    ORDER BY allocation_id, moment, kind
 """)
 
 
@@ -82,14 +88,18 @@ class PeriodUsage(Struct, frozen=True, kw_only=True):
     seconds: dict[str, dict[str, float]]
 
 
-async def allocation_pages(connection: AsyncConnection, window: Window) -> AsyncIterator[Sequence[Any]]:
-    """All allocations that held slots in the window, by their start."""
+async def allocation_pages(db: Database, window: Window) -> AsyncIterator[Sequence[Any]]:
+    """All allocations that held slots in the window, by their start.
+
+    Between two pages it keeps neither a connection nor a turn: whoever reads them may take any time.
+    """
     key = tuple_(_COLUMNS.start_time, _COLUMNS.allocation_id)
     query = _in_window(window).order_by(_COLUMNS.start_time, _COLUMNS.allocation_id).limit(PAGE)
     last: Any = None
     while True:
         page = query if last is None else query.where(key > (last.start_time, last.allocation_id))
-        rows = (await connection.execute(page)).all()
+        async with db.searches, db.read() as connection:
+            rows = (await connection.execute(page)).all()
         if rows:
             yield rows
         if len(rows) < PAGE:
@@ -97,12 +107,13 @@ async def allocation_pages(connection: AsyncConnection, window: Window) -> Async
         last = rows[-1]
 
 
-async def trial_usage(connection: AsyncConnection, window: Window) -> list[TrialUsage]:
+async def trial_usage(db: Database, window: Window) -> list[TrialUsage]:
     """What trials did in the window, by the start of each span."""
     found: list[TrialUsage] = []
-    async for rows in allocation_pages(connection, window):
+    async for rows in allocation_pages(db, window):
         trials = [row for row in rows if row.task_type == "TRIAL"]
-        reports = await _reports(connection, trials, window)
+        async with db.searches, db.read() as connection:
+            reports = await _reports(connection, trials, window)
         for row in trials:
             whole = spans(row.start_time, row.end_time or window.now, reports.get(row.allocation_id, ()))
             parts = (clipped(span, window.after, window.before) for span in whole)
@@ -140,7 +151,7 @@ async def _by_period(connection: AsyncConnection, first: date, last: date, perio
         .order_by("period", columns.aggregation_type, columns.aggregation_key)
     )
     found: dict[str, dict[str, dict[str, float]]] = {}
-    for start, kind, key, seconds in (await connection.execute(query)).tuples():
+    for start, kind, key, seconds in await connection.execute(query):
         found.setdefault(start, {}).setdefault(kind, {})[key] = seconds
     return [PeriodUsage(start=start, seconds=seconds) for start, seconds in found.items()]
 
@@ -179,11 +190,11 @@ def _in_window(window: Window) -> Select[Any]:
 async def _reports(
     connection: AsyncConnection, trials: Sequence[Any], window: Window
 ) -> dict[str, list[tuple[datetime, str]]]:
-    """Of each allocation, when its trial reported what, in the order of time."""
+    """Of each allocation, when its trial reported what, in the order of time: the last of those of a kind in a row."""
     if not trials:
         return {}
     by_allocation: dict[str, list[tuple[datetime, str]]] = {}
     values = {"after": window.after, "now": window.now, "allocations": [row.allocation_id for row in trials]}
     for row in await connection.execute(_REPORTS, values):
         by_allocation.setdefault(row.allocation_id, []).append((row.moment, row.kind))
-    return {allocation: merged(reports) for allocation, reports in by_allocation.items()}
+    return by_allocation

@@ -8,6 +8,8 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.workspaces import pool_bindings
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 
 
 def unavailable_to(workspace: ColumnElement[int] | int) -> ColumnElement[Any]:
@@ -24,6 +26,13 @@ def unavailable_to(workspace: ColumnElement[int] | int) -> ColumnElement[Any]:
 async def unavailable_pools(connection: AsyncConnection, workspace_id: int) -> frozenset[str]:
     """The names of the pools that the workspace may not use."""
     return frozenset(await connection.scalar(select(unavailable_to(workspace_id))) or ())
+
+
+async def hidden_pools(connection: AsyncConnection, rights: UserRights) -> frozenset[str]:
+    """The names of the pools that are bound to workspaces of which the caller may see none."""
+    visible = func.bool_or(rights.where(Action.VIEW_WORKSPACE, pool_bindings.c.workspace_id))
+    query = select(pool_bindings.c.pool).group_by(pool_bindings.c.pool).having(~visible)
+    return frozenset((await connection.execute(query)).scalars())
 
 
 async def bound_pools(connection: AsyncConnection) -> frozenset[str]:

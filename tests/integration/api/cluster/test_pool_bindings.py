@@ -10,7 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import Text, cast, func, insert, literal, select
 
+from libs.db.engine import Connection
+from libs.db.tables import workspaces as table
+from services.api.actions.cluster.pool_bindings import _named_workspaces, _write, bound_workspaces
+from services.api.wire.cluster.pool_bindings import PoolBindingRequest
 from tests.harness.api import ApiProcess
 from tests.harness.det import Det
 from tests.integration.api.world import CLUSTER, World
@@ -120,6 +125,27 @@ def test_what_is_wrong_is_refused(
         refused = user.request(method, PATH, json={"workspaceIds": [workspaces["rich"]]})
         assert error(refused) == (403, "only admin privileged users can bind resource pools to workspaces")
     assert bound(admin) == []
+
+
+def test_any_number_of_workspaces_may_be_bound_at_once(world: World) -> None:
+    """A statement has 32,767 parameters at most."""
+
+    async def work(connection: Connection) -> None:
+        async with connection.begin_nested() as nothing_stays:
+            numbers = func.generate_series(1, 33_000).column_valued("number")
+            name = func.concat("many-", cast(numbers, Text))
+            made = insert(table.workspaces).from_select(["name", "owner_id"], select(name, literal(1)))
+            ids = list(await connection.scalars(made.returning(table.workspaces.c.id)))
+            request = PoolBindingRequest(workspace_ids=ids, workspace_names=["MANY-1", "many-2"])
+            assert await _named_workspaces(connection, request) == set(ids)
+            for _ in range(2):
+                await _write(connection, POOL, added=ids)
+            assert await bound_workspaces(connection, POOL) == set(ids)
+            await _write(connection, POOL, removed=ids)
+            assert await bound_workspaces(connection, POOL) == set()
+            await nothing_stays.rollback()
+
+    world.in_database(work)
 
 
 def test_of_two_who_replace_at_once_one_wins(admin: httpx.Client, workspaces: dict[str, int]) -> None:

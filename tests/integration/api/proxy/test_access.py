@@ -20,6 +20,7 @@ from libs.ids import UserId
 from libs.tasks.proxy_tokens import ProxyTokens, TokenHolder
 from services.api.proxy.services import REMEMBER_S
 from tests.harness.api import ApiProcess
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import eventually
 from tests.integration.api.proxy.servers import http_server
 from tests.integration.api.proxy.tasks import HERE, NOWHERE, insert_service, insert_trial_with_ports, running
@@ -36,7 +37,7 @@ def token(api: ApiProcess) -> str:
 
 @pytest.fixture
 async def stranger(api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=api.url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=api.url, timeout=30, verify=NO_TLS) as client:
         yield client
 
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.harness.api import ApiProcess
+from tests.harness.no_tls import NO_TLS
 from tests.integration.api.proxy.servers import http_server, says, tcp_server
 from tests.integration.api.proxy.tasks import insert_service
 from tests.integration.api.world import World
@@ -25,7 +26,7 @@ def token(api: ApiProcess) -> str:
 @pytest.fixture
 async def client(api: ApiProcess, token: str) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=api.url, headers=headers, timeout=30, verify=NO_TLS) as client:
         yield client
 
 

@@ -98,7 +98,7 @@ async def test_an_api_that_ends_lets_handshakes_become_websockets(world: World, 
         await asked.wait()
         os.kill(impatient.process.pid, signal.SIGTERM)
         socket = await opening
-        assert await socket.receive_str(timeout=10) == "hello"
+        assert await socket.receive_str(timeout=60) == "hello"
         assert (await socket.receive(timeout=20)).type is WSMsgType.CLOSED
 
 

@@ -14,6 +14,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerH
 
 from services.api.proxy.requests.pool import KEEP_ALIVE_S
 from tests.harness.api import ApiProcess
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import eventually
 from tests.integration.api.proxy.servers import echo, http_server, tcp_server
 from tests.integration.api.proxy.tasks import insert_service
@@ -36,7 +37,7 @@ async def session(api: ApiProcess, token: str) -> AsyncIterator[ClientSession]:
 async def receive_bytes(socket: ClientWebSocketResponse, size: int) -> bytes:
     got = b""
     while len(got) < size:
-        got += await socket.receive_bytes(timeout=10)
+        got += await socket.receive_bytes(timeout=60)
     return got
 
 
@@ -46,16 +47,16 @@ async def test_a_websocket_is_between_client_and_task(world: World, session: Cli
         target = f"/proxy/{task}/api%2Fkernels/websocket?session_id=1"
         async with session.ws_connect(target, protocols=("other", JUPYTER), compress=15) as socket:
             assert socket.protocol == JUPYTER
-            told = await socket.receive_json(timeout=10)
+            told = await socket.receive_json(timeout=60)
             assert told["target"] == target
             assert "authorization" not in told["headers"]
             assert told["headers"]["x-forwarded-for"] == "127.0.0.1"
             large = "x" * 3_000_000
             await socket.send_str(large)
-            assert (await socket.receive_str(timeout=10)) == large
+            assert (await socket.receive_str(timeout=60)) == large
             await socket.ping()
             await socket.send_bytes(b"1")
-            assert await socket.receive_bytes(timeout=10) == b"1"
+            assert await socket.receive_bytes(timeout=60) == b"1"
 
 
 async def test_a_refused_websocket_is_an_answer_like_others(api: ApiProcess, world: World, token: str) -> None:
@@ -66,7 +67,7 @@ async def test_a_refused_websocket_is_an_answer_like_others(api: ApiProcess, wor
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
     }
-    async with http_server() as port, httpx.AsyncClient(base_url=api.url, timeout=10) as client:
+    async with http_server() as port, httpx.AsyncClient(base_url=api.url, timeout=60, verify=NO_TLS) as client:
         task = insert_service(world, port)
         for _ in range(2):  # on one connection: what follows the answer is a request to us, not to the task
             refusal = await client.get(f"/proxy/{task}/websocket?refuse=1", headers=shake)
@@ -98,8 +99,8 @@ async def test_the_end_of_tcp_closes_the_websocket(world: World, session: Client
     async with tcp_server(say_goodbye) as port:
         task = insert_service(world, port, proxy_tcp=True)
         async with session.ws_connect(f"/proxy/{task}/") as socket:
-            assert await socket.receive_bytes(timeout=10) == b"goodbye"
-            assert (await socket.receive(timeout=10)).type is WSMsgType.CLOSE
+            assert await socket.receive_bytes(timeout=60) == b"goodbye"
+            assert (await socket.receive(timeout=60)).type is WSMsgType.CLOSE
             assert socket.close_code == 1000
 
 
@@ -188,10 +189,10 @@ async def test_whoever_loses_their_rights_loses_their_connections(world: World) 
                 ClientSession(base_url=api.url, headers=headers) as session,
                 session.ws_connect(f"/proxy/{task}/websocket") as socket,
             ):
-                await socket.receive_json(timeout=10)
+                await socket.receive_json(timeout=60)
                 async with session.post("/api/v1/auth/logout") as answer:
                     assert answer.status == 200
-                assert (await socket.receive(timeout=10)).type is WSMsgType.CLOSED
+                assert (await socket.receive(timeout=60)).type is WSMsgType.CLOSED
 
 
 async def test_an_api_that_ends_lets_websockets_live_for_a_while(world: World) -> None:
@@ -203,7 +204,7 @@ async def test_an_api_that_ends_lets_websockets_live_for_a_while(world: World) -
                 began = time.monotonic()
                 await eventually(lambda: refuses_connections(api), what="it takes no new connections")
                 await socket.send_bytes(b"still here")
-                assert await socket.receive_bytes(timeout=10) == b"still here"
+                assert await socket.receive_bytes(timeout=60) == b"still here"
                 assert (await socket.receive(timeout=20)).type is WSMsgType.CLOSED
                 assert time.monotonic() - began >= 3
 

@@ -16,6 +16,7 @@ import httpx
 from tests.harness.api import ApiProcess
 from tests.harness.det import Det
 from tests.harness.installed_client import client_python
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import eventually
 from tests.integration.api.proxy.servers import echo, tcp_server
 from tests.integration.api.proxy.tasks import insert_service, insert_trial_with_ports
@@ -83,7 +84,7 @@ async def test_a_tunnel_listens_for_connections_to_a_port_of_a_trial(
 async def test_addresses_that_the_client_prints_lead_to_a_page(api: ApiProcess) -> None:
     wait = "/det/wait/jupyter-lab/1?eventUrl=/proxy/1/?token=t/x&serviceAddr=/proxy/1/?token=t"
     interactive = f"/det/interactive/1/jupyter-lab/{quote('a notebook (x)')}/pool/{quote_plus(wait)}?a=false"
-    async with httpx.AsyncClient(base_url=api.url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=api.url, timeout=30, verify=NO_TLS) as client:
         for path in (wait, interactive, "/det/login?redirect=/det"):
             answer = await client.get(path)
             assert answer.status_code == 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,22 @@ def test_policies_are_set_described_and_deleted(det: Det, tmp_path: Path, team: 
     det("config-policies", "set", "tasks", str(file))
     assert det("cp", "describe", "tasks", "--json").json() == {"constraints": {"priority_limit": 10}}
     assert "not found" in det.fails("config-policies", "describe", "tasks", "-w", "nowhere").err.lower()
+
+
+@pytest.mark.parametrize("where", [(), ("-w", "team")], ids=["everywhere", "in a workspace"])
+@pytest.mark.parametrize("write", [yaml.safe_dump, json.dumps], ids=["yaml", "json"])
+def test_a_description_is_the_text_that_was_set(
+    det: Det, tmp_path: Path, where: tuple[str, ...], write: Callable[[Any], str]
+) -> None:
+    limits = {"priority_limit": 10, "resources": {"max_slots": 4}}
+    fixed = {"debug": True, "max_restarts": 3, "resources": {"priority": 20}}
+    for workload, policies in (("tasks", {"constraints": limits}), ("experiment", {"invariant_config": fixed})):
+        file = tmp_path / f"{workload}.txt"
+        file.write_text(write(policies))
+        told = det("config-policies", "set", workload, str(file), *where).out
+        assert told.split(":\n", 1)[1].strip() == yaml.safe_dump(policies).strip()
+        described = det("config-policies", "describe", workload, *where).out
+        assert described.strip() == yaml.safe_dump(policies).strip(), "in the order of the keys, numbers as they were"
 
 
 def test_what_is_wrong_is_refused_and_changes_nothing(admin: httpx.Client, team: tuple[int, int]) -> None:

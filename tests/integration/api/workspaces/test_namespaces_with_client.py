@@ -23,10 +23,8 @@ from tests.harness.api import ApiProcess
 from tests.harness.cluster_admin import ClusterAdminThread, FakeClusterAdmin
 from tests.harness.containers import ContainerNats
 from tests.harness.det import Det, Ended
-from tests.harness.streams import wipe
 from tests.harness.waiting import wait_until
-from tests.integration.api.conftest import run_async
-from tests.integration.api.world import Rows, World
+from tests.integration.api.world import Rows, World, new_world
 
 CLUSTER = """
 resource_manager:
@@ -43,18 +41,15 @@ resource_pools: [{pool_name: gpus}]
 @pytest.fixture(scope="module")
 def world(
     database_url: str, nats_server: NatsServer | ContainerNats, tmp_path_factory: pytest.TempPathFactory
-) -> World:
-    directory = tmp_path_factory.mktemp("api")
-    cluster_path = directory / "cluster.yaml"
-    cluster_path.write_text(CLUSTER)
-    run_async(wipe(nats_server.url))
-    return World(
-        directory=directory,
+) -> Iterator[World]:
+    with new_world(
+        tmp_path_factory.mktemp("api"),
         database_url=database_url,
         bus_url=nats_server.url,
-        settings={"cluster_config": str(cluster_path), "release_namespace": "rel"},
-        run_async=run_async,
-    )
+        cluster=CLUSTER,
+        settings={"release_namespace": "rel"},
+    ) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")
