@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import NewType
 
+from libs.errors import InvalidRequest
+
 ExperimentId = NewType("ExperimentId", int)
 TrialId = NewType("TrialId", int)
 TaskId = NewType("TaskId", str)
@@ -17,6 +19,22 @@ PoolName = NewType("PoolName", str)
 def new_uuid() -> str:
     """A random version 4 UUID in its usual text form."""
     return str(uuid.uuid4())
+
+
+def canonical_uuid(text: str) -> str:
+    """A UUID as it is stored, for there are many ways to write one; what is none stays as it is."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return text
+
+
+def require_uuid(text: str, what: str) -> str:
+    """A UUID as it is stored. Raises InvalidRequest, which calls it ``what``, for what is none."""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise InvalidRequest(f"{what} '{text}' is not a UUID") from None
 
 
 def trial_task_id(experiment: int, request_id: str, continuation: int = 0) -> TaskId:

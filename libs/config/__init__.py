@@ -10,7 +10,7 @@ Source: docs/reference/experiments.md 1 and 2.1.
 
 from libs.config.build import build_config, continue_config, parse_template
 from libs.config.checks import check_failed, check_task_pod_spec, failed_pod_checks
-from libs.config.complete import check_complete, check_entrypoint
+from libs.config.complete import check_complete, check_entrypoint, check_stored
 from libs.config.config_policies import (
     apply_invariants,
     check_consistent,
@@ -48,6 +48,7 @@ __all__ = [
     "check_max_slots_change",
     "check_pool_change",
     "check_priority_change",
+    "check_stored",
     "check_task_pod_spec",
     "check_unmasked",
     "check_weight_change",

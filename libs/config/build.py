@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from libs import podspec
 from libs.config.complete import check_complete, check_entrypoint, check_search
 from libs.config.config_policies import apply_invariants
 from libs.config.defaults import with_defaults
-from libs.config.experiment import normalise_experiment_config
+from libs.config.experiment import normalise_experiment_config, without_overlong_labels
 from libs.config.merge import merge
 from libs.config.parts.searcher import check_current_searcher
 from libs.config.task_container_defaults import over_task_container_defaults, task_container_defaults_as_config
 from libs.errors import InvalidRequest
 from libs.shapes.problems import InvalidConfig
 from libs.shapes.shape import Object
+
+_INCOMPLETE: Final = (
+    "give what the stored configuration lacks in the override configuration, or create a new experiment from a complete"
+    " copy of it"
+)
 
 
 def parse_template(name: str, config: Mapping[str, Any]) -> Object:
@@ -75,7 +80,7 @@ def build_config(
     config = _with_place_in_queue(config, resource_pool, priority_default)
     config = with_defaults(config, seed=seed, name=name)
     config = with_defaults(apply_invariants(config, invariants), seed=seed, name=name)
-    check_complete(config)
+    check_complete(without_overlong_labels(config))  # each layer was looked at by itself
     if managed:
         check_current_searcher(config)
         check_search(config)
@@ -93,8 +98,13 @@ def continue_config(
     """
     config = merge({"resources": {"resource_pool": resource_pool}}, merge(override, stored))
     config = apply_invariants(config, invariants)
-    config = with_defaults(config, seed=stored["reproducibility"]["experiment_seed"], name=stored["name"])
-    check_complete(config)
+    seed = (config.get("reproducibility") or {}).get("experiment_seed")
+    config = with_defaults(config, seed=seed, name=config.get("name"))
+    try:
+        # Labels were stored before there was a limit; those of the override were looked at by themselves.
+        check_complete(without_overlong_labels(config))
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{error.detail}\n{_INCOMPLETE}") from error
     check_current_searcher(config)
     check_entrypoint(config)
     check_search(config)

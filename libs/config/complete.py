@@ -7,8 +7,9 @@ max_slots).
 
 from __future__ import annotations
 
-from libs.config.experiment import read_experiment_config
+from libs.config.experiment import read_experiment_config, without_overlong_labels
 from libs.config.parts import searcher, storage
+from libs.errors import FailedPrecondition
 from libs.searchers.errors import InvalidSearcher, InvalidSpace
 from libs.searchers.size import check_size
 from libs.shapes.problems import ROOT, InvalidConfig, Problem, listing, missing
@@ -22,6 +23,18 @@ def check_complete(config: Object) -> None:
     problems = [*read_experiment_config(config).problems, *_missing(config)] or _disagreements(config)
     if problems:
         raise InvalidConfig(f"config is invalid or incomplete: {listing(problems)}")
+
+
+def check_stored(experiment_id: int, stored: object) -> None:
+    """Raise FailedPrecondition, one line for each problem, unless another layer can be put over what is stored.
+
+    What is only missing may come with that layer.
+    """
+    if problems := read_experiment_config(without_overlong_labels(stored)).problems:
+        raise FailedPrecondition(
+            f"the stored configuration of experiment {experiment_id} is not valid today, create a new experiment from a"
+            f" corrected copy of it instead: {listing(problems)}"
+        )
 
 
 def check_entrypoint(config: Object) -> None:

@@ -79,12 +79,13 @@ EXPERIMENT: Final[Mapping[str, Any]] = {
 }
 
 
-def with_defaults(config: Object, *, seed: int, name: str) -> Object:
+def with_defaults(config: Object, *, seed: int | None, name: str | None) -> Object:
     """The stored form of ``config``, which stays unchanged.
 
     seed  of the experiment, 0 .. 2^32 - 1, unless the configuration has one; usually the time in seconds
     name  of the experiment, unless the configuration has one (names.py)
-    Done twice, it changes nothing more. Members of unions are filled in once their type is known.
+    None for one of these leaves it open. Done twice, it changes nothing more. Members of unions are filled in once
+    their type is known.
     """
     given = {"name": name, "reproducibility": {"experiment_seed": seed}}
     stored = merge(merge(config, _member_defaults(config)), {**_plain(EXPERIMENT), **given})

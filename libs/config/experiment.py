@@ -5,6 +5,7 @@ Source: docs/reference/experiments.md 1.1, 1.2 and 1.3.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from libs.config.parts.environment import environment
@@ -34,6 +35,8 @@ from libs.shapes.shape import (
     whole,
 )
 
+LONGEST_LABEL: Final = 256
+"""In characters. Labels are keys of what was used, which an index has to hold."""
 _INVALID: Final = "version 0 experiment config is invalid: config is invalid: "
 
 
@@ -47,9 +50,25 @@ def _distinct(labels: list[str]) -> list[str]:
     return list(dict.fromkeys(labels))
 
 
-_labels: Final = by_type(
-    array=converted(list_of(text), _distinct),
-    object=converted(map_of(flag), list),
+def overlong_label(labels: Iterable[str]) -> str | None:
+    """What is wrong with the first label that is too long; None when none is."""
+    for label in labels:
+        if len(label) > LONGEST_LABEL:
+            return f"a label must not have more than {LONGEST_LABEL} characters: {label[:20]!r}..."
+    return None
+
+
+def without_overlong_labels(config: Any) -> Any:
+    """``config`` without the labels that are too long: of what was stored before there was a limit, they may stay."""
+    labels = config.get("labels") if isinstance(config, dict) else None
+    if not isinstance(labels, list):
+        return config
+    kept = [label for label in labels if not (isinstance(label, str) and len(label) > LONGEST_LABEL)]
+    return {**config, "labels": kept}
+
+
+_labels: Final = checked(
+    by_type(array=converted(list_of(text), _distinct), object=converted(map_of(flag), list)), overlong_label
 )
 _profiling: Final = checked(
     record(
@@ -128,8 +147,10 @@ _experiment: Final = record(
 )
 
 
-def parse_experiment_config(text: str) -> Object:
+def parse_experiment_config(text: str, *, known_labels: Collection[str] = ()) -> Object:
     """Read YAML or JSON text: a partial configuration in normal form, without the nulls of optional fields.
+
+    known_labels  those of the experiment that this is a copy of, which may be too long
 
     Parts that another layer has to add may be missing (complete.py). Raises InvalidConfig, with one line for every
     mistake.
@@ -138,7 +159,17 @@ def parse_experiment_config(text: str) -> Object:
         value = parse_text(text)
     except InvalidText as error:
         raise InvalidConfig(str(error)) from error
-    return normalise_experiment_config(value)
+    present = _labels_in(value)
+    kept = [label for label in known_labels if len(label) > LONGEST_LABEL and label in present]
+    if not kept:
+        return normalise_experiment_config(value)
+    config = normalise_experiment_config({**value, "labels": [label for label in present if label not in kept]})
+    return {**config, "labels": [*config["labels"], *kept]}
+
+
+def _labels_in(value: Any) -> list[Any]:
+    labels = value.get("labels") if isinstance(value, dict) else None
+    return list(labels) if isinstance(labels, list | dict) else []
 
 
 def normalise_experiment_config(value: Any) -> Object:

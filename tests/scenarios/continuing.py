@@ -15,6 +15,21 @@ SEARCH = (
 )
 
 
+_WHOLE = {
+    "name": "one",
+    "entrypoint": "run",
+    "hyperparameters": {"lr": 1},
+    "searcher": {"name": "single", "metric": "loss"},
+    "checkpoint_storage": {"type": "directory", "container_path": "/kept"},
+    "reproducibility": {"experiment_seed": 7},
+}
+
+
+def stored_without(name: str) -> dict[str, Any]:
+    """A stored configuration from long ago, which lacks this."""
+    return {key: value for key, value in _WHOLE.items() if key != name}
+
+
 class Refusal(NamedTuple):
     name: str
     config: str
@@ -68,5 +83,29 @@ REFUSALS = [
     ),
     Refusal("nothing left to do", SEARCH, "{}", "experiment has been completed, cannot continue this experiment"),
     Refusal("archived", SINGLE, "", "is archived and cannot be continued", {"archived": True}),
+    Refusal("nothing stored", SINGLE, "", "searcher.name is neither in the stored configuration nor", {"config": {}}),
+    *(
+        Refusal(f"{name} not stored", SINGLE, "max_restarts: 1", message, {"config": stored_without(name)})
+        for name, message in {
+            "name": "<config>: name is a required property\ngive what the stored configuration lacks in the override",
+            "reproducibility": "<config>.reproducibility: experiment_seed is a required property\ngive what the stored",
+            "checkpoint_storage": "<config>.checkpoint_storage: type is a required property\ngive what the stored",
+            "entrypoint": "managed experiments require entrypoint",
+        }.items()
+    ),
+    Refusal(
+        "a metric not stored",
+        SINGLE,
+        "",
+        "<config>.searcher: metric is a required property\ngive what the stored configuration lacks in the override",
+        {"config": {**_WHOLE, "searcher": {"name": "single"}}},
+    ),
+    Refusal(
+        "nonsense stored",
+        SINGLE,
+        "",
+        "is not valid today, create a new experiment from a corrected copy of it instead: <config>.max_restarts:",
+        {"config": {**_WHOLE, "max_restarts": "many"}},
+    ),
     Refusal("unmanaged", SINGLE, "", "unmanaged experiments cannot be continued", {"unmanaged": True}),
 ]

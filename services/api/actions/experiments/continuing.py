@@ -17,7 +17,15 @@ from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.config import apply_invariants, check_unmasked, continue_config, merge, parse_experiment_config
+from libs.config import (
+    apply_invariants,
+    check_stored,
+    check_unmasked,
+    continue_config,
+    merge,
+    parse_experiment_config,
+)
+from libs.config.stored import part, text_in
 from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks
 from libs.db.outbox import announce
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
@@ -65,8 +73,11 @@ async def continue_experiment(
     Raises NotFound, InvalidRequest, and FailedPrecondition when it has not ended or has nothing left to do.
     """
     row = await lock_experiment(connection, experiment_id)
-    _check_searcher(row.config["searcher"].get("name"), override)
-    state = await _state_after(connection, row)
+    stored = row.config
+    name = text_in(part(stored, "searcher"), "name")
+    _check_searcher(name or text_in(part(override, "searcher"), "name"), override)
+    state = await _state_after(connection, row, is_single=name in ("", "single"))
+    check_stored(experiment_id, stored)
     project = await load_project(connection, row.project_id)
     if row.archived or project.archived or project.state:
         raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be continued")
@@ -76,10 +87,10 @@ async def continue_experiment(
         "EXPERIMENT",
         larger_priority_first=app.cluster.resource_manager.larger_priority_first,
     )
-    invariants = _that_may_change(row.config, policies.invariants)
-    fixed = await asyncio.to_thread(apply_invariants, merge(override, row.config), invariants)
+    invariants = _that_may_change(name, policies.invariants)
+    fixed = await asyncio.to_thread(apply_invariants, merge(override, stored), invariants)
     pool, warnings = choose_pool(app, fixed, project)
-    config = await asyncio.to_thread(continue_config, override, row.config, resource_pool=pool, invariants=invariants)
+    config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
     policies.check_launch(config["resources"])
     if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
         await pin_warm_start(connection, config)
@@ -93,8 +104,16 @@ async def continue_experiment(
     return warnings
 
 
-def _check_searcher(name: Any, override: Object) -> None:
-    """Raises InvalidRequest unless experiments with this search go on with these changes."""
+def _check_searcher(name: str, override: Object) -> None:
+    """Raises InvalidRequest unless experiments with this search go on with these changes.
+
+    name  of the search; empty when neither what is stored nor the override says it
+    """
+    if not name:
+        raise InvalidRequest(
+            "searcher.name is neither in the stored configuration nor in the override: give it in the override"
+            " configuration"
+        )
     if name not in CONTINUABLE:
         raise InvalidRequest(f"Unsupported searcher type provided: '{name}'")
     after = (override.get("searcher") or {}).get("name") or name
@@ -103,21 +122,21 @@ def _check_searcher(name: Any, override: Object) -> None:
         raise InvalidRequest(f"{_NOT_SINGLE}, got '{shown}' instead")
 
 
-def _that_may_change(config: Object, invariants: Sequence[Object]) -> list[Object]:
+def _that_may_change(name: str, invariants: Sequence[Object]) -> list[Object]:
     """Of invariants what an experiment that goes on can take over: the trials of a search are there already."""
-    if config["searcher"].get("name") == "single":
+    if name in ("", "single"):
         return list(invariants)
     return [{key: value for key, value in one.items() if key not in _DECIDES_TRIALS} for one in invariants]
 
 
-async def _state_after(connection: AsyncConnection, row: Row[Any]) -> ExperimentState:
+async def _state_after(connection: AsyncConnection, row: Row[Any], *, is_single: bool) -> ExperimentState:
     """ACTIVE. Raises FailedPrecondition when it cannot be continued."""
     if row.unmanaged:
         raise FailedPrecondition("unmanaged experiments cannot be continued: whoever started them does it")
     state = step(ExperimentState(row.state), Trigger.CONTINUE)
     if row.state not in TERMINAL or state is None:
         raise FailedPrecondition(f"experiment in non terminal state '{row.state}', try again later")
-    if row.config["searcher"]["name"] != "single" and row.state == ExperimentState.COMPLETED:
+    if not is_single and row.state == ExperimentState.COMPLETED:
         unfinished = select(trials.c.id).where(
             trials.c.experiment_id == row.id, trials.c.state != TrialState.COMPLETED.value
         )

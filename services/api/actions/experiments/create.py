@@ -20,10 +20,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
 from libs.db.new_trials import Origin
 from libs.db.outbox import announce
-from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs
 from libs.db.transactions import in_transaction
-from libs.events.changes import ExperimentChanged, JobChanged
+from libs.events.changes import JobChanged
 from libs.ids import new_uuid
 from libs.searchers.search_start import SearchStart, start_search
 from libs.ssh_keys import KeyPair, new_key_pair
@@ -31,8 +31,15 @@ from libs.states.trial import TrialState
 from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.forking import load_parent, model_definition_of
+from services.api.actions.experiments.new_experiment import created, insert_model_definition
 from services.api.actions.experiments.pool_choice import choose_pool
-from services.api.actions.experiments.project import ProjectRef, choose_project, keep_project, lock_project
+from services.api.actions.experiments.project import (
+    ProjectRef,
+    RequireProject,
+    choose_project,
+    keep_project,
+    lock_project,
+)
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
@@ -56,18 +63,23 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     warnings: tuple[LaunchWarning, ...] = ()
 
 
-async def prepare_experiment(app: App, request: CreateExperimentRequest, *, now: datetime) -> NewExperiment:
+async def prepare_experiment(
+    app: App, request: CreateExperimentRequest, *, require: RequireProject, now: datetime
+) -> NewExperiment:
     """Check and complete what was submitted; stores nothing.
 
+    require  raises unless the caller may create experiments in the project
     Raises InvalidRequest, NotFound, FailedPrecondition.
     """
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
-        user = await asyncio.to_thread(parse_experiment_config, request.config)
+        user = await asyncio.to_thread(
+            parse_experiment_config, request.config, known_labels=parent.labels if parent else frozenset()
+        )
         check_unmasked(user)
         template = await parsed_template(connection, request.template)
         asked = await asyncio.to_thread(merge, user, template)
-        project = await choose_project(connection, request.project_id, asked)
+        project = await choose_project(connection, request.project_id, asked, require=require)
         policies = await policies_in(
             connection,
             project.workspace_id,
@@ -130,7 +142,6 @@ async def _insert(
 ) -> Origin:
     resources = new.config["resources"]
     job_id = new_uuid()
-    state = "ACTIVE" if new.activate else "PAUSED"
     await connection.execute(
         insert(jobs).values(
             job_id=job_id,
@@ -144,43 +155,28 @@ async def _insert(
             submitted_at=now,
         )
     )
-    inserted = await connection.execute(
-        insert(experiments)
-        .values(
-            state=state,
-            config=new.config,
-            original_config=new.original_config,
-            owner_id=principal.user_id,
-            project_id=new.project.project_id,
-            parent_id=new.parent_id,
-            job_id=job_id,
-            progress=new.search.progress,
-            start_time=now,
-            ssh_private_key=keys.private,
-            ssh_public_key=keys.public,
-        )
-        .returning(experiments.c.id)
-    )
+    row = {
+        "state": "ACTIVE" if new.activate else "PAUSED",
+        "config": new.config,
+        "original_config": new.original_config,
+        "owner_id": principal.user_id,
+        "project_id": new.project.project_id,
+        "parent_id": new.parent_id,
+        "job_id": job_id,
+        "progress": new.search.progress,
+        "start_time": now,
+        "ssh_private_key": keys.private,
+        "ssh_public_key": keys.public,
+    }
+    inserted = await connection.execute(insert(experiments).values(row).returning(experiments.c.id))
     experiment_id: int = inserted.scalar_one()
-    await connection.execute(
-        insert(model_definitions).values(
-            experiment_id=experiment_id, tgz=new.model_definition, size_bytes=len(new.model_definition)
-        )
-    )
-    created = ExperimentChanged(
-        experiment_id=experiment_id,
-        what="created",
-        state=state,
-        name=new.config["name"],
-        job_id=job_id,
-        owner=principal.username,
-        project_id=new.project.project_id,
-    )
+    await insert_model_definition(connection, experiment_id, new.model_definition)
+    event = created(experiment_id, row, principal)
     await announce(
         connection,
-        created,
+        event,
         # Whoever follows states learns the first one too.
-        msgspec.structs.replace(created, what="state"),
+        msgspec.structs.replace(event, what="state"),
         JobChanged(
             job_id=job_id,
             what="submitted",

@@ -14,6 +14,8 @@ from msgspec import UNSET
 from sqlalchemy import Row, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.experiment import overlong_label
+from libs.config.stored import count_in, labels_of, number_in, part, text_in
 from libs.db.outbox import announce
 from libs.db.tables.tasks import jobs
 from libs.db.tables.trials import trials
@@ -48,10 +50,12 @@ async def edit(
         values["notes"] = patch.notes
     if patch.resources is not UNSET:
         check_live(row)
-        config["resources"] = changed_resources(config["resources"], patch.resources)
+        config["resources"] = changed_resources(part(config, "resources"), patch.resources)
         await _check_policies(connection, row, config["resources"], larger_priority_first)
         await _requeue(connection, row, config["resources"])
     if patch.checkpoint_storage is not UNSET:
+        if not part(config, "checkpoint_storage"):  # of an import from long ago
+            raise FailedPrecondition(f"experiment {experiment_id} has no checkpoint_storage in its configuration")
         config["checkpoint_storage"] = changed_storage(config["checkpoint_storage"], patch.checkpoint_storage)
     if config != row.config:
         values["config"] = config
@@ -62,11 +66,12 @@ async def edit(
 
 
 async def put_label(connection: AsyncConnection, experiment_id: int, label: str) -> list[str]:
-    """Add a label, unless it is there; returns all. Raises InvalidRequest for a blank one."""
+    """Add a label, unless it is there; returns all. Raises InvalidRequest for a blank or an overlong one."""
     if not label.strip():
         raise InvalidRequest("a label must not be empty")
+    _check_length([label], "label")
     row = await lock_experiment(connection, experiment_id)
-    present = list(row.config.get("labels") or [])
+    present = labels_of(row.config)
     if label not in present:
         await _set_labels(connection, row, present := [*present, label])
     return present
@@ -75,7 +80,7 @@ async def put_label(connection: AsyncConnection, experiment_id: int, label: str)
 async def delete_label(connection: AsyncConnection, experiment_id: int, label: str) -> list[str]:
     """Remove a label, if it is there; returns those that are left."""
     row = await lock_experiment(connection, experiment_id)
-    present = list(row.config.get("labels") or [])
+    present = labels_of(row.config)
     left = [other for other in present if other != label]
     if left != present:
         await _set_labels(connection, row, left)
@@ -111,7 +116,7 @@ def changed_resources(resources: Mapping[str, Any], patch: PatchResources) -> di
             raise InvalidRequest("weight must be greater than 0")
         changed["weight"] = patch.weight
     if patch.max_slots is not UNSET:
-        slots = resources.get("slots_per_trial") or 0
+        slots = count_in(resources, "slots_per_trial") or 0
         if patch.max_slots is not None and patch.max_slots < slots:
             raise InvalidRequest(f"max slots ({patch.max_slots}) must not be less than slots_per_trial ({slots})")
         changed["max_slots"] = patch.max_slots
@@ -134,10 +139,16 @@ def _rename(config: dict[str, Any], patch: PatchExperiment, *, shown: str) -> No
             raise InvalidRequest("`name` must not be an empty or whitespace string")
         config["name"] = patch.name
     # Clients send back what they got: "" for a description that was never given, and the reason of a failure with it.
-    if patch.description is not UNSET and patch.description not in (config.get("description") or "", shown):
+    if patch.description is not UNSET and patch.description not in (text_in(config, "description"), shown):
         config["description"] = patch.description
     if patch.labels is not UNSET:
+        _check_length(patch.labels, "labels")
         config["labels"] = list(dict.fromkeys(patch.labels))
+
+
+def _check_length(labels: Sequence[str], field: str) -> None:
+    if problem := overlong_label(labels):
+        raise InvalidRequest(f"{field}: {problem}")
 
 
 async def _set_labels(connection: AsyncConnection, row: Row[Any], labels: Sequence[str]) -> None:
@@ -148,7 +159,7 @@ async def _check_policies(
     connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any], larger_priority_first: bool
 ) -> None:
     """Raises InvalidRequest when what is to change is fixed or limited in its workspace."""
-    before = row.config["resources"]
+    before = part(row.config, "resources")
     changed = {key: value for key, value in resources.items() if value != before.get(key)}
     workspace = select(projects.c.workspace_id).where(projects.c.id == row.project_id)
     workspace_id: int = (await connection.execute(workspace)).scalar_one()
@@ -158,13 +169,13 @@ async def _check_policies(
 
 async def _requeue(connection: AsyncConnection, row: Row[Any], resources: Mapping[str, Any]) -> None:
     """What the planner goes by is in the row of the job."""
-    priority, weight = resources["priority"], resources["weight"]
+    priority, weight = count_in(resources, "priority"), number_in(resources, "weight") or 1
     await connection.execute(
         update(jobs)
         .where(jobs.c.job_id == row.job_id)
-        .values(priority=priority, weight=weight, max_slots=resources["max_slots"])
+        .values(priority=priority, weight=weight, max_slots=count_in(resources, "max_slots"))
     )
-    pool = resources["resource_pool"]
+    pool = text_in(resources, "resource_pool")
     await announce(
         connection, JobChanged(job_id=row.job_id, what="changed", pool=pool, priority=priority, weight=weight)
     )

@@ -11,6 +11,7 @@ from msgspec import Struct
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import labels_of
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import FailedPrecondition, NotFound
@@ -22,6 +23,7 @@ class Parent(Struct, frozen=True):
     id: int
     model_definition: bytes
     """tar.gz"""
+    labels: frozenset[str]
 
 
 async def load_parent(connection: AsyncConnection, experiment_id: int) -> Parent:
@@ -30,6 +32,7 @@ async def load_parent(connection: AsyncConnection, experiment_id: int) -> Parent
         await connection.execute(
             select(
                 experiments.c.id,
+                experiments.c.config,
                 model_definitions.c.tgz,
                 or_(projects.c.archived, workspaces.c.archived).label("archived"),
             )
@@ -44,7 +47,7 @@ async def load_parent(connection: AsyncConnection, experiment_id: int) -> Parent
         raise NotFound("experiment", experiment_id)
     if row.archived:
         raise FailedPrecondition("forking an experiment in an archived workspace/project")
-    return Parent(row.id, row.tgz)
+    return Parent(row.id, row.tgz, frozenset(labels_of(row.config)))
 
 
 async def model_definition_of(request: CreateExperimentRequest, parent: Parent | None) -> bytes:

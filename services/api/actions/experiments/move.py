@@ -13,21 +13,21 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.trials import former_addresses, trials
 from libs.db.tables.workspaces import project_keys, projects
 from libs.errors import FailedPrecondition
-from services.api.access.principal import Principal
-from services.api.access.user_checks import require_owner_or_admin
-from services.api.actions.experiment_lock import change, lock_experiment
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.actions.experiment_lock import change, lock_experiment, require_right
 from services.api.actions.experiments.project import check_may_grow, load_project, lock_project
 
 
 async def move(
-    connection: AsyncConnection, experiment_id: int, destination_project_id: int, principal: Principal
+    connection: AsyncConnection, experiment_id: int, destination_project_id: int, rights: UserRights
 ) -> None:
     """Move it; its trials get new local ids, in the order of their ids. Already being there is fine.
 
     Raises NotFound, PermissionDenied, and FailedPrecondition when something on the way is archived.
     """
     row = await lock_experiment(connection, experiment_id)
-    require_owner_or_admin(principal, row.owner_id, "move an experiment")
+    await require_right(connection, rights, Action.MOVE_EXPERIMENT, row)
     if row.archived:
         raise FailedPrecondition(f"experiment ({experiment_id}) is archived and cannot be moved")
     await check_may_leave(connection, row.project_id)

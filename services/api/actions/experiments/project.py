@@ -5,8 +5,8 @@ Source: docs/reference/experiments.md 1.7 (step 4); docs/reference/platform.md 7
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from sqlalchemy import Select, func, select
@@ -35,21 +35,40 @@ class ProjectRef(Struct, frozen=True, kw_only=True):
     """Those that are bound to other workspaces only."""
 
 
-async def choose_project(connection: AsyncConnection, project_id: int, config: Mapping[str, Any]) -> ProjectRef:
+RequireProject: TypeAlias = Callable[[ProjectRef], None]
+
+
+async def choose_project(
+    connection: AsyncConnection, project_id: int, config: Mapping[str, Any], *, require: RequireProject
+) -> ProjectRef:
     """The project for an experiment: that of the request, that in its configuration, or the default one.
 
     project_id  of the request; 0 and 1 leave the choice to the configuration
+    require     raises unless the caller may create there; until then nothing is said of that project
     Raises NotFound, FailedPrecondition when nothing may be added there, InvalidRequest.
     """
     workspace_name, project_name = config.get("workspace") or "", config.get("project") or ""
     if project_id > DEFAULT_PROJECT:
         project = await load_project(connection, project_id)
     elif workspace_name and project_name:
-        project = await _named(connection, workspace_name, project_name)
+        return await _choose_named(connection, workspace_name, project_name, require)
     elif workspace_name or project_name:
         raise InvalidRequest("workspace and project must both be included in config if one is provided")
     else:
         project = await load_project(connection, DEFAULT_PROJECT)
+    require(project)
+    check_may_grow(project)
+    return project
+
+
+async def _choose_named(
+    connection: AsyncConnection, workspace_name: str, project_name: str, require: RequireProject
+) -> ProjectRef:
+    project = await _named(connection, workspace_name, project_name)
+    try:
+        require(project)
+    except NotFound as error:
+        raise _not_found(workspace_name, project_name) from error
     check_may_grow(project)
     return project
 
@@ -92,8 +111,12 @@ async def _named(connection: AsyncConnection, workspace: str, project: str) -> P
     named = _select().where(func.lower(workspaces.c.name) == workspace.lower(), projects.c.name == project)
     row = (await connection.execute(named)).one_or_none()
     if row is None:
-        raise NotFound("workspace/project", f"{workspace}/{project}")
+        raise _not_found(workspace, project)
     return _project_ref(row)
+
+
+def _not_found(workspace: str, project: str) -> NotFound:
+    return NotFound("workspace/project", f"{workspace}/{project}")
 
 
 def _select() -> Select[Any]:

@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.checkpoints.registered_checkpoints import registered_in
 from libs.errors import FailedPrecondition, NotFound
 from libs.states.experiment import DELETABLE, TERMINAL, ExperimentState, Trigger, step
-from services.api.access.principal import Principal
-from services.api.access.user_checks import require_admin, require_owner_or_admin
-from services.api.actions.experiment_lock import change, check_live, is_live, lock_experiment
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.actions.experiment_lock import change, check_live, is_live, lock_experiment, require_right
 from services.api.actions.experiments.trial_states import change_trial_states
 
 
@@ -68,18 +68,17 @@ async def unarchive(connection: AsyncConnection, experiment_id: int) -> None:
     await change(connection, row, "edited", archived=False)
 
 
-async def delete(connection: AsyncConnection, experiment_id: int, principal: Principal, *, force: bool = False) -> None:
+async def delete(connection: AsyncConnection, experiment_id: int, rights: UserRights, *, force: bool = False) -> None:
     """Ask for its deletion, which the scheduler carries out; the experiment is gone when it is.
 
     force  leave the files of its checkpoints and TensorBoards where they are, as when their storage is gone; for
            administrators
-    Raises FailedPrecondition unless it has ended and no version of a model comes from it, PermissionDenied for those
-    who neither own it nor administrate.
+    Raises FailedPrecondition unless it has ended and no version of a model comes from it, PermissionDenied.
     """
     row = await lock_experiment(connection, experiment_id)
-    require_owner_or_admin(principal, row.owner_id, "delete an experiment")
+    await require_right(connection, rights, Action.DELETE_EXPERIMENT, row)
     if force:
-        require_admin(principal, "delete an experiment without its files")
+        rights.require(Action.LEAVE_FILES)
     if row.state not in DELETABLE:
         raise FailedPrecondition(f"cannot delete experiment in STATE_{row.state} state")
     if (reason := await registered_in(connection, experiment_id)) is not None:

@@ -18,6 +18,8 @@ from libs.db.tables.workspaces import projects, workspaces
 from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, InvalidRequest, ResoluteError, Unavailable
 from libs.states.trial import TERMINAL
+from services.api.access.rights import actions as rights_actions
+from services.api.access.rights.rights import UserRights
 from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments import states
 from services.api.actions.trials.trials import kill_trial
@@ -28,25 +30,47 @@ from services.api.wire.trials.run_actions import RunActionResult, RunsRequest
 Action = Callable[[AsyncConnection, Row[Any]], Awaitable[None]]
 
 
-async def for_each(db: Database, request: RunsRequest, action: Action) -> list[RunActionResult]:
+async def for_each(
+    db: Database, request: RunsRequest, action: Action, *, rights: UserRights, right: rights_actions.Action
+) -> list[RunActionResult]:
     """Do ``action`` to every run that the request means, in a transaction each; one result per run.
 
+    right  what ``action`` is: the result of a run with which the caller may not do it says so, one that the caller may
+           not know of is not there, and a filter finds neither of them
     Raises InvalidRequest, and Unavailable, since there is no sense in going on.
     """
-    wanted = await wanted_runs(db, request.run_ids, request.filter, request.project_id)
+    project = request.project_id
+
+    async def permitted(connection: AsyncConnection, run: Row[Any]) -> None:
+        rights.require(right, workspace_id=run.workspace_id, owner_ids=(run.owner_id,))
+        await action(connection, run)
+
+    wanted = await wanted_runs(db, request.run_ids, request.filter, project, rights=rights, right=right)
     return [
-        RunActionResult(id=run_id, error=await attempt(db, request.project_id, run_id, action)) for run_id in wanted
+        RunActionResult(id=run_id, error=await attempt(db, project, run_id, permitted, rights=rights))
+        for run_id in wanted
     ]
 
 
-async def wanted_runs(db: Database, run_ids: Sequence[int], filter_text: str, project_id: int) -> list[int]:
-    """The runs that a request names, each once, or those that its filter finds. Raises InvalidRequest."""
+async def wanted_runs(
+    db: Database,
+    run_ids: Sequence[int],
+    filter_text: str,
+    project_id: int,
+    *,
+    rights: UserRights,
+    right: rights_actions.Action,
+) -> list[int]:
+    """The runs that a request names, each once, or those that its filter finds and with which the caller may do this.
+
+    Raises InvalidRequest.
+    """
     if not filter_text:
         return list(dict.fromkeys(run_ids))
     if run_ids:
         raise InvalidRequest("if filter is provided run id list must be empty")
     async with db.read() as connection:
-        return await select_run_ids(connection, filter_text, project_id)
+        return await select_run_ids(connection, filter_text, project_id, rights=rights, right=right)
 
 
 async def kill(connection: AsyncConnection, run: Row[Any]) -> None:
@@ -106,12 +130,12 @@ async def _of_experiment(
         raise FailedPrecondition(f"Failed to {verb} associated experiment: {error}") from error
 
 
-async def attempt(db: Database, project_id: int, run_id: int, action: Action) -> str:
+async def attempt(db: Database, project_id: int, run_id: int, action: Action, *, rights: UserRights) -> str:
     """What went wrong with the action on that run of that project, or "". Raises Unavailable."""
 
     async def lock_and_act(connection: AsyncConnection) -> str:
         run = await _lock_run(connection, run_id, project_id)
-        if run is None:
+        if run is None or not rights.sees(rights_actions.Action.VIEW_EXPERIMENT, workspace_id=run.workspace_id):
             place = f" in project with id '{project_id}'" if project_id else ""
             return f"Run with id '{run_id}' not found{place}"
         await action(connection, run)
@@ -140,6 +164,7 @@ async def _lock_run(connection: AsyncConnection, run_id: int, project_id: int) -
             trials.c.state,
             trials.c.archived,
             experiments.c.archived.label("experiment_archived"),
+            projects.c.workspace_id,
             or_(projects.c.archived, workspaces.c.archived).label("project_archived"),
             is_multitrial.label("is_multitrial"),
         )

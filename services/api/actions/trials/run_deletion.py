@@ -26,21 +26,14 @@ from libs.errors import FailedPrecondition
 from libs.events.changes import TrialChanged
 from libs.states.trial import TERMINAL
 from libs.tasks.checkpoint_gc import EVERYTHING
-from services.api.access.principal import Principal
-from services.api.access.user_checks import require_owner_or_admin
 from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.trials.run_actions import Action
 
 
-def deletion_by(principal: Principal, *, now: datetime) -> Action:
-    """The deletion of a run as an action on each of many.
-
-    It raises FailedPrecondition while the run has not ended, PermissionDenied for those who neither own its experiment
-    nor administrate.
-    """
+def deletion_at(now: datetime) -> Action:
+    """The deletion of a run as an action on each of many. It raises FailedPrecondition while the run has not ended."""
 
     async def delete_run(connection: AsyncConnection, run: Row[Any]) -> None:
-        require_owner_or_admin(principal, run.owner_id, "delete a run")
         if run.state not in TERMINAL:
             raise FailedPrecondition("Run is not in a terminal state.")
         locked = await lock_experiment(connection, run.experiment_id)
@@ -55,9 +48,8 @@ def deletion_by(principal: Principal, *, now: datetime) -> Action:
 
 async def _ask_for_files(connection: AsyncConnection, experiment: Row[Any], run_id: int) -> None:
     by_storage: defaultdict[int | None, list[str]] = defaultdict(list)
-    for candidate in await gc_candidates(connection, experiment.id, experiment.config):
-        if candidate.trial_id == run_id:
-            by_storage[candidate.storage_id].append(candidate.uuid)
+    for candidate in await gc_candidates(connection, experiment.id, experiment.config, trial_id=run_id):
+        by_storage[candidate.storage_id].append(candidate.uuid)
     for storage_id, uuids in by_storage.items():
         wanted = {"experiment_id": experiment.id, "storage_id": storage_id, "uuids": uuids, "globs": list(EVERYTHING)}
         await connection.execute(insert(checkpoint_gc_requests).values(wanted))

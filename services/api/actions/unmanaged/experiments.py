@@ -11,22 +11,29 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import insert, select
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import build_config, check_unmasked, merge, parse_experiment_config, random_name
+from libs.config.stored import part
 from libs.db.outbox import announce
-from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.experiments import experiments
 from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, InvalidRequest
-from libs.events.changes import ExperimentChanged
 from libs.ids import new_uuid
 from libs.states.experiment import ExperimentState
 from services.api.access.principal import Principal
 from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments.forking import load_parent, model_definition_of
-from services.api.actions.experiments.project import ProjectRef, choose_project, keep_project, lock_project
+from services.api.actions.experiments.new_experiment import created, insert_model_definition
+from services.api.actions.experiments.project import (
+    ProjectRef,
+    RequireProject,
+    choose_project,
+    keep_project,
+    lock_project,
+)
 from services.api.actions.unmanaged.external_ids import check_external_id
 from services.api.app import App
 from services.api.queries.workspaces.templates import parsed_template
@@ -46,14 +53,21 @@ class NewUnmanaged(Struct, frozen=True, kw_only=True):
     parent_id: int | None
 
 
-async def prepare_unmanaged(app: App, request: CreateExperimentRequest, *, now: datetime) -> NewUnmanaged:
-    """Check and complete what was submitted; stores nothing. Raises InvalidRequest, NotFound, FailedPrecondition."""
+async def prepare_unmanaged(
+    app: App, request: CreateExperimentRequest, *, require: RequireProject, now: datetime
+) -> NewUnmanaged:
+    """Check and complete what was submitted; stores nothing. Raises InvalidRequest, NotFound, FailedPrecondition.
+
+    require  raises unless the caller may create experiments in the project
+    """
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
-        user = await asyncio.to_thread(parse_experiment_config, request.config)
+        user = await asyncio.to_thread(
+            parse_experiment_config, request.config, known_labels=parent.labels if parent else frozenset()
+        )
         check_unmasked(user)
         template = await parsed_template(connection, request.template)
-        project = await choose_project(connection, request.project_id, merge(user, template))
+        project = await choose_project(connection, request.project_id, merge(user, template), require=require)
     config = await asyncio.to_thread(
         build_config,
         user,
@@ -121,7 +135,7 @@ async def _replace_config(connection: AsyncConnection, experiment_id: int, new: 
     row = await lock_experiment(connection, experiment_id)
     if row.state in _GOING:
         raise FailedPrecondition(f"experiment {row.id} with external id '{row.external_id}' is being deleted")
-    config = {**new.config, "reproducibility": row.config.get("reproducibility") or new.config["reproducibility"]}
+    config = {**new.config, "reproducibility": part(row.config, "reproducibility") or new.config["reproducibility"]}
     await change(connection, row, "edited", config=config, original_config=new.original_config)
 
 
@@ -129,42 +143,28 @@ async def _insert(
     connection: AsyncConnection, new: NewUnmanaged, principal: Principal, external_id: str | None, now: datetime
 ) -> int | None:
     """None when there is one with that external id."""
-    job_id = new_uuid()  # clients expect one; nobody queues it
-    state = ExperimentState.PAUSED.value
+    row = {
+        "state": ExperimentState.PAUSED.value,
+        "config": new.config,
+        "original_config": new.original_config,
+        "owner_id": principal.user_id,
+        "project_id": new.project.project_id,
+        "parent_id": new.parent_id,
+        "job_id": new_uuid(),  # clients expect one; nobody queues it
+        "progress": 0.0,
+        "unmanaged": True,
+        "external_id": external_id,
+        "start_time": now,
+    }
     inserted = await connection.execute(
         upsert(experiments)
-        .values(
-            state=state,
-            config=new.config,
-            original_config=new.original_config,
-            owner_id=principal.user_id,
-            project_id=new.project.project_id,
-            parent_id=new.parent_id,
-            job_id=job_id,
-            progress=0.0,
-            unmanaged=True,
-            external_id=external_id,
-            start_time=now,
-        )
+        .values(row)
         .on_conflict_do_nothing(index_elements=["external_id"])
         .returning(experiments.c.id)
     )
     experiment_id: int | None = inserted.scalar_one_or_none()
     if experiment_id is None:
         return None
-    await connection.execute(
-        insert(model_definitions).values(
-            experiment_id=experiment_id, tgz=new.model_definition, size_bytes=len(new.model_definition)
-        )
-    )
-    event = ExperimentChanged(
-        experiment_id=experiment_id,
-        what="created",
-        state=state,
-        name=new.config["name"],
-        job_id=job_id,
-        owner=principal.username,
-        project_id=new.project.project_id,
-    )
-    await announce(connection, event)
+    await insert_model_definition(connection, experiment_id, new.model_definition)
+    await announce(connection, created(experiment_id, row, principal))
     return experiment_id

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Row, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import count_in, part
 from libs.db.new_trials import NewTrialTask, Origin, insert_trial_tasks, take_local_ids
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints
@@ -179,7 +180,7 @@ async def _insert(
             state=TrialState.PAUSED.value,
             start_time=now,
             last_activity=now,
-            log_retention_days=(experiment.config.get("retention_policy") or {}).get("log_retention_days"),
+            log_retention_days=count_in(part(experiment.config, "retention_policy"), "log_retention_days"),
         )
         .returning(trials.c.id)
     )

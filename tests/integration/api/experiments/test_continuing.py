@@ -11,7 +11,7 @@ from libs.db.tables.trials import trials
 from libs.events import subjects
 from tests.integration.api.experiments.conftest import CONFIG, Api
 from tests.integration.api.experiments.rows import START
-from tests.scenarios.continuing import REFUSALS, SINGLE, Refusal
+from tests.scenarios.continuing import REFUSALS, SINGLE, Refusal, stored_without
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,8 +19,8 @@ CONTINUE = "/api/v1/experiments/continue"
 ENDED = {"state": "COMPLETED", "end_time": START, "progress": 1.0}
 
 
-async def _ended(api: Api, config: str, trial_state: str = "COMPLETED", **values: Any) -> int:
-    experiment = await api.create(config)
+async def _ended(api: Api, submitted: str, trial_state: str = "COMPLETED", **values: Any) -> int:
+    experiment = await api.create(submitted)
     for trial in await api.rows.trials_of(experiment):
         await api.rows.set_trial(trial.id, state=trial_state, end_time=START, restarts=2, run_id=3)
     await api.rows.set_experiment(experiment, **{**ENDED, **values})
@@ -88,6 +88,31 @@ async def test_a_search_goes_on_when_something_is_left_of_it(api: Api) -> None:
     # What becomes of the trials is for the search to say, which the scheduler begins anew.
     states = {trial.id: trial.state for trial in await api.rows.trials_of(experiment)}
     assert (states[done.id], states[killed.id]) == ("COMPLETED", "CANCELED")
+
+
+async def test_what_is_not_stored_may_come_with_the_override(api: Api) -> None:
+    experiment = await _ended(api, SINGLE, config=stored_without("searcher"))
+    override = "searcher: {name: single, metric: loss}"
+    await api.ok("POST", CONTINUE, json={"id": experiment, "overrideConfig": override})
+    after = (await api.rows.experiment(experiment)).config
+    assert (after["searcher"]["metric"], after["name"], after["max_restarts"]) == ("loss", "one", 5)
+
+
+async def test_labels_from_before_there_was_a_limit_stay(api: Api) -> None:
+    overlong = "l" * 300
+    experiment = await _ended(api, SINGLE)
+    row = await api.rows.experiment(experiment)
+    await api.rows.set_experiment(experiment, config={**row.config, "labels": [overlong, "short"]})
+    await api.ok("POST", CONTINUE, json={"id": experiment, "overrideConfig": "labels: [more]"})
+    assert set((await api.rows.experiment(experiment)).config["labels"]) == {overlong, "short", "more"}
+
+    copy = SINGLE.replace("name: one", f"name: one, labels: [{overlong}, mine]")
+    fork = await api.create(copy, parentId=experiment)
+    assert set((await api.rows.experiment(fork)).config["labels"]) == {overlong, "mine"}
+    refusal = "a label must not have more than 256 characters"
+    assert refusal in await api.refused(400, "POST", "/api/v1/experiments", json={"config": copy})
+    another = {"config": copy.replace(overlong, "m" * 300), "parentId": experiment}
+    assert refusal in await api.refused(400, "POST", "/api/v1/experiments", json=another)
 
 
 async def test_parents_that_are_gone_change_nothing(api: Api) -> None:

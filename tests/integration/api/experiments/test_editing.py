@@ -82,6 +82,14 @@ async def test_labels_one_by_one(api: Api) -> None:
     await api.refused(404, "PUT", "/api/v1/experiments/999999/labels/a")
 
 
+async def test_a_label_that_is_too_long_is_refused_wherever_it_comes_from(api: Api) -> None:
+    experiment_id = await api.create()
+    path = f"/api/v1/experiments/{experiment_id}"
+    says = "must not have more than 256 characters: 'llllllllllllllllllll'..."
+    assert f"label: a label {says}" in await api.refused(400, "PUT", f"{path}/labels/{'l' * 257}")
+    assert f"labels: a label {says}" in await api.refused(400, "PATCH", path, json={"labels": ["a", "l" * 257]})
+
+
 async def test_new_retention_policy_cleans_up_after_what_has_ended(api: Api) -> None:
     experiment_id = await api.create()
     trial_id = await api.rows.trial(experiment_id)
@@ -123,6 +131,16 @@ async def test_new_retention_policy_cleans_up_after_what_has_ended(api: Api) -> 
     assert requests[storage_id].uuids == [uuids[0]]
     assert requests[None].uuids == [uuids[1], uuids[2]]
     assert {(tuple(row.globs), row.delete_tensorboards) for row in requests.values()} == {(("**/*",), False)}
+
+
+async def test_an_experiment_from_long_ago_may_have_no_storage(api: Api) -> None:
+    experiment_id = await api.create()
+    config = dict((await api.rows.experiment(experiment_id)).config)
+    del config["checkpoint_storage"]
+    await api.rows.set_experiment(experiment_id, config=config)
+    wanted = {"checkpointStorage": {"saveTrialBest": 1}}
+    message = await api.refused(400, "PATCH", f"/api/v1/experiments/{experiment_id}", json=wanted)
+    assert "has no checkpoint_storage" in message
 
 
 async def test_deleting_checkpoints(api: Api) -> None:

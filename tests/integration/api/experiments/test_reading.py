@@ -183,6 +183,10 @@ async def test_fields_of_a_trial(api: Api) -> None:
     assert trial["metadata"] == {"a": {"b": 1}}
     assert await api.refused(404, "GET", "/api/v1/trials/999999") == "trial '999999' not found"
     await api.refused(404, "GET", "/api/v1/experiments/999999/trials")
+    await api.refused(404, "GET", "/api/v1/experiments/999999/trials", params={"limit": -3})
+    await api.refused(404, "GET", "/api/v1/experiments/999999/trials", params={"states": "STATE_ACTIVE"})
+    none = {"states": "STATE_STOPPING_KILLED"}
+    assert (await api.ok("GET", f"/api/v1/experiments/{experiment_id}/trials", params=none))["trials"] == []
 
 
 async def test_all_trials_are_listed_however_many(api: Api) -> None:

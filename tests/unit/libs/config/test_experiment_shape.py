@@ -21,6 +21,7 @@ NORMAL_FORMS: list[tuple[str, Any]] = [
     ("debug: yes", {"debug": True}),
     ("max_restarts: 2.0", {"max_restarts": 2}),
     ("labels: [b, a, b]", {"labels": ["b", "a"]}),
+    (f"labels: [{'l' * 256}]", {"labels": ["l" * 256]}),
     ("labels: {b: true, a: true, c: false}", {"labels": ["b", "a", "c"]}),
     ("data: {url: x, nothing: null}", {"data": {"url": "x", "nothing": None}}),
     ("min_validation_period: {batches: 1}", {"min_validation_period": {"batches": 1}}),
@@ -110,6 +111,10 @@ PROBLEMS = [
     ("internal: {}", f"{ROOT}.internal: must be null"),
     ("name: 1", f"{ROOT}.name: expected string, but got integer"),
     ("debug: 1", f"{ROOT}.debug: expected boolean, but got integer"),
+    (
+        f"labels: [{'l' * 257}]",
+        f"{ROOT}.labels: a label must not have more than 256 characters: 'llllllllllllllllllll'...",
+    ),
     ("max_restarts: true", f"{ROOT}.max_restarts: expected integer, but got boolean"),
     ("max_restarts: -1", f"{ROOT}.max_restarts: must be >= 0 but found -1"),
     ("max_restarts: 2147483648", f"{ROOT}.max_restarts: must be <= 2147483647 but found 2147483648"),
