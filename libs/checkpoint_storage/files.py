@@ -31,9 +31,9 @@ class StoredFile(Struct, frozen=True, kw_only=True):
 class BucketFiles:
     """The files below ``name``, such as the UUID of a checkpoint. Every call waits for the storage."""
 
-    def __init__(self, storage: Mapping[str, Any], name: str) -> None:
+    def __init__(self, storage: Mapping[str, Any], name: str, *, home: Mapping[str, Any] | None = None) -> None:
         self._place = describe(storage)
-        self._bucket: Bucket = open_bucket(storage)
+        self._bucket: Bucket = open_bucket(storage, home)
         self._name = name
 
     def listed(self) -> Iterator[StoredFile]:

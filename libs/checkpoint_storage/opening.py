@@ -39,15 +39,16 @@ _CLIENT: Final[ClientConfig] = {
 _RETRIES: Final[RetryConfig] = {"max_retries": 2, "retry_timeout": timedelta(seconds=15)}
 
 
-def open_bucket(storage: Mapping[str, Any]) -> Bucket:
+def open_bucket(storage: Mapping[str, Any], home: Mapping[str, Any] | None = None) -> Bucket:
     """The bucket of a checkpoint_storage section, in which names are relative to its prefix; nothing is sent to it yet.
 
+    home  the section of the cluster: keys of this process belong to its endpoint too
     Raises FailedPrecondition, naming the field, for a section that leads nowhere.
     """
     try:
         match storage["type"]:
             case "s3":
-                return _s3(storage)
+                return _s3(storage, home or {})
             case "gcs":
                 return _gcs(storage)
             case "azure":
@@ -79,7 +80,7 @@ def _known_region(bucket: str) -> str:
     return region
 
 
-def _s3(storage: Mapping[str, Any]) -> Bucket:
+def _s3(storage: Mapping[str, Any], home: Mapping[str, Any]) -> Bucket:
     bucket, prefix = bucket_and_prefix(storage)
     key, secret = storage.get("access_key"), storage.get("secret_key")
     if bool(key) != bool(secret):
@@ -90,9 +91,10 @@ def _s3(storage: Mapping[str, Any]) -> Bucket:
         return {"access_key_id": str(key), "secret_access_key": str(secret), "token": None, "expires_at": None}
 
     options: dict[str, Any] = {}
-    if endpoint := storage.get("endpoint_url"):
-        options["endpoint"] = str(endpoint).rstrip("/")
-    elif not (os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")):
+    if endpoint := _endpoint(storage):
+        options["endpoint"] = endpoint
+        options["skip_signature"] = not key and endpoint not in (_endpoint(home), *_named_by_environment())
+    elif not _named_by_environment():
         with suppress(LookupError):  # what the environment says, or the library's default
             options["region"] = _known_region(bucket)
     return S3Store(
@@ -103,6 +105,16 @@ def _s3(storage: Mapping[str, Any]) -> Bucket:
         credential_provider=credentials if key else None,
         **options,
     )
+
+
+def _endpoint(storage: Mapping[str, Any]) -> str:
+    return str(storage.get("endpoint_url") or "").rstrip("/")
+
+
+def _named_by_environment() -> list[str]:
+    """Endpoints that whoever gave this process its keys named with them."""
+    named = (os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
+    return [endpoint.rstrip("/") for endpoint in named if endpoint]
 
 
 def _gcs(storage: Mapping[str, Any]) -> Bucket:

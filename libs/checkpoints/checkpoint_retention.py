@@ -13,6 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from libs.config.stored import count_in, part
+
 
 class Policy(Struct, frozen=True, kw_only=True):
     """How many checkpoints to keep; a checkpoint stays if any of the three wants it."""
@@ -40,11 +42,11 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 def policy_of(config: Mapping[str, Any]) -> Policy:
     """The policy in a stored experiment configuration."""
-    storage = config.get("checkpoint_storage") or {}
+    storage = part(config, "checkpoint_storage")
     return Policy(
-        save_experiment_best=storage.get("save_experiment_best") or 0,
-        save_trial_best=_or(storage.get("save_trial_best"), 1),
-        save_trial_latest=_or(storage.get("save_trial_latest"), 1),
+        save_experiment_best=count_in(storage, "save_experiment_best") or 0,
+        save_trial_best=_or(count_in(storage, "save_trial_best"), 1),
+        save_trial_latest=_or(count_in(storage, "save_trial_latest"), 1),
     )
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import and_, exists, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.checkpoint_retention import Candidate
+from libs.config.stored import part, prefers_small, text_in
 from libs.db.checkpoints.registered_checkpoints import is_registered
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
@@ -19,15 +20,16 @@ from libs.searchers.reports import read_number
 _DELETABLE = ("COMPLETED", "PARTIALLY_DELETED")
 
 
-async def gc_candidates(connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any]) -> list[Candidate]:
-    """The candidates of an experiment, oldest report first.
+async def gc_candidates(
+    connection: AsyncConnection, experiment_id: int, config: Mapping[str, Any], *, trial_id: int | None = None
+) -> list[Candidate]:
+    """The candidates of an experiment, or of one of its trials, oldest report first.
 
     Left out are those whose files are gone, those from which a trial started or may yet start, and versions of models.
     config  the stored configuration of the experiment, for its searcher metric
     """
-    searcher = config.get("searcher") or {}
-    metric = searcher.get("metric")
-    sign = 1 if searcher.get("smaller_is_better", True) else -1
+    metric = text_in(part(config, "searcher"), "metric")
+    sign = 1 if prefers_small(config) else -1
     validation = and_(
         metrics.c.trial_id == checkpoints.c.trial_id,
         metrics.c.total_batches == checkpoints.c.steps_completed,
@@ -48,12 +50,12 @@ async def gc_candidates(connection: AsyncConnection, experiment_id: int, config:
             checkpoints.c.steps_completed,
             checkpoints.c.storage_id,
             metrics.c.id.label("validation_id"),
-            metrics.c.metrics["validation_metrics"][metric or ""].label("value"),
+            metrics.c.metrics["validation_metrics"][metric].label("value"),
         )
         .select_from(checkpoints.outerjoin(metrics, validation))
         .where(
             checkpoints.c.experiment_id == experiment_id,
-            checkpoints.c.trial_id.is_not(None),
+            checkpoints.c.trial_id.is_not(None) if trial_id is None else checkpoints.c.trial_id == trial_id,
             checkpoints.c.state.in_(_DELETABLE),
             ~started_from,
             ~will_start_from,

@@ -13,9 +13,11 @@ _DIRECTORY_MODE: Final = 0o755
 _FILE_MODE: Final = 0o644
 
 
-def entries_of_bucket(storage: Mapping[str, Any], uuid: str) -> Iterator[ArchiveEntry]:
+def entries_of_bucket(
+    storage: Mapping[str, Any], uuid: str, home: Mapping[str, Any] | None = None
+) -> Iterator[ArchiveEntry]:
     """In the order of their names. Raises Unavailable and FailedPrecondition."""
-    files = BucketFiles(storage, uuid)
+    files = BucketFiles(storage, uuid, home=home)
     return (_entry(files, found) for found in files.listed())
 
 

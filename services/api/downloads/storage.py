@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from libs.checkpoint_storage.places import describe
+from libs.config.stored import text_in
 from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unavailable
 from services.api.downloads.archives import Format, archive
 from services.api.downloads.directories import entries_of_directory
@@ -23,36 +24,50 @@ log = structlog.get_logger(__name__)
 
 
 def checkpoint_archive(
-    uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str], form: Format
+    uuid: str,
+    storage: Mapping[str, Any],
+    roots: Mapping[str, str],
+    form: Format,
+    *,
+    home: Mapping[str, Any] | None = None,
 ) -> Iterator[bytes]:
     """The files of a checkpoint as one archive in pieces, each of which waits for the storage.
 
     storage  a checkpoint_storage section
     roots    where this process sees directories of other machines: path there -> path here; others are where they are
+    home     the checkpoint_storage section of the cluster
     Raises NotFound when there are no files, FailedPrecondition for storage that has to be put right, and Unavailable
     for one that may answer later.
     """
     try:
-        yield from archive(checkpoint_entries(uuid, storage, roots), form)
+        yield from archive(checkpoint_entries(uuid, storage, roots, home=home), form)
     except OSError as error:
         raise _unreadable(describe(storage), error) from error
 
 
-def checkpoint_entries(uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str]) -> Iterator[ArchiveEntry]:
+def checkpoint_entries(
+    uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str], *, home: Mapping[str, Any] | None = None
+) -> Iterator[ArchiveEntry]:
     """What a checkpoint consists of. Raises what ``checkpoint_archive`` does, and OSError."""
     if not uuid or uuid in (".", "..") or "/" in uuid:
         raise NotFound("checkpoint", uuid)
     match storage.get("type"):
         case "shared_fs":
             # An absolute storage_path lies below host_path, and joining keeps it as it is.
-            base = PurePosixPath(storage["host_path"]) / (storage.get("storage_path") or "")
+            base = PurePosixPath(_path_in(storage, "host_path")) / text_in(storage, "storage_path")
         case "directory":
-            base = PurePosixPath(storage["container_path"])
+            base = PurePosixPath(_path_in(storage, "container_path"))
         case "s3" | "gcs" | "azure":
-            return _in_bucket(uuid, storage)
+            return _in_bucket(uuid, storage, home)
         case other:
             raise FailedPrecondition(f"checkpoint '{uuid}' is in storage of type {other}, which nobody reads any more")
     return _in_directory(uuid, seen_from_here(base, roots))
+
+
+def _path_in(storage: Mapping[str, Any], name: str) -> str:
+    if not (found := text_in(storage, name)):
+        raise FailedPrecondition(f"checkpoint_storage of type {storage['type']} lacks {name}, so nobody can read it")
+    return found
 
 
 def seen_from_here(path: PurePosixPath, roots: Mapping[str, str]) -> Path:
@@ -67,7 +82,8 @@ def seen_from_here(path: PurePosixPath, roots: Mapping[str, str]) -> Path:
 def _in_directory(uuid: str, base: Path) -> Iterator[ArchiveEntry]:
     directory = base / uuid
     try:
-        is_directory = stat.S_ISDIR(directory.stat().st_mode)
+        # Of the entry itself: what a link stands for was never written as this checkpoint.
+        is_directory = stat.S_ISDIR(directory.lstat().st_mode)
     except FileNotFoundError:
         is_directory = False
     if not is_directory:
@@ -75,11 +91,11 @@ def _in_directory(uuid: str, base: Path) -> Iterator[ArchiveEntry]:
     return entries_of_directory(directory)
 
 
-def _in_bucket(uuid: str, storage: Mapping[str, Any]) -> Iterator[ArchiveEntry]:
+def _in_bucket(uuid: str, storage: Mapping[str, Any], home: Mapping[str, Any] | None) -> Iterator[ArchiveEntry]:
     # Here, for the library of buckets is large, and most installations have directories.
     from services.api.downloads.buckets import entries_of_bucket  # noqa: PLC0415
 
-    entries = entries_of_bucket(storage, uuid)
+    entries = entries_of_bucket(storage, uuid, home)
     first = next(entries, None)
     if first is None:
         raise NotFound("files of checkpoint", uuid)

@@ -20,9 +20,9 @@ from libs.db.checkpoints.registered_checkpoints import check_not_registered
 from libs.db.tables.checkpoints import checkpoint_gc_requests, checkpoints
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
 from libs.tasks.checkpoint_gc import EVERYTHING
-from services.api.access.principal import Principal
-from services.api.access.user_checks import require_owner_or_admin
-from services.api.actions.experiment_lock import change, lock_experiment
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.actions.experiment_lock import change, lock_experiment, require_right
 
 
 class StoredCheckpoint(Struct, frozen=True):
@@ -62,10 +62,10 @@ async def apply_retention_policy(connection: AsyncConnection, experiment_id: int
         await _request(connection, experiment_id, storage_id, uuids, EVERYTHING)
 
 
-async def delete_tensorboard_files(connection: AsyncConnection, experiment_id: int, principal: Principal) -> None:
+async def delete_tensorboard_files(connection: AsyncConnection, experiment_id: int, rights: UserRights) -> None:
     """Ask for the TensorBoard files of an experiment to be deleted. Raises NotFound, PermissionDenied."""
     locked = await lock_experiment(connection, experiment_id)
-    require_owner_or_admin(principal, locked.owner_id, "delete TensorBoard files of an experiment")
+    await require_right(connection, rights, Action.DELETE_TENSORBOARD_FILES, locked)
     await connection.execute(
         insert(checkpoint_gc_requests).values(experiment_id=experiment_id, delete_tensorboards=True)
     )

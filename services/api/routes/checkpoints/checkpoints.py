@@ -84,7 +84,8 @@ async def download(call: Call[App, None, None]) -> RawResponse:
     uuid = call.path_str("uuid")
     async with call.app.db.read() as connection:
         storage = await storage_of(connection, uuid)
-    pieces = checkpoint_archive(uuid, storage, call.app.checkpoint_roots, form)
+    home = call.app.cluster.checkpoint_storage
+    pieces = checkpoint_archive(uuid, storage, call.app.checkpoint_roots, form, home=home)
     content = call.app.downloads.stream(pieces, source=f"checkpoint storage {describe(storage)}")
     return RawResponse(content, media_type=form.value)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Final
-from uuid import UUID
 
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
+from libs.ids import require_uuid
 from services.api.actions.checkpoints import reports as actions
 from services.api.actions.checkpoints.reports import ReportedCheckpoint
 from services.api.app import App
@@ -23,6 +23,7 @@ from services.api.wire.checkpoints.reports import (
 )
 
 _REPORTABLE: Final = (CheckpointState.COMPLETED, CheckpointState.UNSPECIFIED)
+_WHAT: Final = "checkpoint uuid"
 
 
 async def post_checkpoint(call: Call[App, None, ReportCheckpointRequest]) -> None:
@@ -30,7 +31,7 @@ async def post_checkpoint(call: Call[App, None, ReportCheckpointRequest]) -> Non
     if body.state not in _REPORTABLE:
         raise InvalidRequest(f"invalid state for reported checkpoint: {body.state.value}")
     reported = ReportedCheckpoint(
-        uuid=_uuid(body.uuid),
+        uuid=require_uuid(body.uuid, _WHAT),
         task_id=body.task_id,
         allocation_id=body.allocation_id or None,
         report_time=body.report_time or call.app.clock.now(),
@@ -43,15 +44,15 @@ async def post_checkpoint(call: Call[App, None, ReportCheckpointRequest]) -> Non
 
 async def patch_checkpoints(call: Call[App, None, PatchCheckpointsRequest]) -> None:
     files = {
-        _uuid(checkpoint.uuid): None if checkpoint.resources is None else _sizes(checkpoint.resources.resources)
-        for checkpoint in call.body.checkpoints
+        require_uuid(one.uuid, _WHAT): None if one.resources is None else _sizes(one.resources.resources)
+        for one in call.body.checkpoints
     }
     if files:
         await in_transaction(call.app.db, lambda tx: actions.refresh_files(tx, files))
 
 
 async def post_checkpoint_metadata(call: Call[App, None, CheckpointMetadataRequest]) -> CheckpointMetadataResponse:
-    uuid = _uuid(call.path_str("checkpointUuid"))
+    uuid = require_uuid(call.path_str("checkpointUuid"), _WHAT)
     if call.body.checkpoint is None:  # would take all metadata away without having asked for it
         raise InvalidRequest("checkpoint must be given")
     metadata = call.body.checkpoint.metadata or {}
@@ -60,13 +61,6 @@ async def post_checkpoint_metadata(call: Call[App, None, CheckpointMetadataReque
         return CheckpointMetadataResponse(
             checkpoint=await load_checkpoint(connection, uuid, reader_id=call.principal.user_id)
         )
-
-
-def _uuid(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise InvalidRequest(f"checkpoint uuid '{text}' is not a UUID") from None
 
 
 def _sizes(resources: dict[str, str]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import structlog
 
+from libs.checkpoint_storage import opening
 from libs.checkpoint_storage.files import BucketFiles
 from libs.errors import FailedPrecondition, ResoluteError, Unavailable
 from services.api.downloads.archives import Format
@@ -78,7 +79,8 @@ def test_storage_that_is_away() -> None:
         next(checkpoint_archive("u-1", section(url), {}, Format.TGZ))
 
 
-def test_storage_that_takes_requests_and_says_nothing() -> None:
+def test_storage_that_takes_requests_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(opening._CLIENT, "read_timeout", "200ms")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(Unavailable, match="does not answer"):

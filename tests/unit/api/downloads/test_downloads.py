@@ -168,6 +168,44 @@ def test_nothing_beside_the_checkpoints_is_ever_sent(tmp_path: Path, uuid: str) 
         checkpoint_entries(uuid, {"type": "directory", "container_path": str(tmp_path)}, {})
 
 
+def test_a_link_in_place_of_a_checkpoint_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "password").write_text("sesame")
+    (tmp_path / "storage").mkdir()
+    (tmp_path / "storage" / "u-1").symlink_to(tmp_path / "secrets")
+    with pytest.raises(NotFound):
+        checkpoint_entries("u-1", {"type": "directory", "container_path": str(tmp_path / "storage")}, {})
+
+
+def test_storage_may_itself_be_behind_a_link(tmp_path: Path, checkpoint: Path) -> None:
+    (tmp_path / "link").symlink_to(checkpoint.parent)
+    section = {"type": "directory", "container_path": str(tmp_path / "link")}
+    assert sum(len(piece) for piece in checkpoint_archive("u-1", section, {}, Format.TAR)) > len(BIG)
+
+
+@pytest.mark.parametrize("replaced", ["weights.pt", "code"])
+def test_what_is_replaced_by_a_link_after_it_was_listed_ends_the_download(
+    tmp_path: Path, checkpoint: Path, replaced: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "train.py").write_text("sesame")
+    entries = list(entries_of_directory(checkpoint))
+    (checkpoint / replaced).rename(tmp_path / "moved")
+    (checkpoint / replaced).symlink_to(outside / "train.py" if replaced == "weights.pt" else outside)
+    name = "weights.pt" if replaced == "weights.pt" else "code/train.py"
+    with pytest.raises(Unavailable, match="was replaced while the checkpoint was read"):
+        list(next(entry for entry in entries if entry.name == name).read())
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(checkpoint: Path) -> None:
+    entries = list(entries_of_directory(checkpoint))
+    (checkpoint / "weights.pt").unlink()
+    os.mkfifo(checkpoint / "weights.pt")
+    with pytest.raises(Unavailable, match="was replaced"):
+        list(next(entry for entry in entries if entry.name == "weights.pt").read())
+
+
 def test_storage_of_the_past() -> None:
     with pytest.raises(FailedPrecondition, match="hdfs"):
         checkpoint_entries("u-1", {"type": "hdfs"}, {})
