@@ -22,7 +22,7 @@ from services.scheduler.settings import WebhookSettings
 from services.scheduler.webhooks.collector import Collector
 from services.scheduler.webhooks.public_events import PublicEvents
 from services.scheduler.webhooks.state_changes import deliveries_of_changes
-from services.scheduler.webhooks.triggers import load_triggers
+from services.scheduler.webhooks.triggers import is_any_of
 from services.scheduler.workqueue.loops import run_periodically
 
 UNDER_WAY: Final = 256
@@ -66,7 +66,7 @@ class BusWebhooks:
             following, self._following = self._following, None
             await following  # raises why it ended
         async with self._db.read() as connection:
-            wanted = await load_triggers(connection, TriggerType.EVENT, TriggerType.METRIC_THRESHOLD_EXCEEDED)
+            wanted = await is_any_of(connection, TriggerType.EVENT, TriggerType.METRIC_THRESHOLD_EXCEEDED)
         if wanted and self._following is None:
             async with self._db.read() as connection:
                 cluster_id = str((await connection.execute(select(cluster.c.cluster_id))).scalar_one())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -16,6 +17,7 @@ import structlog
 
 from libs.clock import Clock
 from libs.db.engine import Database
+from libs.db.failures import is_connection_failure
 from libs.telemetry import counter
 from libs.webhooks.bodies import request_of
 from libs.webhooks.posting import DeliveryFailed, Poster
@@ -24,8 +26,10 @@ from services.scheduler.webhooks.waiting import WaitingDelivery, postpone, settl
 
 log = structlog.get_logger()
 
-AT_ONCE: Final = 64
-"""Deliveries that are read together; so many come twice at most after a scheduler was killed."""
+AT_ONCE: Final = 256
+"""Deliveries that are read together."""
+SETTLED_TOGETHER: Final = 64
+"""So many come twice, and those that were under way, when a scheduler is killed."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
 """docs/reference/platform.md 11 (delivery)."""
@@ -37,6 +41,18 @@ DELIVERIES: Final = counter(
     "Attempts to tell a webhook of an event: delivered, failed and tried again, or dropped",
     "outcome",
 )
+
+
+@dataclass
+class _Round:
+    """Deliveries that were read together, and what has become of them."""
+
+    left: Iterator[WaitingDelivery]
+    done: list[int] = field(default_factory=list)
+    """Those that need no further attempt, and whose rows are still there."""
+    failed: list[tuple[WaitingDelivery, DeliveryFailed]] = field(default_factory=list)
+    was_taken: bool = False
+    """Whether any of them needs no further attempt."""
 
 
 class Receiver:
@@ -80,30 +96,23 @@ class Receiver:
 
     async def _round(self, deliveries: list[WaitingDelivery]) -> None:
         """Send some; once one fails no further one begins, and those that have not begun wait for the next round."""
-        left = iter(deliveries)
-        done: list[int] = []
-        failed: list[tuple[WaitingDelivery, DeliveryFailed]] = []
+        current = _Round(iter(deliveries))
         width = min(len(deliveries), self._settings.connections)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(width):
-                    tasks.create_task(self._send(left, done, failed))
+                    tasks.create_task(self._send(current))
         finally:
-            await self._settle(done, failed)
-        if failed and not done:
+            await self._settle(current)
+        if current.failed and not current.was_taken:
             self._failures += 1
-            wish = max((error.retry_after_s or 0.0 for _, error in failed), default=0.0)
+            wish = max((error.retry_after_s or 0.0 for _, error in current.failed), default=0.0)
             self._pause_until = time.monotonic() + max(pause_s(self._failures), min(wish, LONGEST_WISH_S))
         else:
             self._failures = 0
 
-    async def _send(
-        self,
-        left: Iterator[WaitingDelivery],
-        done: list[int],
-        failed: list[tuple[WaitingDelivery, DeliveryFailed]],
-    ) -> None:
-        while not failed and (delivery := next(left, None)) is not None:
+    async def _send(self, current: _Round) -> None:
+        while not current.failed and (delivery := next(current.left, None)) is not None:
             body, headers = request_of(
                 delivery.event,
                 delivery.webhook_type,
@@ -115,22 +124,37 @@ class Receiver:
                 await self._poster.post(delivery.url, body, headers)
             except DeliveryFailed as error:
                 if not error.is_final:
-                    failed.append((delivery, error))
+                    current.failed.append((delivery, error))
                     continue
                 self._drop(delivery, str(error))
             else:
                 DELIVERIES.labels("delivered").inc()
-            done.append(delivery.id)
+            current.done.append(delivery.id)
+            current.was_taken = True
+            if len(current.done) >= SETTLED_TOGETHER:
+                await self._forget_done(current)
 
-    async def _settle(self, done: list[int], failed: list[tuple[WaitingDelivery, DeliveryFailed]]) -> None:
+    async def _forget_done(self, current: _Round) -> None:
+        """While the other connections to the receiver go on. What a lost database does not take is left for later: what
+        was sent is not sent again for that."""
+        together, current.done = current.done, []
+        try:
+            async with self._db.transaction() as connection:
+                await settle(connection, together)
+        except Exception as error:
+            current.done += together
+            if not is_connection_failure(error):
+                raise
+
+    async def _settle(self, current: _Round) -> None:
         given_up_before = self._clock.now() - timedelta(seconds=self._settings.kept_s)
-        over = [(each, error) for each, error in failed if each.created_at < given_up_before]
+        over = [(each, error) for each, error in current.failed if each.created_at < given_up_before]
         for delivery, error in over:
             self._drop(delivery, f"{error}, for {self._settings.kept_s:g} s")
         dropped = {delivery.id for delivery, _ in over}
         async with self._db.transaction() as connection:
-            await settle(connection, {*done, *dropped})
-            for delivery, error in failed:
+            await settle(connection, {*current.done, *dropped})
+            for delivery, error in current.failed:
                 if delivery.id in dropped:
                     continue
                 seconds = pause_s(delivery.attempts + 1)

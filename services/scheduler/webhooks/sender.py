@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from typing import Final
 
 import structlog
@@ -35,6 +36,8 @@ class WebhookSender:
         self._config = config
         self._settings = settings
         self._news = asyncio.Event()
+        self._poster: Poster | None = None
+        """From when the first webhook has to be told of something."""
         self._receivers: dict[int, Receiver] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
         self._forgot_at = -FORGET_EVERY_S
@@ -45,21 +48,25 @@ class WebhookSender:
 
     async def run(self) -> None:
         """Send until cancelled; what is under way then comes again."""
-        allowed = networks(self._config.allowed_networks)
-        async with open_poster(allowed=allowed, timeout_s=self._settings.timeout_s) as poster:
+        async with AsyncExitStack() as stack:
             try:
-                await run_periodically(LOOP, lambda: self._look(poster), every_s=self._settings.look_s, wake=self._news)
+                await run_periodically(LOOP, lambda: self._look(stack), every_s=self._settings.look_s, wake=self._news)
             finally:
                 await end(*self._working.values())
+                self._poster = None
 
-    async def _look(self, poster: Poster) -> None:
+    async def _look(self, stack: AsyncExitStack) -> None:
         async with self._db.read() as connection:
             due = await due_webhooks(connection)
             key = await load_signing_key(connection, self._config.signing_key) if due else ""
         for webhook_id in due:
             if webhook_id in self._working:
                 continue
-            receiver = self._receivers.setdefault(webhook_id, self._receiver(webhook_id, poster, key))
+            if self._poster is None:
+                allowed = networks(self._config.allowed_networks)
+                opening = open_poster(allowed=allowed, timeout_s=self._settings.timeout_s)
+                self._poster = await stack.enter_async_context(opening)
+            receiver = self._receivers.setdefault(webhook_id, self._receiver(webhook_id, self._poster, key))
             if receiver.may_send:
                 self._working[webhook_id] = asyncio.create_task(self._work(webhook_id, receiver), name="webhook")
         for webhook_id in [known for known in self._receivers if known not in due and known not in self._working]:

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import Message
+from libs.db.engine import driver_connection
 from libs.db.tables.webhooks import webhook_triggers, webhooks
 from libs.webhooks.events import TriggerType
 from libs.webhooks.scope import WebhookScope
@@ -29,6 +30,13 @@ class StoredTrigger(Struct, frozen=True, kw_only=True):
     def concerns(self, message: Message) -> bool:
         """Whether the webhook was there when the message came to the bus."""
         return message.stored_at is None or message.stored_at >= self.created_at - _CLOCKS_DIFFER
+
+
+async def is_any_of(connection: AsyncConnection, *types: TriggerType) -> bool:
+    """Whether some webhook has a trigger of one of these types."""
+    driver = await driver_connection(connection)  # asked all the time, and nearly always in vain
+    query = "SELECT EXISTS (SELECT FROM webhook_triggers WHERE trigger_type = ANY($1::text[]))"
+    return bool(await driver.fetchval(query, types))
 
 
 async def load_triggers(connection: AsyncConnection, *types: TriggerType) -> list[StoredTrigger]:

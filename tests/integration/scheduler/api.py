@@ -23,6 +23,7 @@ from libs.db.tables.trials import trial_tasks, trials
 from libs.ids import UserId
 from libs.searchers.search_start import start_search
 from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
 from services.api.access.sessions import Sessions
 from services.api.actions.checkpoints.files import delete_tensorboard_files, remove_files
 from services.api.actions.cluster import agents
@@ -47,8 +48,12 @@ from services.api.actions.trials.reports import (
 from services.api.actions.trials.trials import kill_trial
 from services.api.actions.workspaces.workspaces import delete_workspace
 from services.api.app import App
+from services.api.http.bound_route import basic_rights
+from services.api.http.database_errors import is_away
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
+from services.api.updates.settings import UpdatesSettings
+from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
 from services.api.wire.experiments.experiments import PatchExperiment, PatchResources
 from tests.builders import NO_FILES
@@ -65,17 +70,21 @@ class Api:
     def __init__(self, db: Database, bus: Bus) -> None:
         self.db = db
         clock = SystemClock()
+        sessions = Sessions(db=db, clock=clock)
         self._app = App(
             db=db,
             bus=bus,
             clock=clock,
             cluster=ClusterConfig(),
             cluster_id="test",
-            sessions=Sessions(db=db, clock=clock),
+            sessions=sessions,
             capacity=CapacityView(),
             notifier=Notifier(),
             metrics_writer=MetricsWriter(db=db),
             master_log=MasterLog(),
+            updates=Updates(
+                db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()
+            ),
         )
 
     async def create(
@@ -141,10 +150,10 @@ class Api:
     async def delete(self, experiment: int, *, force: bool = False) -> None:
         """``force``: without its files, as administrators may."""
         principal = Principal(user_id=UserId(1), username="admin", admin=True) if force else OWNER
-        await self._act(lambda connection: states.delete(connection, experiment, principal, force=force))
+        await self._act(lambda connection: states.delete(connection, experiment, UserRights(principal), force=force))
 
     async def move(self, experiment: int, project: int) -> None:
-        await self._act(lambda connection: move(connection, experiment, project, OWNER))
+        await self._act(lambda connection: move(connection, experiment, project, UserRights(OWNER)))
 
     async def delete_workspace(self, workspace: int) -> None:
         await delete_workspace(self.db, workspace)
@@ -210,7 +219,7 @@ class Api:
         await self._act(ask, notify=notify)
 
     async def delete_tensorboard_files(self, experiment: int) -> None:
-        await self._act(lambda connection: delete_tensorboard_files(connection, experiment, OWNER))
+        await self._act(lambda connection: delete_tensorboard_files(connection, experiment, UserRights(OWNER)))
 
     async def disable_node(self, node: str, *, drain: bool) -> None:
         await agents.disable_node(self.db, node, drain=drain, pools=["default"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from uuid import uuid4
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -9,16 +8,25 @@ from libs.bus import Bus
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import DatabaseSettings, connect_database
 from tests.harness import PostgresServer
+from tests.harness.containers import ContainerPostgres
+from tests.harness.reused_database import ReusedDatabase
 from tests.integration.scheduler.world import World
 
 
+@pytest.fixture(scope="session")
+def reused_database(
+    postgres_server: PostgresServer | ContainerPostgres, database_template: str
+) -> Iterator[ReusedDatabase]:
+    database = ReusedDatabase(postgres_server, database_template)
+    yield database
+    database.drop()
+
+
 @pytest.fixture
-async def own_database_url(postgres_server: PostgresServer, database_template: str) -> AsyncIterator[str]:
+def own_database_url(reused_database: ReusedDatabase) -> Iterator[str]:
     """A migrated, empty database for one test: a scheduler takes an interest in everything that it finds."""
-    name = f"test_{uuid4().hex[:12]}"
-    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
-    yield postgres_server.url(name)
-    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    yield reused_database.url
+    reused_database.empty()
 
 
 @pytest.fixture

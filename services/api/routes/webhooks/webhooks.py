@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from libs.webhooks.addresses import Network, networks
+from services.api.access.rights.actions import Action
 from services.api.actions.webhooks import custom, testing
 from services.api.actions.webhooks import webhooks as actions
 from services.api.app import App
@@ -21,6 +22,8 @@ from services.api.wire.webhooks.webhooks import (
     Webhook,
 )
 
+MOST_BYTES: Final = 1024 * 1024
+
 
 async def list_(call: Call[App, None, None]) -> GetWebhooksResponse:
     async with call.app.db.read() as connection:
@@ -32,41 +35,54 @@ async def create(call: Call[App, None, Webhook]) -> PostWebhookResponse:
     return PostWebhookResponse(webhook=made)
 
 
-async def patch(call: Call[App, None, PatchWebhook]) -> Empty:
-    webhook_id = call.path_int("id")
-    allowed = allowed_networks(call)
-    await actions.set_webhook_url(call.app.db, call.rights, webhook_id, call.body.url, allowed=allowed)
-    return Empty()
-
-
-async def delete(call: Call[App, None, None]) -> Empty:
-    await actions.delete_webhook(call.app.db, call.rights, call.path_int("id"))
-    return Empty()
-
-
-async def test(call: Call[App, None, None]) -> TestWebhookResponse:
-    await testing.send_test(
-        call.app.db,
-        call.app.clock,
-        call.app.cluster.webhooks,
-        call.rights,
-        call.path_int("id"),
-        cluster_id=call.app.cluster_id,
-    )
-    return TestWebhookResponse(completed=True)
-
-
 async def tell(call: Call[App, None, PostWebhookEventDataRequest]) -> Empty:
     await custom.tell_webhooks(call.app.db, call.app.clock, call.body)
     return Empty()
 
 
+def routes_of_one(path: str, *, action: Action | None = None, for_events: bool = False) -> tuple[Route, ...]:
+    """Changing, deleting and testing one webhook.
+
+    action  what the caller has to be allowed to do before anything is looked up
+    """
+
+    def check(call: Call[App, None, Any]) -> int:
+        if action is not None:
+            call.rights.require(action)
+        return call.path_int("id")
+
+    async def patch(call: Call[App, None, PatchWebhook]) -> Empty:
+        ident, url = check(call), call.body.url
+        allowed = allowed_networks(call)
+        await actions.set_webhook_url(call.app.db, call.rights, ident, url, allowed=allowed, for_events=for_events)
+        return Empty()
+
+    async def delete(call: Call[App, None, None]) -> Empty:
+        await actions.delete_webhook(call.app.db, call.rights, check(call), for_events=for_events)
+        return Empty()
+
+    async def test(call: Call[App, None, None]) -> TestWebhookResponse:
+        await testing.send_test(
+            call.app.db,
+            call.app.clock,
+            call.app.cluster.webhooks,
+            call.rights,
+            check(call),
+            cluster_id=call.app.cluster_id,
+            for_events=for_events,
+        )
+        return TestWebhookResponse(completed=True)
+
+    return (
+        Route(method="PATCH", path=path, handler=patch, body=PatchWebhook, response=Empty, max_body_bytes=MOST_BYTES),
+        Route(method="DELETE", path=path, handler=delete, response=Empty),
+        Route(method="POST", path=f"{path}/test", handler=test, response=TestWebhookResponse),
+    )
+
+
 def allowed_networks(call: Call[App, None, Any]) -> tuple[Network, ...]:
     return networks(call.app.cluster.webhooks.allowed_networks)
 
-
-_ONE: Final = "/api/v1/webhooks/{id}"
-_MOST_BYTES: Final = 1024 * 1024
 
 ROUTES: Final = (
     Route(method="GET", path="/api/v1/webhooks", handler=list_, response=GetWebhooksResponse),
@@ -76,7 +92,7 @@ ROUTES: Final = (
         handler=create,
         body=Webhook,
         response=PostWebhookResponse,
-        max_body_bytes=_MOST_BYTES,
+        max_body_bytes=MOST_BYTES,
     ),
     Route(
         method="POST",
@@ -84,9 +100,7 @@ ROUTES: Final = (
         handler=tell,
         body=PostWebhookEventDataRequest,
         response=Empty,
-        max_body_bytes=_MOST_BYTES,
+        max_body_bytes=MOST_BYTES,
     ),
-    Route(method="PATCH", path=_ONE, handler=patch, body=PatchWebhook, response=Empty, max_body_bytes=_MOST_BYTES),
-    Route(method="DELETE", path=_ONE, handler=delete, response=Empty),
-    Route(method="POST", path=f"{_ONE}/test", handler=test, response=TestWebhookResponse),
+    *routes_of_one("/api/v1/webhooks/{id}"),
 )

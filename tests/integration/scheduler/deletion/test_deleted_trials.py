@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from libs.clock import SystemClock
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.actions.trials.run_actions import for_each
-from services.api.actions.trials.run_deletion import deletion_by
+from services.api.actions.trials.run_deletion import deletion_at
 from services.api.wire.trials.run_actions import RunsRequest
 from services.scheduler.deletion.trials import TrialDeletion
 from services.scheduler.settings import SchedulerSettings
@@ -39,7 +41,8 @@ async def test_a_trial_is_deleted_while_its_search_goes_on(world: World, setting
         await w.launcher.exit(failing, 1)
         third = (await w.launcher.running(3))[2]
 
-        (result,) = await for_each(w.db, RunsRequest(run_ids=[doomed]), deletion_by(OWNER, now=datetime.now(UTC)))
+        by_owner: Any = {"rights": UserRights(OWNER), "right": Action.DELETE_RUN}
+        (result,) = await for_each(w.db, RunsRequest(run_ids=[doomed]), deletion_at(datetime.now(UTC)), **by_owner)
         assert result.error == ""
         if settings is QUICK:
             await w.api.sql("DELETE FROM outbox WHERE subject LIKE '%deleted' OR subject LIKE '%edited'")

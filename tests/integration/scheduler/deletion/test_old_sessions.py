@@ -38,7 +38,17 @@ async def test_sessions_that_ended_long_ago_are_forgotten(world: World) -> None:
         )
     for number, revoked in enumerate((LONG_AGO, LATELY, None, LONG_AGO, LONG_AGO)):
         await _of_allocation(world, number, revoked)
-    assert await forget_sessions(world.db, before=BEFORE) == 5
+    client = "INSERT INTO oauth_clients (id, name, domain, secret_hash) VALUES ('c', 'c', 'c.example', '')"
+    await world.api.sql(client)
+    for number, expires in enumerate((LONG_AGO, LATELY, LATER, None)):
+        await world.api.sql(
+            "INSERT INTO oauth_tokens (token_hash, client_id, kind, expires_at)"
+            " VALUES (:hash, 'c', 'ACCESS', :expires)",
+            hash=bytes([number]),
+            expires=expires,
+        )
+    assert await forget_sessions(world.db, before=BEFORE) == 6
+    assert await world.api.sql("SELECT expires_at FROM oauth_tokens ORDER BY token_hash") == [LATELY, LATER, None]
     kept = await world.api.sql("SELECT description FROM user_sessions ORDER BY token_hash")
     assert kept == [name for name, *_, stays in OF_USERS if stays]
     assert await world.api.sql("SELECT allocation_id FROM allocation_sessions ORDER BY 1") == ["1", "2"]

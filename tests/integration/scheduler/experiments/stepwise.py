@@ -171,15 +171,19 @@ class Stepwise:
         """Also again, and also late."""
         await self._survive(lambda: self._allocations.observe(seen))
 
-    async def finish(self) -> None:
-        """Let everything happen in turn until the experiment has ended."""
+    async def finish(self, *, at_once: bool = False) -> None:
+        """Let everything happen in turn until the experiment has ended.
+
+        at_once  the engine looks when all tasks have taken a step, as it does when it has much to do
+        """
         while True:
             await self.reconcile()
             await self.plan()
             going = [task for task in self.tasks.values() if not task.is_over]
             for task in sorted(going, key=lambda task: task.trial):
                 await self.advance(task)
-                await self.reconcile()
+                if not at_once:
+                    await self.reconcile()
             if await self.world.api.state(self.experiment) in ENDED:
                 return
             assert going, "nothing happens any more"

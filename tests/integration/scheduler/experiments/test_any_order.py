@@ -100,8 +100,9 @@ THOUSAND = pytest.param(1000, marks=[pytest.mark.chaos, pytest.mark.long, pytest
 @pytest.mark.parametrize("trials", [40, THOUSAND])
 async def test_a_search_with_early_stops_ends_the_same_after_a_crash_in_the_middle(world: World, trials: int) -> None:
     searcher = {**ASHA, "max_trials": trials, "max_concurrent_trials": 16}
+    at_once = trials > 40
     steady = await begin(world, searcher, slots=16)
-    await steady.finish()
+    await steady.finish(at_once=at_once)
     expected = await steady.outcome()
     assert expected["experiment"] == ("COMPLETED", 1.0, None)
     assert len(expected["trials"]) == trials
@@ -110,6 +111,6 @@ async def test_a_search_with_early_stops_ends_the_same_after_a_crash_in_the_midd
     middle = steady.db.transactions // 2
     for after_commit in (False, True):
         crashed = await begin(world, searcher, slots=16, dies=lambda n: n == middle, after_commit=after_commit)
-        await crashed.finish()
+        await crashed.finish(at_once=at_once)
         assert crashed.db.deaths == 1
         assert await crashed.outcome() == expected

@@ -79,7 +79,7 @@ async def test_order_that_was_lost_is_written_again_for_the_same_namespace(world
         await bind(w, "new-home")
         await w.api.sql("UPDATE allocations SET assigned_at = assigned_at - interval '1 hour'")
         await w.bus.bucket(subjects.ORDERS_BUCKET).delete(subjects.order_key("default", first))
-        await eventually(lambda: first in w.launcher.reorders, timeout_s=15)
+        await eventually(lambda: first in w.launcher.reorders, timeout_s=60)
         assert w.launcher.orders[first].namespace == "team"
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
+from sqlalchemy import func, select, text
 
 from libs.bus import BusSettings
 from libs.cluster.config import WebhooksConfig
+from libs.db.tables.webhooks import webhook_deliveries
 from libs.webhooks.addresses import networks
 from libs.webhooks.posting import DeliveryFailed, open_poster
 from libs.webhooks.signatures import SIGNATURE, TIMESTAMP, signature
+from services.scheduler.webhooks.receiver import SETTLED_TOGETHER
 from tests.harness import ServiceProcess, eventually
 from tests.harness.webhook_receiver import Received, hang, webhook_receiver
 from tests.integration.scheduler.webhooks.conftest import Hooks
@@ -62,6 +68,44 @@ async def test_event_that_is_always_refused_for_now_holds_up_no_other(hooks: Hoo
             await eventually(lambda: set(others) <= set(receiver.times()))
             await eventually(lambda: receiver.times()[poison] >= 2)
         assert await hooks.waiting() == 1
+
+
+async def test_many_events_come_once_each_and_are_forgotten_on_the_way(hooks: Hooks) -> None:
+    """Before all are sent: what a killed scheduler has sent comes again only as far as it was not forgotten yet."""
+    may_end = asyncio.Event()
+
+    async def answer(received: Received) -> web.Response:
+        if received.json["event_id"] == last:
+            await may_end.wait()
+        return web.Response()
+
+    async with webhook_receiver(answer) as receiver:
+        events = await hooks.enqueue(await hooks.add(receiver.url), 200)
+        last = events[-1]
+        async with hooks.sending():
+            await eventually(lambda: len(receiver.received) == 200)
+            await eventually(hooks_have_at_most(hooks, SETTLED_TOGETHER))
+            may_end.set()
+            await eventually(hooks_empty(hooks))
+        assert receiver.times() == dict.fromkeys(events, 1)
+
+
+async def test_a_database_that_is_lost_on_the_way_has_nothing_sent_twice(hooks: Hooks) -> None:
+    forgetting = text("SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+    async with webhook_receiver() as receiver, AsyncExitStack() as held:
+        events = await hooks.enqueue(await hooks.add(receiver.url), 150)
+        blocker = await held.enter_async_context(hooks.db.transaction())
+        await blocker.execute(select(webhook_deliveries.c.id).with_for_update())
+
+        async def who_forgets() -> int | None:
+            return (await blocker.execute(forgetting)).scalar()
+
+        async with hooks.sending():
+            cut = await eventually(who_forgets)
+            await blocker.execute(select(func.pg_terminate_backend(cut)))
+            await held.aclose()
+            await eventually(hooks_empty(hooks))
+        assert receiver.times() == dict.fromkeys(events, 1)
 
 
 async def test_old_event_is_given_up(hooks: Hooks) -> None:
@@ -141,7 +185,13 @@ async def test_private_addresses_are_refused_unless_they_are_allowed(hooks: Hook
         ("127.0.0.1", "private address"),
         ("localhost", "private address"),
         ("[::ffff:127.0.0.1]", "private address"),
-        ("2130706433", None),  # some resolvers take it for 127.0.0.1, others for nothing
+        ("[::ffff:7f00:1]", "private address"),
+        # Some resolvers take these for 127.0.0.1, others for nothing.
+        ("2130706433", None),
+        ("0177.0.0.1", None),
+        ("0x7f.0.0.1", None),
+        ("0x7f000001", None),
+        ("127.1", None),
     ],
 )
 async def test_every_name_of_a_private_address_is_refused(host: str, expected: str | None) -> None:
@@ -151,14 +201,61 @@ async def test_every_name_of_a_private_address_is_refused(host: str, expected: s
         assert receiver.received == []
 
 
-async def test_redirect_to_a_private_address_is_refused() -> None:
+Addresses = list[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]]
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, name: str, *answers: list[str]) -> list[str]:
+    """A name server whose answers for a name follow each other, the last one for ever; returns who was asked for."""
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def answer(host: str, port: int, *rest: Any, **more: Any) -> Any:
+        if host != name:
+            return real(host, port, *rest, **more)
+        asked.append(host)
+        found: Addresses = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in answers[min(len(asked), len(answers)) - 1]
+        ]
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    return asked
+
+
+async def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that leads elsewhere when it is looked up again: nobody looks it up again between check and connection."""
+    asked = resolving(monkeypatch, "rebinding.example.com", ["127.0.0.2"], ["127.0.0.1"])
+    public = networks(("127.0.0.2/32",))
+    async with webhook_receiver() as inner, webhook_receiver(host="127.0.0.2", port=inner.port) as outer:
+        url = f"http://rebinding.example.com:{inner.port}/"
+        async with open_poster(allowed=public, timeout_s=30) as poster:
+            await poster.post(url, b"{}", {})
+        assert (len(asked), len(outer.received)) == (1, 1)
+        async with open_poster(allowed=public, timeout_s=30) as poster:
+            with pytest.raises(DeliveryFailed, match=r"127\.0\.0\.1 is a private address"):
+                await poster.post(url, b"{}", {})
+        assert inner.received == []
+
+
+async def test_each_address_of_a_name_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are tried because nobody answers at the first."""
+    asked = resolving(monkeypatch, "both.example.com", ["127.0.0.2", "127.0.0.1"])
+    async with webhook_receiver() as inner, open_poster(allowed=networks(("127.0.0.2",)), timeout_s=30) as poster:
+        with pytest.raises(DeliveryFailed):
+            await poster.post(f"http://both.example.com:{inner.port}/", b"{}", {})
+        assert (asked, inner.received) == (["both.example.com"], [])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "[::ffff:127.0.0.2]"])
+async def test_redirect_to_a_private_address_is_refused(host: str) -> None:
     async def redirect(_: Received) -> web.Response:
-        return web.Response(status=307, headers={"Location": f"http://127.0.0.2:{inner.port}/secret"})
+        return web.Response(status=307, headers={"Location": f"http://{host}:{inner.port}/secret"})
 
     only_outer = networks(("127.0.0.1/32",))
-    async with webhook_receiver(redirect) as outer, webhook_receiver() as inner:
+    async with webhook_receiver(redirect) as outer, webhook_receiver(host="127.0.0.2") as inner:
         async with open_poster(allowed=only_outer, timeout_s=30) as poster:
-            with pytest.raises(DeliveryFailed, match=r"127\.0\.0\.2 is a private address"):
+            with pytest.raises(DeliveryFailed, match="2 is a private address"):
                 await poster.post(outer.url, b"{}", {})
         assert len(outer.received) == 1
         assert inner.received == []
@@ -208,18 +305,33 @@ async def test_wish_of_a_receiver_to_wait_is_respected(hooks: Hooks) -> None:
 
 async def test_too_many_events_for_one_webhook_lose_the_oldest(hooks: Hooks) -> None:
     async with webhook_receiver(hang) as receiver:
-        await hooks.enqueue(await hooks.add(receiver.url), 30)
+        events = await hooks.enqueue(await hooks.add(receiver.url), 30)
         async with hooks.sending(most_waiting=10):
             await eventually(lambda: waits(hooks, 10))
+        assert await waiting_events(hooks) == events[-10:]
 
 
 async def waits(hooks: Hooks, count: int) -> bool:
     return await hooks.waiting() == count
 
 
+async def waiting_events(hooks: Hooks) -> list[str]:
+    """Ids of the events that are to be sent yet, oldest first."""
+    async with hooks.db.read() as connection:
+        query = select(webhook_deliveries.c.event_id).order_by(webhook_deliveries.c.id)
+        return list(await connection.scalars(query))
+
+
 def hooks_empty(hooks: Hooks):  # type: ignore[no-untyped-def]
     async def look() -> bool:
         return await hooks.waiting() == 0
+
+    return look
+
+
+def hooks_have_at_most(hooks: Hooks, most: int):  # type: ignore[no-untyped-def]
+    async def look() -> bool:
+        return await hooks.waiting() <= most
 
     return look
 

@@ -1,0 +1,1 @@
+"""Deliveries of webhooks, and the receiver that they are measured with."""
