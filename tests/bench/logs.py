@@ -12,10 +12,10 @@ import msgspec
 
 from libs.capture.lines import encode_line
 from tests.bench.cpu import Spent, spent_s
-from tests.bench.http_load import RawConnection
 from tests.bench.result import Result
 from tests.bench.rows import BenchTrial, insert_trials
 from tests.bench.system import BenchSystem
+from tests.harness.raw_http import RawConnection
 
 STREAMS = 4
 CHUNKS = 10

@@ -10,10 +10,10 @@ import asyncpg
 
 from libs.db.tables.metrics import partition_ddl
 from tests.bench.cpu import Spent, spent_s
-from tests.bench.http_load import RawConnection
 from tests.bench.result import Result
 from tests.bench.rows import BenchTrial, insert_trials
 from tests.bench.system import BenchSystem
+from tests.harness.raw_http import RawConnection
 
 TRIALS = 16
 REPORTS = 400

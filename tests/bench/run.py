@@ -15,10 +15,11 @@ import structlog
 import uvloop
 
 from tests.bench import commands, downloads, engine, idle, imports, logs, metrics, planner, searcher, submit
+from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
-from tests.bench.reading import reads, searches
+from tests.bench.reading import authorization, reads, searches
 from tests.bench.result import Result, table
 from tests.bench.system import running_system
 
@@ -36,6 +37,8 @@ BENCHMARKS = {
     "downloads": downloads.measure,
     "reads": reads.measure,
     "searches": searches.measure,
+    "webhooks": webhooks.measure,
+    "authorization": authorization.measure,
 }
 
 CLUSTER_BENCHMARKS = {

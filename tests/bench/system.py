@@ -40,24 +40,30 @@ class BenchSystem:
         found = {name: processes.find(self.layout, name) for name in (*plan.PROCESSES, processes.SUPERVISOR)}
         return {name: process.pid for name, process in found.items() if process and name not in without}
 
-    def log_in(self) -> str:
-        """Token of the user ``determined``."""
-        body = {"username": "determined", "password": ""}
+    def log_in(self, username: str = "determined") -> str:
+        """Token of a user."""
+        body = {"username": username, "password": ""}
         answer = httpx.post(f"{self.options.master_url}/api/v1/auth/login", json=body, timeout=30)
         return str(answer.raise_for_status().json()["token"])
 
 
 @contextmanager
-def running_system(*, slots: int = 2) -> Iterator[BenchSystem]:
+def running_system(*, slots: int = 2, cluster: str | None = None) -> Iterator[BenchSystem]:
+    """``cluster``: text of its configuration, where the usual one will not do."""
     python = os.environ.get("RESOLUTE_TASK_PYTHON") or str(CLIENT_PYTHON)
     # Whoever still ships the last lines of a task may write while its folder is deleted.
     with tempfile.TemporaryDirectory(prefix="resolute-bench-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         layout = Layout(Path(folder) / "state")
-        arguments = argparse.Namespace(host="127.0.0.1", port=0, slots=slots, python=python, config=None, standby="no")
+        config = None
+        if cluster is not None:
+            config = str(Path(folder) / "cluster.yaml")
+            Path(config).write_text(cluster)
+        arguments = argparse.Namespace(
+            host="127.0.0.1", port=0, slots=slots, python=python, config=config, standby="no"
+        )
         try:
-            options = system.start(layout, arguments)
-            yield BenchSystem(layout, options)
+            yield BenchSystem(layout, system.start(layout, arguments))
         finally:
             system.stop(layout)
             tasks.end(layout)

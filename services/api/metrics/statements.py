@@ -9,7 +9,7 @@ from typing import Final
 
 LOCK_EXPERIMENTS: Final = """
 SELECT e.id, e.state, e.unmanaged, e.config -> 'searcher' ->> 'metric' AS metric,
-       coalesce((e.config -> 'searcher' ->> 'smaller_is_better')::boolean, true) AS smaller_is_better,
+       (e.config -> 'searcher' ->> 'smaller_is_better') IS DISTINCT FROM 'false' AS smaller_is_better,
        (SELECT b.searcher_metric_signed FROM trials b WHERE b.id = e.best_trial_id) AS best_signed
   FROM experiments e
  WHERE e.id IN (SELECT t.experiment_id FROM trials t WHERE t.id = ANY($1::bigint[]))

@@ -33,7 +33,7 @@ def searcher_metric_of(reports: FromClause, experiments: FromClause) -> ColumnEl
 
 def sign_of_searcher_metric(experiments: FromClause) -> ColumnElement[Any]:
     """1 or -1: times this, a smaller searcher metric is better. NaN stays NaN, which is worse than all numbers."""
-    return case((experiments.c.config["searcher"]["smaller_is_better"].as_boolean(), 1), else_=-1)
+    return case((experiments.c.config["searcher"]["smaller_is_better"].astext == "false", -1), else_=1)
 
 
 def report_at_step(reports: FromClause, checkpoints: FromClause, group: str) -> ColumnElement[bool]:

@@ -14,11 +14,11 @@ from services.api.queries.cluster.jobs import in_line, load_queue, wire_jobs
 from services.api.queries.trials.metrics import read_metrics
 from services.api.queries.trials.trials import list_trials, load_trial
 from services.api.wire.trials.trials import GetExperimentTrialsQuery
-from tests.bench.http_load import RawConnection
 from tests.bench.reading.rows import BenchRuns, insert_many
 from tests.bench.reading.statements import Read, connect, prepared, statements_of
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
+from tests.harness.raw_http import RawConnection
 
 TIMES: Final = 200
 FACTOR: Final = 1.5

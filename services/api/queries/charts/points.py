@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
-from sqlalchemy import ARRAY, Text, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.searchers.reports import read_number
 from services.api.queries.charts.downsampling import Downsampling
 from services.api.queries.charts.groups import key_of
+from services.api.queries.charts.seen_rows import SeenRows
 from services.api.queries.charts.streaming import ROWS_AT_ONCE
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.charts.series import DataPoint
@@ -26,7 +27,8 @@ END"""
 
 _FROM: Final = """
   FROM metrics
- WHERE trial_id = :trial_id AND metric_group = :group AND NOT archived AND kind <> 'PROFILING' AND id > :after_id
+ WHERE trial_id = :trial_id AND metric_group = :group AND NOT archived AND kind <> 'PROFILING'
+   AND id > :floor_id AND id <> ALL(:seen)
    AND total_batches BETWEEN :first AND :last AND (metrics -> :key) ?| :names"""
 _VALUES: Final = f"""
 SELECT id, total_batches, end_time, {EPOCH} AS epoch,
@@ -51,18 +53,12 @@ class WantedSeries(Struct, frozen=True, kw_only=True):
     conditions: Sequence[RowCondition] = ()
 
 
-class Points(Struct, frozen=True):
-    """In the order of batches, and the newest row among those they were chosen from."""
-
-    points: list[DataPoint]
-    newest_id: int
-
-
 async def read_points(
-    connection: AsyncConnection, trial_id: int, wanted: WantedSeries, *, limit: int, after_id: int = 0
-) -> Points:
-    """At most ``limit`` of the reports that came after row ``after_id`` and have one of the metrics.
+    connection: AsyncConnection, trial_id: int, wanted: WantedSeries, *, limit: int, seen: SeenRows | None = None
+) -> list[DataPoint]:
+    """At most ``limit`` of the reports that have one of the metrics, in the order of batches.
 
+    seen  rows to leave out; those among which points were chosen are added to it
     The connection has to be in a transaction, since rows are read through a cursor.
     """
     names = list(dict.fromkeys(wanted.names))
@@ -73,25 +69,28 @@ async def read_points(
         "names": names,
         "first": wanted.first_batches,
         "last": wanted.last_batches or _MOST_BATCHES,
-        "after_id": after_id,
+        "seen": [] if seen is None else seen.recent,
+        "floor_id": 0 if seen is None else seen.floor_id,
     }
     source = _FROM
     for condition in wanted.conditions:
         source += f"\n   AND {condition.sql}"
         parameters |= condition.parameters
-    kinds: list[Any] = [bindparam("names", type_=ARRAY(Text)), bindparam("key", type_=Text)]
+    kinds: list[Any] = [
+        bindparam("names", type_=ARRAY(Text)),
+        bindparam("key", type_=Text),
+        bindparam("seen", type_=ARRAY(BigInteger)),
+    ]
     total = await connection.scalar(text(f"SELECT count(*) {source}").bindparams(*kinds), parameters) or 0
     chosen = Downsampling[Any](total=total, limit=limit, width=len(names) or 1)
-    newest_id = after_id
     if total:
         statement = text(f"{_VALUES} {source}\n ORDER BY total_batches, id").bindparams(*kinds)
         async for rows in (await connection.stream(statement, parameters)).partitions(ROWS_AT_ONCE):
             for row in rows:
                 chosen.add(row, [read_number(row.numbers.get(name)) for name in names])
-                newest_id = max(newest_id, row.id)
-    return Points(
-        [_point(row.total_batches, row.end_time, row.numbers, row.epoch) for row in chosen.points()], newest_id
-    )
+                if seen is not None:
+                    seen.add(row.id, row.end_time)
+    return [_point(row.total_batches, row.end_time, row.numbers, row.epoch) for row in chosen.points()]
 
 
 def _point(batches: int, end_time: datetime, numbers: dict[str, Any], epoch: float | None) -> DataPoint:

@@ -6,7 +6,7 @@ import asyncio
 from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, select, text
@@ -18,6 +18,7 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from services.api.metrics.groups import PROFILING_GROUPS
 from services.api.metrics.profiling import OTHERS, TIMINGS, Series, group_of_series, readings_in
+from services.api.queries.charts.seen_rows import LATE, SeenRows
 from services.api.queries.charts.streaming import ROWS_AT_ONCE
 from services.api.queries.trials.trials import check_trial_exists
 from services.api.wire.base import double, timestamp
@@ -31,8 +32,6 @@ from services.api.wire.charts.profiler import (
 
 PAGE_ROWS: Final = 100
 LOOK_AGAIN_S: Final = 5.0
-LATE: Final = timedelta(minutes=10)
-"""How much later than the newest reading one that is older may still come; agents do not wait for each other."""
 
 _SERIES = text("""
 SELECT DISTINCT report.metric_group, agent.key AS agent,
@@ -78,17 +77,17 @@ async def profiler_metrics(
     come until the trial has ended. Raises NotFound."""
     async with db.read() as connection:
         await check_trial_exists(connection, trial_id)
-    newest_id, newest_time = 0, None
+    seen = SeenRows()
     while True:
         ended = not follow or await _has_ended(db, trial_id)
         async with db.transaction() as connection:
-            ids = await _row_ids(connection, trial_id, wanted.name, after=newest_id, since=newest_time)
+            ids = await _row_ids(connection, trial_id, wanted.name, seen)
         for start in range(0, len(ids), PAGE_ROWS):
             page = ids[start : start + PAGE_ROWS]
             async with db.read() as connection:
                 rows = await _rows(connection, trial_id, page)
-            newest_id = page[-1]
-            newest_time = max((row.end_time for row in rows), default=newest_time)
+            for row in rows:
+                seen.add(row.id, row.end_time)
             if messages := list(_messages(trial_id, rows, wanted)):
                 yield messages
         if ended:
@@ -103,24 +102,23 @@ async def _has_ended(db: Database, trial_id: int) -> bool:
         return await connection.scalar(goes_on) is None
 
 
-async def _row_ids(
-    connection: AsyncConnection, trial_id: int, name: str, *, after: int, since: datetime | None
-) -> array[int]:
-    """Rows that came after row ``after`` and may have readings of the name ('': of any), eight bytes for each."""
-    columns = metrics.c
+async def _row_ids(connection: AsyncConnection, trial_id: int, name: str, seen: SeenRows) -> array[int]:
+    """Rows that were not seen and may have readings of the name ('': of any), eight bytes for each."""
+    columns, recent = metrics.c, seen.recent
     conditions: list[ColumnElement[bool]] = [
         columns.trial_id == trial_id,
         columns.kind == "PROFILING",
         ~columns.archived,
-        columns.id > after,
+        columns.id > seen.floor_id,
+        ~any_of(columns.id, recent),
     ]
     if name:
         groups = {group_of_series(name), TIMINGS, OTHERS}
         # A name that the harness does not use may be in any group.
         known = groups if group_of_series(name) != OTHERS else groups | PROFILING_GROUPS
         conditions.append(any_of(columns.metric_group, sorted(known)))
-    if since is not None:
-        conditions.append(columns.end_time > since - LATE)
+    if seen.newest is not None:
+        conditions.append(columns.end_time > seen.newest - LATE)
     ids = array("q")
     found = await connection.stream(select(columns.id).where(*conditions).order_by(columns.id))
     async for rows in found.partitions(ROWS_AT_ONCE):
@@ -129,7 +127,7 @@ async def _row_ids(
 
 
 async def _rows(connection: AsyncConnection, trial_id: int, ids: Sequence[int]) -> Sequence[Any]:
-    found = select(metrics.c.end_time, metrics.c.metric_group, metrics.c.metrics).where(
+    found = select(metrics.c.id, metrics.c.end_time, metrics.c.metric_group, metrics.c.metrics).where(
         metrics.c.trial_id == trial_id, any_of(metrics.c.id, ids)
     )
     return (await connection.execute(found.order_by(metrics.c.id))).all()

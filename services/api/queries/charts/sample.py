@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import part, prefers_small, text_in
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
@@ -15,6 +16,7 @@ from libs.errors import InvalidRequest
 from services.api.metrics.groups import summary_key
 from services.api.queries.charts.groups import points_per_series
 from services.api.queries.charts.points import WantedSeries, read_points
+from services.api.queries.charts.seen_rows import SeenRows
 from services.api.queries.metric_values import number_in
 from services.api.wire.base import struct_value
 from services.api.wire.charts.streams import SampleTrial, TrialsSampleQuery, TrialsSampleResponse
@@ -26,7 +28,7 @@ _BY_TRAINING: Final = ("adaptive_asha", "async_halving")
 
 
 class TrialsSample:
-    """What one stream has told: who is among the best, and up to which report each trial is known."""
+    """What one stream has told: who is among the best, and which reports of each trial."""
 
     def __init__(self, db: Database, experiment_id: int, *, group: str, query: TrialsSampleQuery) -> None:
         """Raises InvalidRequest."""
@@ -42,7 +44,7 @@ class TrialsSample:
             first_batches=query.start_batches,
             last_batches=query.end_batches,
         )
-        self._newest_ids: dict[int, int] = {}
+        self._seen: dict[int, SeenRows] = {}
         self._is_first = True
 
     async def look(self) -> AsyncIterator[Sequence[TrialsSampleResponse]]:
@@ -50,10 +52,10 @@ class TrialsSample:
         async with self._db.read() as connection:
             best = await self._best(connection)
         ids = {trial.id for trial in best}
-        promoted = [trial.id for trial in best if trial.id not in self._newest_ids]
-        demoted = sorted(set(self._newest_ids) - ids)
+        promoted = [trial.id for trial in best if trial.id not in self._seen]
+        demoted = sorted(set(self._seen) - ids)
         for trial_id in demoted:
-            del self._newest_ids[trial_id]
+            del self._seen[trial_id]
         data = [sample for trial in best if (sample := await self._series(trial)) is not None]
         if data or promoted or demoted or self._is_first:
             self._is_first = False
@@ -61,29 +63,29 @@ class TrialsSample:
 
     async def _series(self, trial: Any) -> SampleTrial | None:
         """All of a trial that is new here, of others what was reported since; None for nothing."""
-        known = self._newest_ids.get(trial.id)
+        is_new = trial.id not in self._seen
+        seen = self._seen.setdefault(trial.id, SeenRows())
         async with self._db.transaction() as connection:
-            found = await read_points(connection, trial.id, self._wanted, limit=self._most_points, after_id=known or 0)
-        self._newest_ids[trial.id] = found.newest_id
-        if known is not None and not found.points:
+            points = await read_points(connection, trial.id, self._wanted, limit=self._most_points, seen=seen)
+        if not points and not is_new:
             return None
-        return SampleTrial(trial_id=trial.id, hparams=struct_value(trial.hparams), data=found.points)
+        return SampleTrial(trial_id=trial.id, hparams=struct_value(trial.hparams), data=points)
 
     async def _best(self, connection: AsyncConnection) -> Sequence[Any]:
         config = await connection.scalar(select(experiments.c.config).where(experiments.c.id == self._experiment_id))
         if config is None:  # deleted
             return []
-        searcher = config.get("searcher") or {}
+        searcher = part(config, "searcher")
         if searcher.get("name") == "single":
             raise InvalidRequest("a search of a single trial has no sample of its trials")
-        if searcher.get("name") in _BY_TRAINING:
+        if text_in(searcher, "name") in _BY_TRAINING:
             return await longest_trained(connection, self._experiment_id, limit=self._most_trials)
         return await best_by_metric(
             connection,
             self._experiment_id,
             group=self._wanted.group,
             name=self._wanted.names[0],
-            smaller_is_better=searcher.get("smaller_is_better", True),
+            smaller_is_better=prefers_small(config),
             limit=self._most_trials,
         )
 

@@ -46,7 +46,7 @@ async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: dateti
         metrics = []
         for wanted in series:
             async with db.transaction() as connection:
-                points = (await read_points(connection, trial.id, wanted, limit=limit)).points
+                points = await read_points(connection, trial.id, wanted, limit=limit)
             if points:
                 kind = _TYPES.get(wanted.group, MetricType.UNSPECIFIED)
                 metrics.append(DownsampledMetrics(data=points, type=kind, group=wanted.group))

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.checkpoints.checkpoint_retention import Policy, checkpoints_to_delete
+from libs.config.stored import part, text_in
 from libs.db.any_of import any_of
 from libs.db.checkpoints.gc_candidates import gc_candidates
 from libs.db.tables.checkpoints import checkpoints
@@ -33,7 +34,7 @@ async def preview_gc(connection: AsyncConnection, experiment_id: int, policy: Po
         .where(any_of(checkpoints.c.uuid, (candidate.uuid for candidate in unwanted)))
         .order_by(checkpoints.c.trial_id, checkpoints.c.report_time)
     )
-    return {"checkpoints": [_entry(row) for row in rows], "metric_name": config["searcher"]["metric"]}
+    return {"checkpoints": [_entry(row) for row in rows], "metric_name": text_in(part(config, "searcher"), "metric")}
 
 
 def _entry(row: Any) -> dict[str, Any]:

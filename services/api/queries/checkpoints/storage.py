@@ -27,9 +27,11 @@ async def storage_of(connection: AsyncConnection, uuid: str) -> dict[str, Any]:
             .where(checkpoints.c.uuid == uuid)
         )
     ).one_or_none()
-    storage: dict[str, Any] | None = None if row is None else row.reported or row.of_experiment
+    storage = None if row is None else row.reported or row.of_experiment
     if row is None or storage is None:
         raise NotFound("checkpoint", uuid)
     if row.state == "DELETED":
         raise FailedPrecondition(f"the files of checkpoint '{uuid}' are deleted")
+    if not isinstance(storage, dict):
+        raise FailedPrecondition(f"checkpoint_storage in the configuration of checkpoint '{uuid}' is not an object")
     return storage

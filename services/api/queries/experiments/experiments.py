@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import mask_secrets
+from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.trials import trials
@@ -83,7 +84,7 @@ async def load_experiment(connection: AsyncConnection, experiment_id: int, *, re
 
 def shown_description(config: Mapping[str, Any], error: str | None) -> str:
     """The description with the reason of a failure: of all texts, ``det experiment describe`` prints it alone."""
-    return " ".join(part for part in (config.get("description") or "", f"[{error}]" if error else "") if part)
+    return " ".join(part for part in (text_in(config, "description"), f"[{error}]" if error else "") if part)
 
 
 async def load_config(connection: AsyncConnection, experiment_id: int) -> dict[str, Any]:
@@ -113,7 +114,7 @@ async def list_experiments(
         await check_project_exists(connection, query.project_id)
     shown, pagination = await experiments_page(
         connection,
-        [*_conditions(query), rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id)],
+        [*_conditions(query), rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id)],
         _order(query),
         offset=query.offset,
         limit=query.limit,
@@ -188,12 +189,12 @@ async def _as_experiments(connection: AsyncConnection, rows: Sequence[Any], read
 def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
     to_owner = row.owner_id == reader_id
     config: dict[str, Any] = row.config
-    searcher = config.get("searcher") or {}
+    searcher = part(config, "searcher")
     return Experiment(
         id=row.id,
-        name=config.get("name") or "",
-        description=config.get("description") or "",
-        labels=config.get("labels") or [],
+        name=text_in(config, "name"),
+        description=text_in(config, "description"),
+        labels=labels_of(config),
         state=ExperimentState[state],
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
@@ -202,9 +203,9 @@ def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
         user_id=row.owner_id,
         username=row.username,
         display_name=row.display_name,
-        resource_pool=(config.get("resources") or {}).get("resource_pool") or "",
-        searcher_type=searcher.get("name") or "",
-        searcher_metric=searcher.get("metric") or "",
+        resource_pool=text_in(part(config, "resources"), "resource_pool"),
+        searcher_type=text_in(searcher, "name"),
+        searcher_metric=text_in(searcher, "metric"),
         notes=row.notes,
         job_id=row.job_id,
         forked_from=row.parent_id,

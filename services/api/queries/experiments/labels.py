@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select, true
+from sqlalchemy import case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
@@ -13,10 +13,13 @@ from services.api.access.rights.rights import UserRights
 async def labels_in_use(connection: AsyncConnection, project_id: int, *, rights: UserRights) -> list[str]:
     """Labels of the experiments of a project, or of all for 0, that the caller may see: those used most first, then by
     name."""
-    each = func.jsonb_array_elements_text(experiments.c.config["labels"]).table_valued("label").render_derived()
+    stored = experiments.c.config["labels"]
+    known = case((func.jsonb_typeof(stored) == "array", stored), else_=func.jsonb_build_array())
+    each = func.jsonb_array_elements_text(known).table_valued("label").render_derived()
     query = (
         select(each.c.label)
         .select_from(experiments.join(each, true()))
+        .where(each.c.label.is_not(None))
         .where(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
         .group_by(each.c.label)
         .order_by(func.count().desc(), each.c.label)

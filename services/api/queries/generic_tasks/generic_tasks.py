@@ -46,6 +46,19 @@ async def load_generic_task(connection: AsyncConnection, task_id: str) -> Stored
     )
 
 
+async def ids_above(connection: AsyncConnection, task_id: str) -> list[str]:
+    """The tasks that started this one, as far as they are still there: its parent first, its root last."""
+    mine = select(generic_tasks.c.root_id).where(generic_tasks.c.task_id == task_id).scalar_subquery()
+    query = select(generic_tasks.c.task_id, generic_tasks.c.parent_id).where(generic_tasks.c.root_id == mine)
+    parents: dict[str, str | None] = {row.task_id: row.parent_id for row in await connection.execute(query)}
+    above: list[str] = []
+    ident = parents.get(task_id)
+    while ident is not None and ident in parents:
+        above.append(ident)
+        ident = parents[ident]
+    return above
+
+
 def not_generic(task_id: str) -> InvalidRequest:
     return InvalidRequest(f"task {task_id} is of another type (make sure task is of type GENERIC)")
 

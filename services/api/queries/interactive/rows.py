@@ -22,6 +22,7 @@ from libs.tasks.interactive.ended import LISTED
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.access.rights.tensorboards import sees_all_it_shows
 from services.api.queries.pagination import list_bounds
 from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Pagination
@@ -56,6 +57,7 @@ async def list_rows(
     InvalidRequest for an offset out of bounds."""
     query = _of_kind(kind).where(or_(tasks.c.end_time.is_(None), tasks.c.end_time > now - LISTED))
     query = query.where(rights.where(Action.VIEW_TASK, tasks.c.workspace_id))
+    query = query.where(sees_all_it_shows(rights, tasks.c.task_id))
     if wanted.users or wanted.user_ids:
         query = query.where(or_(any_of(users.c.username, wanted.users), any_of(users.c.id, wanted.user_ids)))
     if wanted.workspace_id:

@@ -50,13 +50,13 @@ def text_in(value: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def number_in(value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The number in a jsonb value as numeric, which holds any that JSON can write; NULL when it holds none."""
-    kind, text = func.jsonb_typeof(value), text_in(value)
-    return case(
-        (kind == "number", cast(text, Numeric)),
-        (and_(kind == "string", text.in_(_WORDS)), cast(text, Numeric)),
-        else_=null(),
-    )
+    """The number in a jsonb value as numeric, which holds any that JSON can write; NULL when it holds none.
+
+    Searches ask it of every row, so that it looks into the document no more often than it has to.
+    """
+    text = text_in(value)
+    of_text = case((text.in_(_WORDS), cast(text, Numeric)), else_=null())
+    return case({"number": cast(value, Numeric), "string": of_text}, value=func.jsonb_typeof(value), else_=null())
 
 
 def moment_in(value: ColumnElement[Any]) -> ColumnElement[Any]:

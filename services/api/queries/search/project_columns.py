@@ -83,7 +83,7 @@ def _leaves_of_space(space: Any, path: tuple[str, ...]) -> Iterator[tuple[str, s
             yield from _leaves_of_space(inner, (*path, name))
         return
     values = space.get("vals") if kind == "categorical" else [space.get("val")] if kind == "const" else [0]
-    for value in values or ():
+    for value in values if isinstance(values, list) else ():
         yield ".".join(path), _json_type(value)
 
 

@@ -29,6 +29,9 @@ def metadata(name: str) -> ColumnElement[Any]:
 
 
 def hyperparameter_condition(name: str, field: Field) -> ColumnElement[bool]:
+    if field.type is not ColumnType.TEXT and field.operator not in {*NEGATIONS, Operator.IS_EMPTY}:
+        # Nothing but a leaf has such a value.
+        return _slot(hyperparameter(name), field)
     value = _leaf(hyperparameter(name))
     return _of_those_that_have_it(value, field, lambda positive: _slot(value, positive))
 

@@ -8,7 +8,9 @@ from typing import Any
 from msgspec import UNSET
 from sqlalchemy import ColumnElement, FromClause, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.util import find_tables
 
+from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trial_tasks, trials
@@ -41,7 +43,7 @@ async def search_runs(
     sorting = order(RUNS, parse_sort(request.sort))
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-    counting = select(func.count()).select_from(_joined()).where(*conditions)
+    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()
     page = sql_page(total, offset=request.offset, limit=request.limit)
     if page.limit == 0:
@@ -74,10 +76,15 @@ async def search_runs(
     return [_flat_run(row, states[row.id]) for row in found], page.pagination
 
 
-async def select_run_ids(connection: AsyncConnection, filter_text: str, project_id: int) -> list[int]:
-    """Ids of the runs of a project that a filter lets through, ascending. Raises InvalidRequest."""
-    conditions = run_conditions(filter_text, project_id)
-    query = select(trials.c.id).select_from(_joined()).where(*conditions).order_by(trials.c.id)
+async def select_run_ids(
+    connection: AsyncConnection, filter_text: str, project_id: int, *, rights: UserRights, right: Action
+) -> list[int]:
+    """Ids of the runs of a project that a filter lets through and with which the caller may do this, ascending.
+
+    Raises InvalidRequest.
+    """
+    conditions = [*run_conditions(filter_text, project_id), rights.where(right, projects.c.workspace_id)]
+    query = select(trials.c.id).select_from(_joined_for(conditions)).where(*conditions).order_by(trials.c.id)
     return list(await connection.scalars(query))
 
 
@@ -109,6 +116,19 @@ def _joined() -> FromClause:
     )
 
 
+def _joined_for(conditions: Sequence[ColumnElement[bool]]) -> FromClause:
+    """Runs and their experiments, and of the others, which every run has one of, those that are asked about."""
+    asked = {table for condition in conditions for table in find_tables(condition, check_columns=True)}
+    joined: FromClause = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+    if users in asked:
+        joined = joined.join(users, users.c.id == experiments.c.owner_id)
+    if projects in asked or workspaces in asked:
+        joined = joined.join(projects, projects.c.id == trials.c.project_id)
+    if workspaces in asked:
+        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    return joined
+
+
 async def _displayed_states(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, str]:
     """Run id -> what is shown as its state: what an ACTIVE run does is what its newest task does."""
     active = [row.id for row in rows if row.state == ACTIVE]
@@ -129,7 +149,7 @@ def _flat_run(row: Any, state: str) -> FlatRun:
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
         state=TrialState[state],
-        labels=row.config.get("labels") or [],
+        labels=labels_of(row.config),
         checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,
         searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
@@ -152,14 +172,14 @@ def _flat_run(row: Any, state: str) -> FlatRun:
 
 def _experiment(row: Any) -> FlatRunExperiment:
     config: dict[str, Any] = row.config
-    searcher = config.get("searcher") or {}
+    searcher = part(config, "searcher")
     return FlatRunExperiment(
         id=row.experiment_id,
-        name=config.get("name") or "",
-        description=config.get("description") or "",
-        searcher_type=searcher.get("name") or "",
-        searcher_metric=searcher.get("metric") or "",
-        resource_pool=(config.get("resources") or {}).get("resource_pool") or "",
+        name=text_in(config, "name"),
+        description=text_in(config, "description"),
+        searcher_type=text_in(searcher, "name"),
+        searcher_metric=text_in(searcher, "metric"),
+        resource_pool=text_in(part(config, "resources"), "resource_pool"),
         progress=double(row.progress or 0.0),
         is_multitrial=row.is_multitrial,
         unmanaged=row.unmanaged,

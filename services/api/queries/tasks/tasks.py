@@ -16,7 +16,6 @@ from libs.db.tables.tasks import allocations, generic_tasks, jobs, tasks
 from libs.errors import NotFound
 from libs.events.failures import failure_of
 from libs.events.observations import ObservedPod
-from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.access.rights.task_rows import visible_tasks
 from services.api.queries.cluster.agents import DEVICE_TYPES
@@ -80,7 +79,7 @@ async def count_running(connection: AsyncConnection, *, rights: UserRights) -> T
         select(tasks.c.task_type, func.count(func.distinct(tasks.c.task_id)))
         .join(allocations, allocations.c.task_id == tasks.c.task_id)
         .where(allocations.c.released_at.is_(None), allocations.c.state == "RUNNING")
-        .where(rights.where(Action.VIEW_TASK, tasks.c.workspace_id))
+        .where(visible_tasks(rights))
         .group_by(tasks.c.task_type)
     )
     counts: dict[str, int] = {row[0]: row[1] for row in await connection.execute(query)}

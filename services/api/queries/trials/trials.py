@@ -22,6 +22,7 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    cast,
     func,
     or_,
     select,
@@ -36,15 +37,39 @@ from libs.errors import NotFound
 from libs.states.allocation import AllocationState
 from services.api.queries.checkpoints.best import best_checkpoints
 from services.api.queries.experiments.displayed_states import displayed
+from services.api.queries.experiments.experiments import check_exists
 from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
-from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.experiments.experiments import ExperimentState
 from services.api.wire.ordering import OrderBy
 from services.api.wire.trials.trials import GetExperimentTrialsQuery, Trial, TrialSortBy, TrialState
 
+_DOCUMENTS: Final = frozenset({"hparams", "summary_metrics"})
+"""They are most of a page, and go out as they are stored."""
+_SHOWN: Final = (
+    "id",
+    "experiment_id",
+    "start_time",
+    "end_time",
+    "state",
+    "restarts",
+    "hparams",
+    "total_batches",
+    "best_validation_id",
+    "latest_validation_id",
+    "runner_state",
+    "warm_start_checkpoint_uuid",
+    "checkpoint_size",
+    "checkpoint_count",
+    "summary_metrics",
+    "searcher_metric_value",
+    "log_retention_days",
+    "metadata",
+    "log_policy_matched",
+)
 _latest = metrics.alias("latest_validation")
 _latest_value = (
     select(number_in(searcher_metric_of(_latest, experiments)) * sign_of_searcher_metric(experiments))
@@ -90,9 +115,11 @@ async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None
 async def list_trials(
     connection: AsyncConnection, experiment_id: int, query: GetExperimentTrialsQuery, *, now: datetime
 ) -> tuple[list[Trial], Pagination]:
-    """A page of the trials of an experiment that is known to exist."""
+    """A page of the trials of an experiment. Raises NotFound when there is no such experiment."""
     wanted = {"experiment": experiment_id, "states": _stored_states(query.states)}
     (counted,) = await _COUNT.rows(connection, **wanted)
+    if not counted.total:
+        await check_exists(connection, experiment_id)
     page = sql_page(counted.total, offset=query.offset, limit=query.limit)
     if page.limit == 0:
         return [], page.pagination
@@ -117,10 +144,11 @@ class Surroundings(Struct, frozen=True):
     checkpoints: Mapping[int, CheckpointWorkload]
 
 
-def _select_all() -> Select[Any]:
+def _select_shown() -> Select[Any]:
+    """What ``_as_trial`` shows, and no more: a page has many rows, and a trial has many columns."""
     return select(
-        *trials.c,
-        experiments.c.config["max_restarts"].as_integer().label("max_restarts"),
+        *(cast(trials.c[name], Text).label(name) if name in _DOCUMENTS else trials.c[name] for name in _SHOWN),
+        experiments.c.config["max_restarts"].label("max_restarts"),
     ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
 
 
@@ -144,8 +172,8 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
         state=TrialState[displayed(row.state, tasks.live)],
-        restarts=row.restarts if row.max_restarts is None else min(row.restarts, row.max_restarts),
-        hparams=struct_value(row.hparams),
+        restarts=min(row.restarts, row.max_restarts) if isinstance(row.max_restarts, int) else row.restarts,
+        hparams=struct_text(row.hparams),
         total_batches_processed=row.total_batches,
         best_validation=around.validations.get(row.best_validation_id),
         latest_validation=around.validations.get(row.latest_validation_id),
@@ -156,7 +184,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         task_id=task_ids[0] if task_ids else "",
         total_checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,
-        summary_metrics=struct_value(row.summary_metrics),
+        summary_metrics=struct_text(row.summary_metrics),
         task_ids=task_ids,
         searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
         log_retention_days=UNSET if row.log_retention_days is None else row.log_retention_days,
@@ -187,7 +215,7 @@ async def _validations(
     return {
         row.id: MetricsWorkload(
             end_time=timestamp(row.end_time),
-            metrics=Metrics(avg_metrics=struct_value(row.metrics.get("validation_metrics") or {})),
+            metrics=Metrics(avg_metrics=struct_text(row.metrics)),
             total_batches=row.total_batches or 0,
         )
         for row in rows
@@ -223,7 +251,7 @@ _OF_EXPERIMENT: Final = and_(
 )
 _NO_TASKS: Final = Tasks()
 
-_BY_ID: Final = PreparedQuery(_select_all().where(one_of_given(trials.c.id, "trials")))
+_BY_ID: Final = PreparedQuery(_select_shown().where(one_of_given(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
 _TASKS: Final = PreparedQuery(
     select(
@@ -247,9 +275,12 @@ _TASKS: Final = PreparedQuery(
 )
 # The trial ids are there for the partitions of the table.
 _VALIDATIONS: Final = PreparedQuery(
-    select(metrics.c.id, metrics.c.total_batches, metrics.c.end_time, metrics.c.metrics).where(
-        one_of_given(metrics.c.id, "reports"), one_of_given(metrics.c.trial_id, "trials")
-    )
+    select(
+        metrics.c.id,
+        metrics.c.total_batches,
+        metrics.c.end_time,
+        func.coalesce(metrics.c.metrics["validation_metrics"].astext, "{}").label("metrics"),
+    ).where(one_of_given(metrics.c.id, "reports"), one_of_given(metrics.c.trial_id, "trials"))
 )
 
 
@@ -265,4 +296,4 @@ def _listing(sort_by: TrialSortBy, order_by: OrderBy) -> PreparedQuery:
     else:
         order = [column.asc(), trials.c.id.asc()]
     start, limit = (bindparam(name, None, type_=BigInteger) for name in ("start", "limit"))
-    return PreparedQuery(_select_all().where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit))
+    return PreparedQuery(_select_shown().where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit))

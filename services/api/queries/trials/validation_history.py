@@ -11,6 +11,7 @@ from msgspec import Struct
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import part, prefers_small, text_in
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.searchers.reports import read_number
@@ -25,12 +26,12 @@ class Point(Struct, frozen=True):
 
 async def validation_history(connection: AsyncConnection, experiment_id: int, config: dict[str, Any]) -> list[Point]:
     """Validations that were better than all before them, in the order of their times."""
-    searcher = config.get("searcher") or {}
+    metric = text_in(part(config, "searcher"), "metric")
     rows = await connection.execute(
         select(
             metrics.c.trial_id,
             metrics.c.end_time,
-            metrics.c.metrics["validation_metrics"][searcher.get("metric") or ""].label("value"),
+            metrics.c.metrics["validation_metrics"][metric].label("value"),
         )
         .join(trials, trials.c.id == metrics.c.trial_id)
         .where(trials.c.experiment_id == experiment_id, metrics.c.metric_group == "validation", ~metrics.c.archived)
@@ -38,7 +39,7 @@ async def validation_history(connection: AsyncConnection, experiment_id: int, co
     )
     values = ((row.trial_id, row.end_time, read_number(row.value)) for row in rows)
     points = [Point(trial_id, end_time, value) for trial_id, end_time, value in values if value is not None]
-    return improvements(points, smaller_is_better=searcher.get("smaller_is_better", True))
+    return improvements(points, smaller_is_better=prefers_small(config))
 
 
 def improvements(points: Iterable[Point], *, smaller_is_better: bool) -> list[Point]:
