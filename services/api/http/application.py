@@ -33,7 +33,6 @@ from services.api.http.builtin.openapi import description_routes, openapi_docume
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.http.dispatcher import Dispatcher, ExchangeHandler
 from services.api.http.errors import classify
-from services.api.http.replies.streams import AUTHENTICATED_FOR_S
 from services.api.http.routing import Route, RouteTable
 
 Lifespan: TypeAlias = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -48,7 +47,7 @@ def build_application(
     health: Health | None = None,
     enable_cors: bool = False,
     uploads: UploadMemory | None = None,
-    authenticated_for_s: float = AUTHENTICATED_FOR_S,
+    recheck_interval_s: float = 45.0,
     below: Mapping[str, ExchangeHandler] | None = None,
     rights_of: FindRights = basic_rights,
 ) -> FastAPI:
@@ -60,18 +59,18 @@ def build_application(
     uploads       bounds what large bodies occupy together; None does not
     below         prefix of paths -> what answers all of them
     rights_of     what a caller may do; by default what everybody may, and administrators
-    authenticated_for_s  how long a stream goes on before ``authenticate`` is called for it again
+    recheck_interval_s  how long a stream goes on before it is looked at again who reads it, and whether they may
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
     """
     application = _Application(routes, lifespan=lifespan)
-    builtin = [*description_routes(routes, application.openapi())]
+    builtin = [*description_routes(routes, application.openapi)]
     if health is not None:
         builtin.append(health_route(health))
     table: RouteTable[BoundRoute] = RouteTable()
     memory = UploadMemory(sys.maxsize) if uploads is None else uploads
     for route in [*routes, *builtin]:
-        bound = BoundRoute(route, app_state, authenticate, authenticated_for_s, memory, rights_of=rights_of)
+        bound = BoundRoute(route, app_state, authenticate, recheck_interval_s, memory, rights_of=rights_of)
         table.add(route.method, route.path, bound)
     application.put_in_front(table, below or {}, enable_cors=enable_cors)
     return application

@@ -5,10 +5,13 @@ The order is that of trust: who asks, whether they may, and only then what of th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from libs.errors import NotFound
 from services.api.access.authorization import check_caller, check_own
@@ -46,7 +49,7 @@ class BoundRoute:
         route: Route,
         app_state: object,
         authenticate: Authenticate,
-        authenticated_for_s: float,
+        recheck_interval_s: float,
         uploads: UploadMemory,
         *,
         rights_of: FindRights = basic_rights,
@@ -56,8 +59,8 @@ class BoundRoute:
         self._uploads = uploads
         self._app_state = app_state
         self._authenticate = authenticate
-        self._authenticated_for_s = authenticated_for_s
-        self._decode_query = None if route.query is None else QueryDecoder[Any](route.query)
+        self._recheck_interval_s = recheck_interval_s
+        self._decode_query = None if route.query is None else _query_decoder(route.query)
         self._decode_body = _body_decoder(route)
 
     async def serve(self, exchange: Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]) -> None:
@@ -100,17 +103,14 @@ class BoundRoute:
             await send_result(exchange, result)
 
     async def _handle_by_roles(self, call: Call[Any, Any, Any]) -> HandlerResult:
-        """What is not there and what the caller may not know of read the same."""
-        try:
-            await check_needs(self.route.needs, call)
-            return await self._handle(call)
-        except NotFound as error:
-            error.args = (f"{error}{CHECK_PERMISSIONS}",)
-            raise
+        with _hidden_or_missing():
+            result = await self._handle(call)
+        return StreamResult(_read_by_roles(result.batches)) if isinstance(result, StreamResult) else result
 
     async def _handle(self, call: Call[Any, Any, Any]) -> HandlerResult:
         if self.route.permission.needs_token:
             await check_own(self.route.permission, call)
+            await check_needs(self.route.needs, call)
             if call.rights.would_be is not None:
                 await log_refusal(self.route.needs, call, endpoint=f"{self.route.method} {self.route.path}")
         rule, who = self.route.audit, call.principal_if_known
@@ -128,7 +128,7 @@ class BoundRoute:
     ) -> None:
         until = None
         if credentials is not None:
-            until = until_refused(partial(self._admit_again, credentials, call), every_s=self._authenticated_for_s)
+            until = until_refused(partial(self._admit_again, credentials, call), every_s=self._recheck_interval_s)
         sending = send_stream(exchange.send, stream, headers=exchange.reply_headers(), classify=explain, until=until)
         await while_connected(exchange.receive, sending)
 
@@ -137,11 +137,44 @@ class BoundRoute:
         principal = await self._authenticate(credentials)
         if call.rights.by_roles:
             call.look_again(await self._rights_of(principal))
-            await check_needs(self.route.needs, call)
+            with _hidden_or_missing():
+                await check_needs(self.route.needs, call)
         return principal
+
+
+@contextmanager
+def _hidden_or_missing() -> Iterator[None]:
+    """What is not there and what the caller may not know of read the same."""
+    try:
+        yield
+    except NotFound as error:
+        error.args = (f"{error}{CHECK_PERMISSIONS}",)
+        raise
+
+
+async def _read_by_roles(batches: AsyncIterator[Sequence[Struct]]) -> AsyncIterator[Sequence[Struct]]:
+    """A stream finds out for itself what is not there."""
+    try:
+        with _hidden_or_missing():
+            async for batch in batches:
+                yield batch
+    finally:
+        if isinstance(batches, AsyncGenerator):
+            await batches.aclose()
 
 
 def _body_decoder(route: Route) -> Callable[[bytes], Any] | None:
     if route.body is None:
         return None
-    return bytes if route.body is bytes else BodyDecoder[Any](route.body, allow_nul=route.allow_nul)
+    return bytes if route.body is bytes else _decoder_of_bodies(route.body, route.allow_nul)
+
+
+# Decoders know nothing but their type. There is one for all routes that have it, and for all replicas in a process.
+@cache
+def _query_decoder(kind: type[Any]) -> QueryDecoder[Any]:
+    return QueryDecoder(kind)
+
+
+@cache
+def _decoder_of_bodies(kind: type[Any], allow_nul: bool) -> BodyDecoder[Any]:
+    return BodyDecoder(kind, allow_nul=allow_nul)

@@ -16,7 +16,7 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 from services.api.http.bound_route import BoundRoute
 from services.api.http.connection import ClientGone
 from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
-from services.api.http.exchange import Exchange, send_error
+from services.api.http.exchange import Exchange, send_error, send_result
 from services.api.http.request_metrics import request_failed_unexpectedly, request_finished, request_started
 from services.api.http.request_trace import request_span
 from services.api.http.routing import RouteTable
@@ -36,7 +36,7 @@ class Dispatcher:
     def __init__(
         self, table: RouteTable[BoundRoute], *, beside: ASGIApp, below: Mapping[str, ExchangeHandler] | None = None
     ) -> None:
-        """``below`` what answers everything below a prefix, as ``/proxy/``, instead of routes."""
+        """``below`` what answers everything below a prefix, as ``/proxy/``: no route begins with it."""
         self._table = table
         self._beside = beside
         self._below = {prefix.encode(): handler for prefix, handler in (below or {}).items()}
@@ -44,13 +44,6 @@ class Dispatcher:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method: str = scope["method"]
         raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
-        found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
-        if found is not None:
-            path, endpoint = found
-            exchange = Exchange(scope, receive, send)
-            with request_span(exchange, method, endpoint.route.path):
-                await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
-            return
         for prefix, handler in self._below.items():
             if raw_path.startswith(prefix):
                 exchange = Exchange(scope, receive, send)
@@ -58,6 +51,13 @@ class Dispatcher:
                 # Methods are whatever clients make up, and every new one would be a new time series.
                 await self._answer(exchange, self._serve_below(exchange, route, handler), ("any", route))
                 return
+        found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
+        if found is not None:
+            path, endpoint = found
+            exchange = Exchange(scope, receive, send)
+            with request_span(exchange, method, endpoint.route.path):
+                await self._answer(exchange, self._serve(exchange, path, endpoint), (method, endpoint.route.path))
+            return
         await self._beside(scope, receive, send)
 
     def _find_page(self, raw_path: bytes) -> tuple[dict[str, str], BoundRoute] | None:
@@ -105,7 +105,10 @@ class Dispatcher:
             failure = explain(error)
             if exchange.status:
                 raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
-            await send_error(exchange, failure, stream=route.stream, raw=route.raw)
+            if route.write_error is not None:
+                await send_result(exchange, route.write_error(error, failure))
+            else:
+                await send_error(exchange, failure, stream=route.stream, raw=route.raw)
 
     async def _serve_below(self, exchange: Exchange, route: str, handler: ExchangeHandler) -> None:
         try:

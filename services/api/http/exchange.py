@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from http import HTTPStatus
 from typing import Final
 
 from starlette.responses import Response
@@ -26,6 +27,7 @@ from services.api.http.replies.reply import (
     send_raw,
 )
 from services.api.http.routing import HandlerResult
+from services.api.http.upgrades import Upgrade
 
 _MAX_REQUEST_ID: Final = 64
 # Together a new id for every request of every replica, without asking for randomness each time.
@@ -58,11 +60,14 @@ class Exchange:
     async def send_with_defaults(self, message: AsgiMessage) -> None:
         """Like ``send``, for answers that do not know ``reply_headers``: adds those that are missing."""
         if message["type"] == "http.response.start":
-            own = list(message.get("headers", []))
-            names = {name.lower() for name, _ in own}
-            missing = [header for header in self.reply_headers() if header[0] not in names]
-            message = {**message, "headers": [*own, *missing]}
+            own = [(name.lower(), value) for name, value in message.get("headers", ())]
+            message = {**message, "headers": self.with_defaults(own)}
         await self.send(message)
+
+    def with_defaults(self, headers: Headers) -> Headers:
+        """``headers``, whose names are in lower case, and those of ``reply_headers`` that are missing."""
+        names = {name for name, _ in headers}
+        return [*headers, *[header for header in self.reply_headers() if header[0] not in names]]
 
     def reply_headers(self) -> Headers:
         """What every answer carries."""
@@ -75,6 +80,12 @@ async def send_result(exchange: Exchange, result: HandlerResult) -> None:
         case RawResponse():
             sending = send_raw(exchange.send, result, headers=headers)
             await (sending if isinstance(result.content, bytes) else while_connected(exchange.receive, sending))
+        case Upgrade():
+            try:
+                result.start()
+            except ConnectionError as error:
+                raise ClientGone from error
+            exchange.status = HTTPStatus.SWITCHING_PROTOCOLS
         case Response():
             await result(exchange.scope, exchange.receive, exchange.send_with_defaults)
         case Reply(message=message, headers=own):

@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import Histogram
 
-from libs.telemetry import counter, gauge, histogram
+from libs.telemetry import counter, histogram, level
 
 DURATIONS: Final = histogram(
     "resolute_api_request_duration_seconds",
@@ -24,16 +24,16 @@ UNEXPECTED: Final = counter(
     "method",
     "route",
 )
-IN_PROGRESS: Final = gauge("resolute_api_requests_in_progress", "Requests being served")
+IN_PROGRESS: Final = level("resolute_api_requests_in_progress", "Requests being served")
 
 
 def request_started() -> None:
-    IN_PROGRESS.inc()
+    IN_PROGRESS.value += 1
 
 
 def request_finished(method: str, route: str, status: int, duration_s: float) -> None:
     """``status`` 499 means that the client did not wait for the answer."""
-    IN_PROGRESS.dec()
+    IN_PROGRESS.value -= 1
     _durations_of(method, route, status).observe(duration_s)
 
 

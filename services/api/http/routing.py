@@ -18,8 +18,10 @@ from services.api.access.audit_table import AuditRule
 from services.api.access.rights.needs import Needs
 from services.api.access.route_permission import USERS, RoutePermission
 from services.api.http.call import Call
+from services.api.http.errors import ErrorReply
 from services.api.http.replies.reply import RawResponse, Reply
 from services.api.http.replies.streams import StreamResult
+from services.api.http.upgrades import Upgrade
 
 MIB: Final = 1024 * 1024
 # 96 MiB of context grow to 128 MiB in base64, plus what goes around them (docs/reference/tasks-and-cli.md 1.1).
@@ -29,7 +31,8 @@ MAX_ANONYMOUS_BODY_BYTES: Final = 4 * MIB
 _MOST_KNOWN: Final = 4096
 _LONGEST_KNOWN: Final = 256
 
-HandlerResult: TypeAlias = msgspec.Struct | Reply | RawResponse | StreamResult | Response | None
+WriteError: TypeAlias = Callable[[Exception, ErrorReply], RawResponse]
+HandlerResult: TypeAlias = msgspec.Struct | Reply | RawResponse | StreamResult | Upgrade | Response | None
 Handler: TypeAlias = Callable[[Call[Any, Any, Any]], Awaitable[HandlerResult]]
 Target = TypeVar("Target")
 
@@ -45,9 +48,11 @@ class Route:
     needs           what it is an action on, under RBAC; that of every route is in access/rights/call_table.py
     query           struct of the query parameters; None ignores them
     body            type of the body: a Message, ``str``, ``list[...]``; ``bytes`` takes it as it came, None not at all
+    described_body  type of a body that the handler decodes itself, for the API description
     response        the message of the reply, for the API description; streams name the message of one line
     stream          the handler returns a StreamResult, and errors have the shape streams use
     raw             outside of /api/v1: errors are ``{"message": ...}`` and tokens of allocations do not count
+    write_error     what errors look like where neither of these is wanted
     allow_nul       whether text in the body may contain NUL characters
     idempotent      done twice it has the effect of once: for a task it is done again while the database is away
     max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
@@ -59,12 +64,14 @@ class Route:
     handler: Handler
     query: type | None = None
     body: Any = None
+    described_body: Any = None
     response: type | None = None
     stream: bool = False
     permission: RoutePermission = USERS
     audit: AuditRule | None = None
     needs: Needs | None = None
     raw: bool = False
+    write_error: WriteError | None = None
     allow_nul: bool = False
     idempotent: bool = False
     max_body_bytes: int | None = None

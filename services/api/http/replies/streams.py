@@ -25,8 +25,6 @@ from services.api.http.replies.reply import JSON_TYPE, Headers
 
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
-AUTHENTICATED_FOR_S: Final = 45.0
-"""How long a stream goes on before the token it was asked for with is looked at again."""
 # Keeps nginx from holding lines back.
 _STREAM_HEADERS: Final = (JSON_TYPE, (b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
 

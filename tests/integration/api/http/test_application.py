@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from libs.errors import NotFound, Unauthenticated
 from libs.telemetry import value
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER
+from tests.harness.no_tls import NO_TLS
 from tests.integration.api.http.service import World, application
 
 USER = {"authorization": "Bearer hans"}
@@ -30,7 +31,7 @@ def world() -> World:
 @pytest.fixture
 async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(application(world))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=USER) as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://api", verify=NO_TLS, headers=USER) as client:
         yield client
 
 
@@ -94,7 +95,7 @@ async def test_errors_of_the_api(
     world: World, method: str, path: str, body: bytes, headers: dict[str, str], status: int, error: tuple[Any, ...]
 ) -> None:
     transport = httpx.ASGITransport(application(world))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as stranger:
+    async with httpx.AsyncClient(transport=transport, base_url="http://api", verify=NO_TLS) as stranger:
         answer = await stranger.request(method, path, content=body, headers=headers)
     code, reason, text = error
     assert answer.status_code == status
@@ -140,7 +141,7 @@ async def test_errors_elsewhere(client: httpx.AsyncClient) -> None:
 async def test_tokens_of_allocations_count_under_the_api_only(world: World) -> None:
     headers = {"Grpc-Metadata-x-allocation-token": "Bearer 1.a.1"}
     transport = httpx.ASGITransport(application(world))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=headers) as task:
+    async with httpx.AsyncClient(transport=transport, base_url="http://api", verify=NO_TLS, headers=headers) as task:
         assert (await task.post("/api/v1/echoes")).json()["caller"] == "1.a.1"
         assert (await task.get("/download/whole")).status_code == 401
 
@@ -214,8 +215,11 @@ async def test_streams_that_fail_later_say_so_in_the_last_line(client: httpx.Asy
 
 
 async def test_a_stream_ends_soon_after_its_reader_has_logged_out(world: World) -> None:
-    transport = httpx.ASGITransport(application(world, authenticated_for_s=0.01))
-    async with asyncio.timeout(10), httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+    transport = httpx.ASGITransport(application(world, recheck_interval_s=0.01))
+    async with (
+        asyncio.timeout(10),
+        httpx.AsyncClient(transport=transport, base_url="http://api", verify=NO_TLS) as client,
+    ):
         following = asyncio.create_task(client.get("/api/v1/follow", headers=USER))
         await world.held.wait()
         world.refused = asyncpg.CannotConnectNowError("the database system is starting up")
@@ -300,7 +304,7 @@ async def test_what_fastapi_routes_comes_after_the_table_and_fails_like_it(world
     app = application(world)
     app.add_route("/pages/{name}", page)
     app.add_route("/health", page)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api", verify=NO_TLS) as client:
         assert (await client.get("/pages/y")).text == "a page"
         answer = await client.get("/pages/x")
         assert (answer.status_code, answer.json()) == (404, {"message": "page 'x' not found"})
@@ -310,7 +314,7 @@ async def test_what_fastapi_routes_comes_after_the_table_and_fails_like_it(world
 async def test_cors_is_off_unless_asked_for(world: World) -> None:
     for enabled, allowed in ((False, None), (True, "http://elsewhere")):
         transport = httpx.ASGITransport(application(world, enable_cors=enabled))
-        async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=USER) as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://api", verify=NO_TLS, headers=USER) as client:
             answer = await client.get("/api/v1/echoes/1", headers={"origin": "http://elsewhere"})
         assert answer.headers.get("access-control-allow-origin") == allowed
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from services.api.http.decoding.upload_memory import UploadMemory
+from tests.harness.no_tls import NO_TLS
 from tests.harness.serving import serving_http
 from tests.integration.api.http.service import World, application
 
@@ -29,7 +30,9 @@ async def address(world: World) -> AsyncIterator[tuple[str, int]]:
 
 @pytest.fixture
 async def client(address: tuple[str, int]) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=f"http://{address[0]}:{address[1]}", headers=USER, timeout=30) as client:
+    async with httpx.AsyncClient(
+        base_url=f"http://{address[0]}:{address[1]}", headers=USER, timeout=30, verify=NO_TLS
+    ) as client:
         yield client
 
 
@@ -101,7 +104,7 @@ async def test_uploads_that_do_not_fit_into_memory_are_asked_to_come_again(world
     uploads = UploadMemory(1000)
     async with (
         serving_http(application(world, uploads=uploads)) as (host, port),
-        httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=USER, timeout=30) as client,
+        httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=USER, timeout=30, verify=NO_TLS) as client,
     ):
         answer = await client.post("/api/v1/password", content=b" " * 1_000_000 + b'"x"')
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

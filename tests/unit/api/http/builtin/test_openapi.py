@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from services.api.access.route_permission import ANYBODY
-from services.api.http.builtin.openapi import docs_page, openapi_document
+from services.api.http.builtin.openapi import description_routes, docs_page, openapi_document
+from services.api.http.call import Call
+from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 from tests.unit.api.http.shapes import Branch, Everything, Search
 
@@ -24,6 +26,7 @@ ROUTES = [
     Route(method="GET", path="/api/v1/logs", handler=nothing, response=Branch, stream=True),
     Route(method="GET", path="/files/{id}/{path:path}", handler=nothing, raw=True),
     Route(method="PUT", path="/api/v1/branches", handler=nothing, body=list[Branch]),
+    Route(method="POST", path="/lines", handler=nothing, body=bytes, described_body=list[Branch], raw=True),
 ]
 
 
@@ -52,8 +55,56 @@ def test_parameters_bodies_and_replies() -> None:
     assert line["properties"]["result"] == {"$ref": "#/components/schemas/Branch"}
 
 
+def test_what_decoders_hold_of_numbers_is_said() -> None:
+    document = openapi_document(ROUTES)
+    (ident,) = document["paths"]["/api/v1/things/{id}"]["post"]["parameters"]
+    fields = document["components"]["schemas"]["Everything"]["properties"]
+    for schema in (ident["schema"], fields["trialId"]):
+        assert (schema["type"], schema["minimum"], schema["maximum"]) == ("integer", -(2**31), 2**31 - 1)
+    assert [one["schema"]["type"] for one in document["paths"]["/files/{id}/{path}"]["get"]["parameters"]] == [
+        "integer",
+        "string",
+    ]
+
+
+def test_fields_inside_of_a_query_have_dots_in_their_names() -> None:
+    names = {one["name"] for one in openapi_document(ROUTES)["paths"]["/api/v1/things"]["get"]["parameters"]}
+    assert {"experimentIdFilter.incl", "experimentIdFilter.gt"} <= names
+    assert "experimentIdFilter" not in names
+
+
+def test_refusals_and_bodies_that_handlers_decode_are_described() -> None:
+    paths: dict[str, Any] = openapi_document(ROUTES)["paths"]
+
+    def refusal(path: str, method: str) -> str:
+        content = paths[path][method]["responses"]["default"]["content"]
+        return str(content["application/json"]["schema"]["$ref"]).rpartition("/")[2]
+
+    assert refusal("/api/v1/things", "get") == "Error"
+    assert refusal("/api/v1/logs", "get") == "StreamError"
+    assert refusal("/lines", "post") == "PlainError"
+    lines = paths["/lines"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert lines == {"type": "array", "items": {"$ref": "#/components/schemas/Branch"}}
+
+
 def test_the_page_lists_all_routes_and_loads_nothing() -> None:
     page = docs_page(ROUTES)
     assert all(route.path in page for route in ROUTES)
     assert "&lt;list&gt;" in page
     assert not re.search(r"(src|href)=.?https?://", page)
+
+
+async def test_the_document_is_made_for_the_first_who_asks_and_kept() -> None:
+    made: list[dict[str, Any]] = []
+
+    def document() -> dict[str, Any]:
+        made.append({"openapi": "3.1.0"})
+        return made[-1]
+
+    openapi, _ = description_routes(ROUTES, document)
+    assert made == []
+    for _ in range(2):
+        reply = await openapi.handler(cast(Call[Any, Any, Any], None))
+        assert isinstance(reply, RawResponse)
+        assert reply.content == b'{"openapi":"3.1.0"}'
+    assert len(made) == 1
