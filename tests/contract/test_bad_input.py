@@ -14,6 +14,7 @@ import pytest
 
 from tests.contract.conftest import Finished
 from tests.harness.client import Client
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
 from tests.programs import configuration, yaml_text
@@ -202,14 +203,15 @@ AUTHORIZATION: dict[str, Callable[[WholeSystem], str]] = {
 @pytest.mark.parametrize("which", AUTHORIZATION)
 def test_a_token_that_is_not_good_is_refused(whole_system: WholeSystem, which: str) -> None:
     headers = {"Authorization": AUTHORIZATION[which](whole_system)}
-    response = httpx.get(f"{whole_system.url}/api/v1/me", headers=headers, timeout=30)
+    response = httpx.get(f"{whole_system.url}/api/v1/me", headers=headers, timeout=30, verify=NO_TLS)
     assert error(response) == (401, 16, "invalid credentials")
 
 
 def test_without_a_token_nothing_is_shown(whole_system: WholeSystem) -> None:
     for path in ("/me", "/experiments", "/workspaces"):
-        assert error(httpx.get(f"{whole_system.url}/api/v1{path}", timeout=30)) == (401, 16, "token missing")
-    assert httpx.get(f"{whole_system.url}/api/v1/master", timeout=30).status_code == 200
+        reply = httpx.get(f"{whole_system.url}/api/v1{path}", timeout=30, verify=NO_TLS)
+        assert error(reply) == (401, 16, "token missing")
+    assert httpx.get(f"{whole_system.url}/api/v1/master", timeout=30, verify=NO_TLS).status_code == 200
 
 
 def test_the_report_of_an_earlier_run_is_refused(http: httpx.Client, finished: Finished) -> None:

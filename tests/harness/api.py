@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import httpx
 
+from tests.harness.no_tls import NO_TLS
 from tests.harness.processes import ServiceProcess
 
 
@@ -52,7 +53,7 @@ class ApiProcess:
         )
         self._skip_log = 0
         self._scheme = "https" if certificate else "http"
-        self._verify = ssl.create_default_context(cafile=certificate) if certificate else True
+        self._verify = ssl.create_default_context(cafile=certificate) if certificate else NO_TLS
         self.url = ""
 
     @property

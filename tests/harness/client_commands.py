@@ -1,7 +1,7 @@
 """Prints every command of the installed client with its options, as JSON; run by the interpreter beside ``det``.
 
-{"options": [...], "commands": {name or alias: the same again}, "passes_on": whether what is behind its first word is
-for another program}
+{"options": [...], "commands": {name or alias: the same again}, "aliases": {alias: name}, "passes_on": whether what is
+behind its first word is for another program}
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from determined.deploy import cli as deploy_cli
 
 
 def tree(parser: argparse.ArgumentParser) -> dict[str, Any]:
-    found: dict[str, Any] = {"options": [], "commands": {}, "passes_on": False}
+    found: dict[str, Any] = {"options": [], "commands": {}, "aliases": {}, "passes_on": False}
     for action in parser._actions:
         found["options"] += action.option_strings
         found["passes_on"] |= action.nargs == argparse.REMAINDER
         if isinstance(action, argparse._SubParsersAction):
             found["commands"] |= {name: tree(each) for name, each in action.choices.items()}
+            names: dict[int, str] = {}
+            for name, each in action.choices.items():
+                if names.setdefault(id(each), name) != name:
+                    found["aliases"][name] = names[id(each)]
     return found
 
 

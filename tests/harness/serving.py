@@ -16,11 +16,13 @@ Address = tuple[str, int]
 
 
 @asynccontextmanager
-async def serving_http(app: Callable[..., Any], limits: HttpLimits | None = None) -> AsyncIterator[Address]:
-    """The address of ``app``, served while the block runs."""
-    stop = asyncio.Event()
+async def serving_http(
+    app: Callable[..., Any], limits: HttpLimits | None = None, stop: asyncio.Event | None = None
+) -> AsyncIterator[Address]:
+    """The address of ``app``, served while the block runs, or until ``stop`` is set in it."""
+    stop = stop or asyncio.Event()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=5)
     serving = asyncio.create_task(
         serve_http(
             config,

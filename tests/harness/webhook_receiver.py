@@ -62,14 +62,16 @@ async def hang(_: Received) -> web.Response:
 
 
 @asynccontextmanager
-async def webhook_receiver(answer: Answer = take) -> AsyncIterator[WebhookReceiver]:
-    """On a free port of this machine, for the duration of the block."""
+async def webhook_receiver(
+    answer: Answer = take, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[WebhookReceiver]:
+    """At an address of this machine, on a free port unless one is named, for the duration of the block."""
     receiver = WebhookReceiver(answer=answer)
     application = web.Application()
     application.router.add_route("*", "/{rest:.*}", receiver.handle)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, host, port)
     await site.start()
     receiver.port = runner.addresses[0][1]
     try:

@@ -25,6 +25,7 @@ from deploy.local.layout import Layout, Options
 from deploy.local.supervision import processes
 from tests.harness.client import Client
 from tests.harness.installed_client import client_python
+from tests.harness.no_tls import NO_TLS
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 
@@ -67,8 +68,8 @@ class WholeSystem:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=self._verify)
 
     @property
-    def _verify(self) -> ssl.SSLContext | bool:
-        return certificates.trust(self.options.certificate) or True
+    def _verify(self) -> ssl.SSLContext:
+        return certificates.trust(self.options.certificate) or NO_TLS
 
     def pids(self) -> dict[str, int]:
         found = {name: processes.find(self.layout, name) for name in plan.process_names(self.layout)}

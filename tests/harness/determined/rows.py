@@ -78,6 +78,16 @@ async def _people(connection: Any) -> None:
     await insert(connection, "agent_user_groups", user_id=ADA, user_="ada", uid=1007, group_="lab", gid=1001)
     await insert(connection, "groups", id=20, group_name="lab")
     await insert(connection, "user_group_membership", user_id=ADA, group_id=20)
+    await insert(
+        connection,
+        "scim.users",
+        id="7c0a5b4e-0000-4000-8000-000000000009",
+        user_id=9,
+        external_id="00u9",
+        name={"givenName": "Gone"},
+        emails=[{"value": "gone@example.com", "primary": True}],
+    )
+    await insert(connection, "oauth.clients", id="okta", secret="old-secret", domain="example.okta.com", name="Okta")
     await insert(connection, "user_web_settings", user_id=ADA, key="theme", storage_path="ui", value='"dark"')
     token = {"user_id": ADA, "expiry": datetime(2999, 1, 1), "token_type": "ACCESS_TOKEN", "description": "ci"}
     await insert(connection, "user_sessions", **token)

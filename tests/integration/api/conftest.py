@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -14,46 +12,25 @@ from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats
 from tests.harness.det import Det
-from tests.harness.streams import wipe
-from tests.integration.api.world import CLUSTER, Rows, World
+from tests.harness.loop_thread import LoopThread
+from tests.integration.api.world import CLUSTER, Rows, World, new_world
 
 T = TypeVar("T")
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """The result of ``work``, run in a thread: fixtures may be asked for by tests that have an event loop."""
-    results: list[T] = []
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(work))
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
-    return results[0]
+    with LoopThread() as loop:
+        return loop.run(work)
 
 
 @pytest.fixture(scope="module")
 def world(
     database_url: str, nats_server: NatsServer | ContainerNats, tmp_path_factory: pytest.TempPathFactory
-) -> World:
+) -> Iterator[World]:
     directory = tmp_path_factory.mktemp("api")
-    cluster_path = directory / "cluster.yaml"
-    cluster_path.write_text(CLUSTER)
-    run_async(wipe(nats_server.url))
-    return World(
-        directory=directory,
-        database_url=database_url,
-        bus_url=nats_server.url,
-        settings={"cluster_config": str(cluster_path)},
-        run_async=run_async,
-    )
+    with new_world(directory, database_url=database_url, bus_url=nats_server.url, cluster=CLUSTER) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")

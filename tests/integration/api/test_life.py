@@ -23,12 +23,13 @@ from services.api.access import passwords
 from services.api.bootstrap import bootstrap, read_proxy_secret
 from tests.harness import NatsServer, PostgresServer, ServiceProcess
 from tests.harness.api import ApiProcess
+from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import wait_until
 from tests.integration.api.world import World, two_nodes
 
 
 def asked(api: ApiProcess, path: str) -> httpx.Response:
-    return httpx.get(f"{api.url}{path}", timeout=30)
+    return httpx.get(f"{api.url}{path}", timeout=30, verify=NO_TLS)
 
 
 def test_it_says_who_it_is_without_being_asked_who_one_is(api: ApiProcess) -> None:
@@ -71,7 +72,9 @@ def test_a_killed_api_comes_back_with_everybody_logged_in(world: World) -> None:
     with world.api("killed") as api:
         token = api.token()
         api.restart()
-        reply = httpx.get(f"{api.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        reply = httpx.get(
+            f"{api.url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=NO_TLS
+        )
         assert reply.status_code == 200
 
 
@@ -173,7 +176,7 @@ async def test_every_replica_proves_proxy_tokens_with_the_same_secret(fresh_url:
 
 
 def test_a_head_without_end_is_refused_to_anybody(api: ApiProcess) -> None:
-    with httpx.Client(base_url=api.url, timeout=30) as stranger:
+    with httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS) as stranger:
         assert stranger.get("/info", headers={"x-long": "a" * 100_000}).status_code == 431
         assert stranger.get("/info", headers=[("x-many", "a")] * 200).status_code == 431
         assert stranger.get("/info").status_code == 200

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from sqlalchemy import select, update
 
 from libs.bus import BusSettings, connect_bus
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.engine import Connection, Database, DatabaseSettings, connect_database
 from libs.db.tables.tasks import allocations, jobs
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
@@ -20,6 +21,8 @@ from libs.events.observations import ObservedPod
 from libs.ids import new_uuid
 from tests.builders import insert_allocation, insert_experiment, insert_job, insert_task
 from tests.harness.api import ApiProcess
+from tests.harness.loop_thread import LoopThread
+from tests.harness.streams import wipe
 
 CLUSTER = """
 cluster_name: testing
@@ -45,7 +48,13 @@ class World:
     database_url: str
     bus_url: str
     settings: Mapping[str, Any]
-    run_async: Callable[[Coroutine[Any, Any, Any]], Any]
+    loop: LoopThread
+    database: Database
+    """For what a test changes behind the back of the api; work on it is for ``loop``."""
+
+    def run_async(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of ``work``."""
+        return self.loop.run(work)
 
     def api(self, name: str, **settings: Any) -> ApiProcess:
         """A replica, not yet started; ``settings`` in addition to those of all."""
@@ -60,8 +69,7 @@ class World:
         """The result of ``work`` in one transaction."""
 
         async def run() -> Any:
-            settings = DatabaseSettings(url=self.database_url, pool_size=1)
-            async with connect_database(settings) as db, db.transaction() as connection:
+            async with self.database.transaction() as connection:
                 return await work(connection)
 
         return self.run_async(run())
@@ -77,6 +85,35 @@ class World:
                 await bus.bucket(subjects.CAPACITY_BUCKET).put(key, msgspec.json.encode(capacity))
 
         self.run_async(run())
+
+
+@contextmanager
+def new_world(
+    directory: Path, *, database_url: str, bus_url: str, cluster: str, settings: Mapping[str, Any] | None = None
+) -> Iterator[World]:
+    """An empty one, without anything on the bus.
+
+    cluster   text of the configuration of the cluster
+    settings  of all replicas, in addition to it
+    """
+    cluster_path = directory / "cluster.yaml"
+    cluster_path.write_text(cluster)
+    with LoopThread() as loop:
+        loop.run(wipe(bus_url))
+        # Kept open: a new one each time would have to log in, and to compile every statement anew.
+        connecting = connect_database(DatabaseSettings(url=database_url, pool_size=5))
+        database = loop.run(connecting.__aenter__())
+        try:
+            yield World(
+                directory=directory,
+                database_url=database_url,
+                bus_url=bus_url,
+                settings={"cluster_config": str(cluster_path), **(settings or {})},
+                loop=loop,
+                database=database,
+            )
+        finally:
+            loop.run(connecting.__aexit__(None, None, None))
 
 
 def two_nodes(*, pod: str = "pod-0", allocation: str | None = None) -> PoolCapacity:
@@ -129,6 +166,7 @@ class Rows:
                     "resource_pool": pool,
                     "max_slots": None,
                 },
+                "checkpoint_storage": {"type": "s3", "bucket": "b"},
             }
             job_id = await insert_job(connection, pool=pool, priority=priority, submitted_at=at)
             row = {"state": state, "config": config, "job_id": job_id, "start_time": at, "progress": 0.5}

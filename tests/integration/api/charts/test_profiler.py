@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from libs.db.engine import Database
+from libs.db.engine import Connection, Database
 from services.api.queries.charts import profiler
+from tests.builders import insert_metrics
 from tests.integration.api.tasks.service import Run, set_trial
 from tests.integration.api.trials.test_metrics import report
 
@@ -134,3 +135,29 @@ async def test_following_ends_with_the_trial(
         assert [line async for line in lines] == []
     series = await results(owner, of(profiled, "available_series"), follow="true")
     assert len(series) == 1
+
+
+async def test_what_is_committed_late_is_followed_too(
+    db: Database, owner: httpx.AsyncClient, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is smaller than that of a reading which was told already."""
+    monkeypatch.setattr(profiler, "LOOK_AGAIN_S", 0.05)
+    query = {"follow": "true", "labels.name": "cpu_util_simple"}
+
+    async def reading(connection: Connection, value: float) -> None:
+        values = {"n1": {"cpu_util_simple": value}}
+        row = {"kind": "PROFILING", "metrics": values, "trial_id": run.trial, "step": None, "group": "cpu"}
+        await insert_metrics(connection, values={}, **row)
+
+    async with asyncio.timeout(30):
+        async with db.transaction() as late:
+            await reading(late, 1)
+            async with db.transaction() as connection:
+                await reading(connection, 2)
+            answer = await owner.send(owner.build_request("GET", of(run, "metrics"), params=query), stream=True)
+            lines = answer.aiter_lines()
+            assert json.loads(await anext(lines))["result"]["batch"]["values"] == [2.0]
+        assert json.loads(await anext(lines))["result"]["batch"]["values"] == [1.0]
+        await set_trial(db, run.trial, state="COMPLETED", end_time=datetime.now(UTC))
+        assert [line async for line in lines] == []
+        await answer.aclose()

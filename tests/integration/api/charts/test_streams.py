@@ -14,6 +14,9 @@ from sqlalchemy import update
 
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
+from services.api.queries.charts.sample import TrialsSample
+from services.api.wire.charts.streams import TrialsSampleQuery
+from tests.builders import insert_metrics
 from tests.integration.api.tasks.service import CONFIG, Run, new_experiment, new_run
 from tests.integration.api.trials.test_metrics import accepted
 
@@ -219,3 +222,24 @@ async def test_streams_end_soon_after_the_experiment_whatever_their_period(
                 update(experiments).where(experiments.c.id == run.experiment).values(state="CANCELED")
             )
         assert [message async for message in stream] == []
+
+
+async def test_a_sample_has_what_is_committed_late(db: Database, run: Run) -> None:
+    """Its id is smaller than that of a report which was told already."""
+    query = TrialsSampleQuery(metric_name="loss")
+    sample = TrialsSample(db, run.experiment, group="training", query=query)
+    async with db.transaction() as connection:
+        searcher = {**CONFIG, "searcher": {"name": "adaptive_asha", "metric": "loss"}}
+        await connection.execute(update(experiments).where(experiments.c.id == run.experiment).values(config=searcher))
+
+    async def told() -> list[int]:
+        found = [message async for batch in sample.look() for message in batch]
+        return [point.batches for message in found for trial in message.trials for point in trial.data]
+
+    async with db.transaction() as late:
+        await insert_metrics(late, trial_id=run.trial, step=1, values={"loss": 1}, group="training")
+        async with db.transaction() as connection:
+            await insert_metrics(connection, trial_id=run.trial, step=2, values={"loss": 2}, group="training")
+        assert await told() == [2]
+    assert await told() == [1]
+    assert await told() == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from sqlalchemy import func, select, update
 
 from libs.db.engine import Connection
@@ -335,6 +336,19 @@ def test_filters_stand_in_place_of_experiments(user: httpx.Client, world: World)
     wanted = new_experiment(world, name="found by its name")
     answer = launch(user, "tensorboard", {}, filters={"name": "found by its name"}, experimentIds=[99887])
     assert f"experiment/{wanted}/" in stored(world, answer["tensorboard"]["id"]).argv[1]
+
+
+def test_a_client_that_asks_for_more_slots_than_there_are_is_told(det: Det, world: World) -> None:
+    world.publish(two_nodes())
+    arguments = ("command", "run", "-d", "--config", "resources.slots=10485", "true")
+    wait_until(lambda: "request unfulfillable" in det.run(*arguments).err, what="the launch is refused")
+
+
+def test_an_image_of_the_users_choice_is_that_of_a_tensorboard(det: Det, experiment: int) -> None:
+    image = ("--config", "environment.image=mine")
+    ident = det("tensorboard", "start", "-d", "--no-browser", *image, str(experiment)).out.split()[-1]
+    found = yaml.safe_load(det("tensorboard", "config", ident).out)["environment"]["image"]
+    assert found == {"cpu": "mine", "cuda": "mine", "rocm": "mine"}
 
 
 def test_launches_by_the_client(det: Det, world: World, experiment: int) -> None:

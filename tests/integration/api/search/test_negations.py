@@ -10,6 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from libs.errors import InvalidRequest
+from libs.ids import UserId
+from services.api.access.principal import Principal
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.search.runs import select_run_ids
 from tests.integration.api.search.conftest import Found
 from tests.scenarios.search.columns import COLUMNS
@@ -17,6 +21,7 @@ from tests.scenarios.search.nodes import field, group
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+EVERYBODY: Any = {"rights": UserRights(Principal(user_id=UserId(1), username="admin")), "right": Action.VIEW_EXPERIMENT}
 ORDERED = [("=", "!="), ("<", ">="), (">", "<="), ("contains", "notContains")]
 EQUAL = [("=", "!="), ("contains", "notContains")]
 FIXED = [(column.name, "RUN", "", ORDERED) for column in COLUMNS if column.filters_runs]
@@ -66,7 +71,7 @@ async def test_a_filter_and_its_negation_split_the_rows_that_have_the_column(
         text = json.dumps({"filterGroup": root, "showArchived": True})
         async with found.api.app.db.read() as connection:
             try:
-                return set(await select_run_ids(connection, text, found.project))
+                return set(await select_run_ids(connection, text, found.project, **EVERYBODY))
             except InvalidRequest:
                 return None
 

@@ -26,9 +26,13 @@ from libs.ids import new_uuid
 from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.http.application import build_application
+from services.api.http.bound_route import basic_rights
+from services.api.http.database_errors import is_away
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsSettings, MetricsWriter
 from services.api.routes.table import all_routes
+from services.api.updates.settings import UpdatesSettings
+from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
 from tests.builders import (
     insert_allocation,
@@ -38,6 +42,7 @@ from tests.builders import (
     insert_trial,
     insert_user_session,
 )
+from tests.harness.no_tls import NO_TLS
 
 CONFIG: dict[str, Any] = {
     "name": "e",
@@ -54,7 +59,7 @@ class Replica(Struct, frozen=True):
     app: App
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.url, timeout=60, **options)
+        return httpx.AsyncClient(base_url=self.url, timeout=60, verify=NO_TLS, **options)
 
 
 @asynccontextmanager
@@ -69,17 +74,19 @@ async def replica(
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""
     notifier, writer = Notifier(), MetricsWriter(db=db, settings=settings)
+    sessions = Sessions(db=db, clock=clock, narrow_user_tokens=narrow_user_tokens)
     app = App(
         db=db,
         bus=bus,
         clock=clock,
         cluster=ClusterConfig(),
         cluster_id="cluster",
-        sessions=Sessions(db=db, clock=clock, narrow_user_tokens=narrow_user_tokens),
+        sessions=sessions,
         capacity=CapacityView(),
         notifier=notifier,
         metrics_writer=writer,
         master_log=MasterLog(),
+        updates=Updates(db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()),
     )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(notifier.listening(bus))

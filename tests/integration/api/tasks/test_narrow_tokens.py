@@ -206,7 +206,9 @@ async def test_the_user_token_of_a_task_reaches_what_its_user_does(api: Replica,
 
 
 async def test_the_user_token_of_a_task_makes_nothing_that_outlasts_it(api: Replica, db: Database, run: Run) -> None:
-    persons = {f"{route.method} {route.path}": route for route in ROUTES if route.permission is PERSONS}
+    # Clients of OAuth are there only with the setting for them.
+    here = [route for route in ROUTES if not route.path.startswith("/oauth2/")]
+    persons = {f"{route.method} {route.path}": route for route in here if route.permission is PERSONS}
     assert set(persons) == {
         "POST /api/v1/users",
         "PATCH /api/v1/users",

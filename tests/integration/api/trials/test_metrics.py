@@ -347,7 +347,7 @@ async def test_a_locked_trial_keeps_only_its_own_reports_waiting(db: Database, b
             for step in range(2, 8):
                 await asyncio.wait_for(accepted(client, free, step=step, loss=step), 10)
             assert not waiting.done()
-        assert (await asyncio.wait_for(waiting, 10)).status_code == 200
+        assert (await asyncio.wait_for(waiting, 60)).status_code == 200
     assert [len(await stored(db, run)) for run in (held, free)] == [2, 7]
     assert (await row_of(db, trials, id=held.trial)).summary_metrics["avg_metrics"]["loss"]["sum"] == 3
 

@@ -5,10 +5,14 @@ import sys
 
 from services.api.http.routing import shape_of
 from services.api.routes.table import all_routes
+from services.api.routes.users import scim
 from tests.scenarios.reference_endpoints import reference_endpoints
 
 PAGES = {"/", "/det", "/det/{rest:path}", "/det/interactive/{rest:path}", "/det/login", "/det/wait/{rest:path}"}
-PUBLIC = {*PAGES, "/info", "/api/v1/auth/login", "/api/v1/master", "/api/v1/master/telemetry"}
+LOGIN = {"/api/v1/auth/login", "/oidc/sso", "/oidc/callback"}
+# Their callers are no users, and tests/integration/api/users/ has who may call them.
+OF_PROVIDERS = {*(route.path for route in scim.ROUTES), "/oauth2/authorize", "/oauth2/token"}
+PUBLIC = {*PAGES, *LOGIN, *OF_PROVIDERS, "/info", "/api/v1/master", "/api/v1/master/telemetry"}
 
 
 def test_every_endpoint_of_the_reference_is_there_once() -> None:

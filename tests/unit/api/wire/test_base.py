@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
-from services.api.wire.base import double, int64, struct_value, timestamp, timestamp_ms
+from services.api.wire.base import double, int64, struct_text, struct_value, timestamp, timestamp_ms
 from tests.unit.api.http.shapes import Branch, Everything, State
 
 MOMENTS = [
@@ -28,6 +28,7 @@ def test_timestamps_are_utc_with_the_shortest_fraction(moment: datetime | None, 
 
 
 def test_timestamps_for_sorted_lists_have_milliseconds() -> None:
+    assert timestamp_ms(datetime(2024, 5, 1, 10, 0, 0, tzinfo=UTC)) == "2024-05-01T10:00:00.000Z"
     assert timestamp_ms(datetime(2024, 5, 1, 10, 0, 0, 999_999, tzinfo=UTC)) == "2024-05-01T10:00:00.999Z"
 
 
@@ -45,6 +46,24 @@ def test_free_form_values_print_as_protobuf_prints_them() -> None:
     assert msgspec.json.encode(struct_value(value)) == msgspec.json.encode(expected)
     assert value["a"] == 1.0
     assert isinstance(value["a"], float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "b": [1.5, "NaN"], "c": {"d": null, "e": true}}',
+        '{"a": 1.0, "b": [2.000, 100.05, -0.0]}',
+        '{"a": 12345678901234567890, "b": 0.12345678901234567890, "c": -0.00000000000000000001}',
+        '{"a": "version 1.0", "b.0": {}}',
+        "[1.0]",
+        '"text"',
+        "null",
+    ],
+)
+def test_a_stored_document_reads_the_same_whether_it_was_decoded_or_not(text: str) -> None:
+    expected = msgspec.json.decode(msgspec.json.encode(struct_value(msgspec.json.decode(text))))
+    found = msgspec.json.decode(msgspec.json.encode(struct_text(text)))
+    assert repr(found) == repr(expected)
 
 
 def test_zero_values_are_present_and_optional_ones_are_not() -> None:
