@@ -6,6 +6,7 @@ CLIENT := .venv-client
 DOCS := .venv-docs
 INTERACTIVE := .venv-interactive
 STORAGES := .venv-storages
+FUZZ := .venv-fuzz
 BIN := $(VENV)/bin
 # More than two cores can do at once: with three, a quarter of the time nobody had anything to do but wait.
 JOBS ?= 4
@@ -13,7 +14,7 @@ JOBS ?= 4
 # Images of Python often set this; each of the many processes that are started here would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: setup setup-interactive setup-storages demo test test-slow test-unit check up down bench bench-cluster test-chaos test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
+.PHONY: setup setup-interactive setup-storages setup-fuzz demo test test-slow test-unit check up down bench bench-cluster test-chaos test-fuzz test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
@@ -55,6 +56,14 @@ $(STORAGES)/.installed: storages-requirements.lock $(VENV)/.installed
 	else echo "Without Go, storage of Google is not tested." >&2; fi
 	@touch $@
 
+# schemathesis, whose libraries nothing of ours shares.
+setup-fuzz: setup $(FUZZ)/.installed
+
+$(FUZZ)/.installed: fuzz-requirements.lock $(VENV)/.installed
+	@test -x $(FUZZ)/bin/python || $(PYTHON) -m venv $(FUZZ)
+	@$(BIN)/uv pip install -q --python $(FUZZ)/bin/python --require-hashes -r fuzz-requirements.lock
+	@touch $@
+
 # The documentation's tools concern nobody who only runs the system.
 $(DOCS)/.installed: docs-requirements.lock $(VENV)/.installed
 	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -70,6 +79,7 @@ lock:
 	$(COMPILE) client-requirements.in -o client-requirements.lock
 	$(COMPILE) -c client-requirements.lock interactive-requirements.in -o interactive-requirements.lock
 	$(COMPILE) storages-requirements.in -o storages-requirements.lock
+	$(COMPILE) fuzz-requirements.in -o fuzz-requirements.lock
 	$(COMPILE) docs-requirements.in -o docs-requirements.lock
 	for service in api scheduler launcher logs; do \
 		$(COMPILE) --extra $$service --extra tracing -c requirements.lock pyproject.toml -o $(LOCKS)/$$service.lock || exit; done
@@ -96,7 +106,7 @@ down:
 
 # ---- checking -------------------------------------------------------------------------------------------------------
 # What has a target of its own is in none of the others.
-SUITES := not chaos and not cluster and not compose and not interactive and not installation and not long
+SUITES := not chaos and not cluster and not compose and not interactive and not installation and not fuzz and not long
 
 # In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
@@ -119,6 +129,10 @@ check: setup
 
 test-chaos: setup
 	@$(BIN)/python -m pytest -m "chaos$(if $(QUICK), and not long)" -q tests
+
+# Two minutes of requests to every operation; RESOLUTE_FUZZ_SECONDS=3600 finds more.
+test-fuzz: setup-fuzz
+	@$(BIN)/python -m pytest -m fuzz -q tests/integration/api/fuzz
 
 test-interactive: setup-interactive
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "interactive and not kubelet and not chaos" -q tests
@@ -160,4 +174,4 @@ bench-cluster: setup
 	@$(BIN)/python -m tests.bench.run --kubeconfig $(KUBECONFIG) --output bench-cluster.json
 
 clean:
-	rm -rf $(VENV) $(CLIENT) $(DOCS) $(INTERACTIVE) $(STORAGES) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(CLIENT) $(DOCS) $(INTERACTIVE) $(STORAGES) $(FUZZ) site .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -85,7 +85,14 @@ def own_nats_server(server_directory: Path) -> Iterator[NatsServer]:
 @pytest.fixture
 async def bus_settings(nats_server: NatsServer | ContainerNats) -> BusSettings:
     """Settings for a server without any stream: whoever connects next creates them."""
-    settings = BusSettings(url=nats_server.url, name="test", connect_timeout_s=10, logs_max_bytes=2**28)
+    settings = BusSettings(
+        url=nats_server.url,
+        name="test",
+        connect_timeout_s=10,
+        # The disk is shared with all other tests, and can take longer for a write than what services wait.
+        request_timeout_s=20,
+        logs_max_bytes=2**28,
+    )
     await wipe(settings.url)
     return settings
 
@@ -164,7 +171,7 @@ def whole_system() -> Iterator[WholeSystem]:
 @pytest.fixture(scope="session")
 def det(whole_system: WholeSystem) -> Client:
     """The unmodified client, logged in as ``determined``."""
-    return whole_system.det()
+    return whole_system.det(forked=True)
 
 
 @pytest.fixture(scope="session")

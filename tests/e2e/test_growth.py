@@ -103,7 +103,9 @@ def more_than(before: Footprint, after: Footprint) -> dict[str, tuple[int, int]]
 
 
 @pytest.mark.parametrize(
-    "count", [12, pytest.param(500, marks=[pytest.mark.chaos, pytest.mark.timeout(3600)])], ids=str
+    "count",
+    [pytest.param(12, marks=pytest.mark.slow), pytest.param(500, marks=[pytest.mark.chaos, pytest.mark.timeout(3600)])],
+    ids=str,
 )
 def test_finished_tasks_leave_nothing_that_grows(system: WholeSystem, look: Looking, count: int) -> None:
     run_short_tasks(system, look, 4)

@@ -91,6 +91,7 @@ def test_an_initial_password_is_shown_once_and_needed(resolute: Resolute) -> Non
     assert "have the password" not in resolute.up()
 
 
+@pytest.mark.slow
 def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> None:
     assert "ready after" in resolute.up()
     system = resolute.system()
@@ -131,6 +132,7 @@ def test_tasks_outlive_down_and_are_found_by_the_next_up(resolute: Resolute) -> 
     assert not resolute.state.exists()
 
 
+@pytest.mark.slow
 def test_running_task_is_found_again_after_a_restore_into_new_servers(resolute: Resolute) -> None:
     resolute.up()
     system, file = resolute.system(), str(resolute.state.parent / "backup.tar.gz")
@@ -155,6 +157,7 @@ def test_running_task_is_found_again_after_a_restore_into_new_servers(resolute: 
         assert look.trial(experiment)["restarts"] == 0
 
 
+@pytest.mark.slow
 def test_tasks_and_clients_speak_https_where_the_api_does(resolute: Resolute) -> None:
     resolute.state.mkdir()
     # A name that nothing here is reached by.
@@ -174,6 +177,23 @@ def test_tasks_and_clients_speak_https_where_the_api_does(resolute: Resolute) ->
         assert "step 2" in look.printed(look.trials(experiment)[0]["id"])
 
 
+def test_nobody_is_refused_while_the_api_is_started_anew(resolute: Resolute) -> None:
+    resolute.up()
+    system = resolute.system()
+    token = system.token()
+    killed = system.kill("api")
+    # A single try each, of a client that repeats nothing.
+    with system.http() as http:
+        assert http.get("/api/v1/me").json()["user"]["username"] == "determined"
+    assert system.token() != token
+    assert system.pids()["api"] != killed
+    # Nobody would ever answer who is stopped for good.
+    resolute("down")
+    with pytest.raises(httpx.ConnectError):
+        system.token()
+
+
+@pytest.mark.slow
 def test_one_service_in_the_foreground_is_handed_back(resolute: Resolute) -> None:
     resolute.up()
     system = resolute.system()

@@ -103,7 +103,6 @@ def test_services_are_restarted_under_load_and_no_call_fails(system: WholeSystem
         searcher={"name": "random", "metric": "loss", "max_trials": 4, "max_concurrent_trials": 2},
     )
     mine = system.det("load")
-    # The token is kept: where one api is all there is, nobody can log in while it starts.
     mine("user", "login", "determined", answers=[""])
     over = threading.Event()
     calls: list[str] = []

@@ -69,6 +69,7 @@ def test_a_random_search_is_numpys_stream_of_its_seed(det: Client, look: Looking
         assert look.steps(ident) == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(480)
 def test_the_adaptive_search_of_the_example_finds_a_good_network(
     det: Client, look: Looking, whole_system: WholeSystem

@@ -28,6 +28,7 @@ def schedules(system: WholeSystem, name: str) -> bool:
     return log.count("lease.won") > log.count("lease.lost")
 
 
+@pytest.mark.slow
 def test_standby_decides_what_the_dead_scheduler_would_have(system: WholeSystem) -> None:
     names = ("scheduler", plan.STANDBY)
     active = wait_until(lambda: next((name for name in names if schedules(system, name)), None), what="one is active")

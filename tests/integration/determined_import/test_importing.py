@@ -38,6 +38,7 @@ def test_both_sides_are_counted_and_agree(report: ImportReport) -> None:
     assert report.agrees, [each for each in report.kinds if not each.agrees]
     assert report.source == CLUSTER_ID
     assert (by_kind["users"].in_source, by_kind["users"].in_target) == (4, 4)
+    assert [by_kind[kind].in_target for kind in ("users of SCIM", "OAuth clients")] == [1, 1]
     assert by_kind["pool bindings"].skipped == {"the pool was gone": 1}
     assert by_kind["metrics"].skipped == {"without values": 1}
     assert by_kind["log lines"].skipped == {"the task is gone": 1}

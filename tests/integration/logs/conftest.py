@@ -27,6 +27,7 @@ from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, RetentionSettings, WriterSettings
 from tests.builders import insert_allocation, insert_allocation_session, insert_task
 from tests.harness import ServiceProcess
+from tests.harness.no_tls import NO_TLS
 
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 0))
 
@@ -113,7 +114,7 @@ class Service:
         await asyncio.wait((self._task, self._port), return_when=asyncio.FIRST_COMPLETED)
         if not self._port.done():
             self._task.result()
-        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._port.result()}", timeout=20)
+        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._port.result()}", timeout=20, verify=NO_TLS)
         return self._client
 
     async def __aexit__(self, *_: object) -> None:
