@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-
 from libs.cluster.config import SshConfig
 
 _RSA_EXPONENT = 65537
@@ -27,6 +24,15 @@ def new_key_pair(settings: SshConfig) -> KeyPair:
 
     The private key is in OpenSSH's own format, PKCS#1 (RSA) or SEC1 (ECDSA).
     """
+    # Five megabytes, which a service that makes no keys need not hold.
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
     key: ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
     form = PrivateFormat.TraditionalOpenSSL
     match settings.key_type:

@@ -8,7 +8,9 @@ import secrets
 
 def new_token() -> str:
     """A token nobody can guess. It is shown once, and kept nowhere."""
-    return secrets.token_urlsafe(32)
+    while (token := secrets.token_urlsafe(32)).startswith("-"):
+        pass  # `det token login` would take it for an option
+    return token
 
 
 def digest(token: str) -> bytes:

@@ -19,11 +19,10 @@ from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copi
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
+from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
 
-_BUILT_IN: Final = {"users": 2, "workspaces": 1, "projects": 1, "project_keys": 1, "groups": 2, "role_assignments": 1}
-"""Rows of every new installation."""
 _SETTINGS: Final = {"application_name": "resolute import", "statement_timeout": "0", "jit": "off"}
 
 
@@ -156,7 +155,7 @@ async def _check_unused(connection: Any, kinds: Iterable[CopiedTable]) -> None:
     used: dict[str, int] = {}
     for name in dict.fromkeys(table.target.name for table in kinds):
         rows = await connection.fetchval(f"SELECT count(*) FROM {name}")  # noqa: S608
-        if rows > _BUILT_IN.get(name, 0):
+        if rows > ROWS_AT_START.get(name, 0):
             used[name] = rows
     if used:
         found = ", ".join(f"{name} ({rows} rows)" for name, rows in used.items())

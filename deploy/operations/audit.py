@@ -13,6 +13,7 @@ from deploy.command_line import Commands, behind_the_command
 from deploy.operations.settings import add_settings_argument, load_settings
 from libs.db.audit_search import AuditFilter, find_records
 from libs.db.engine import DatabaseSettings, connect_database
+from libs.instants import parse_instant
 
 
 def add_parser(commands: Commands) -> None:
@@ -32,10 +33,9 @@ def add_parser(commands: Commands) -> None:
 
 def _moment(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_instant(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"not a time as in 2026-01-31T12:00:00Z: {text}") from error
-    return moment.replace(tzinfo=moment.tzinfo or UTC)
+        raise ArgumentTypeError(str(error)) from error
 
 
 def _run(arguments: Namespace) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, TextClause, event, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -66,6 +67,13 @@ def recorded(request: AuditedRequest) -> Iterator[Recording]:
         yield recording
     finally:
         _RECORDING.reset(token)
+
+
+def tell_caller(username: str, details: Mapping[str, Any]) -> None:
+    """Who asks, and for what, where that is known after recording has begun."""
+    recording = _RECORDING.get()
+    if recording is not None:
+        recording.request = replace(recording.request, username=username, details=details)
 
 
 def watch_changes(engine: AsyncEngine) -> None:

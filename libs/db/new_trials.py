@@ -13,6 +13,7 @@ from msgspec import Struct
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import part
 from libs.db.tables.tasks import tasks
 from libs.db.tables.trials import trial_tasks, trials
 from libs.db.tables.workspaces import projects
@@ -67,7 +68,7 @@ async def insert_trials(
     """
     if not wanted:
         return []
-    retention = experiment.config.get("retention_policy") or {}
+    retention = part(experiment.config, "retention_policy")
     first, workspace_id = await take_local_ids(connection, experiment.project_id, len(wanted))
     values = [
         {

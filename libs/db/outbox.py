@@ -21,7 +21,9 @@ from libs.events.changes import (
     AllocationChanged,
     CheckpointChanged,
     ExperimentChanged,
+    GroupChanged,
     JobChanged,
+    ModelChanged,
     PoolChanged,
     PublicEvent,
     TaskChanged,
@@ -45,6 +47,8 @@ _ENTITY: Mapping[type[Struct], tuple[str, str]] = {
     CheckpointChanged: ("checkpoint", "uuid"),
     WorkspaceChanged: ("workspace", "workspace_id"),
     UserChanged: ("user", "user_id"),
+    GroupChanged: ("group", "group_id"),
+    ModelChanged: ("model", "model_id"),
     PoolChanged: ("pool", "pool"),
 }
 

@@ -27,6 +27,7 @@ class InvalidConfig(InvalidRequest):
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"invalid experiment configuration: {detail}")
+        self.detail = detail
 
 
 def missing(path: str, key: str) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from libs.bus import Bus
 from libs.capacity import CapacityView
@@ -18,7 +19,11 @@ from services.api.access.sessions import Sessions
 from services.api.downloads.pieces import Downloads
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
+from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
+
+if TYPE_CHECKING:
+    from services.api.oidc.provider import OidcProvider
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +39,12 @@ class App:
     notifier: Notifier
     metrics_writer: MetricsWriter
     master_log: MasterLog
+    updates: Updates
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))
     """Of the installation; by default of this process alone."""
     logins: Logins = field(default_factory=Logins)
+    oidc: OidcProvider | None = None
+    """Where users can log in beside here."""
     downloads: Downloads = field(default_factory=Downloads)
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""

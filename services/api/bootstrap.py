@@ -30,7 +30,7 @@ async def bootstrap(
     async with db.transaction() as connection:
         row = (await connection.execute(select(cluster).with_for_update())).mappings().one()
         if row["initialised_at"] is None:
-            if not password and "prevent_blank_password" in config.feature_switches:
+            if not password and config.is_switched_on("prevent_blank_password"):
                 raise InvalidRequest("security.initial_user_password is required, blank passwords are switched off")
             secret = await passwords.hashed(passwords.salted(password))
             built_in = users.c.username.in_(BUILT_IN_USERS)

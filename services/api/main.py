@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import sys
@@ -41,13 +42,17 @@ from services.api.app import App
 from services.api.bootstrap import bootstrap, read_proxy_secret
 from services.api.http.application import Lifespan, build_application
 from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
+from services.api.http.database_errors import is_away
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.master_log import MasterLog
 from services.api.metrics.writer import MetricsWriter
+from services.api.oidc.configured import oidc_provider
 from services.api.proxy.proxy import Proxy
 from services.api.queries.cluster.manager_health import is_reporting
+from services.api.routes import updates
 from services.api.routes.table import all_routes
 from services.api.settings import ApiSettings, HttpSettings
+from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
 
 log = structlog.get_logger()
@@ -85,20 +90,26 @@ async def main(
         readiness.register("database", db.problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         readiness.register("bus", bus.problem)
+        find_rights = partial(rights_of, db, cluster.security.authz)
+        sessions = Sessions(db=db, clock=clock, narrow_user_tokens=cluster.security.token.in_tasks == "task")
         app = App(
             db=db,
             bus=bus,
             clock=clock,
             cluster=cluster,
             cluster_id=cluster_id,
-            sessions=Sessions(db=db, clock=clock, narrow_user_tokens=cluster.security.token.in_tasks == "task"),
+            sessions=sessions,
             capacity=CapacityView(),
             notifier=Notifier(),
             metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
             master_log=MasterLog(),
+            updates=Updates(
+                db=db, sessions=sessions, is_away=is_away, rights_of=find_rights, settings=settings.updates
+            ),
             proxy_tokens=ProxyTokens(await read_proxy_secret(db)),
             release_namespace=settings.release_namespace,
             checkpoint_roots=settings.checkpoint_roots,
+            oidc=await stack.enter_async_context(oidc_provider(cluster.oidc, clock, os.environ)),
         )
         proxy = Proxy(
             db=db,
@@ -109,15 +120,16 @@ async def main(
             authz=cluster.security.authz,
         )
         application = build_application(
-            all_routes(),
+            [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)],
             app,
             app.sessions.authenticate,
             subscribed(app, proxy),
             health=lambda: health(app, readiness),
             enable_cors=settings.http.enable_cors,
+            recheck_interval_s=settings.http.recheck_interval_s,
             uploads=UploadMemory(settings.http.upload_memory_bytes),
             below={"/proxy/": proxy},
-            rights_of=partial(rights_of, db, cluster.security.authz),
+            rights_of=find_rights,
         )
         # Entered here and not by the server, which would only log what keeps the service from starting.
         await stack.enter_async_context(application.router.lifespan_context(application))
@@ -128,6 +140,7 @@ async def main(
 
         async def serve() -> None:
             await _serve(application, settings, context, stop, serving)
+            await app.updates.drain()
             await proxy.connections.drain()
 
         await run_until_first_exits(  # one loop failing ends the service; its restart is the recovery
@@ -150,6 +163,7 @@ def subscribed(app: App, proxy: Proxy) -> Lifespan:
             app.sessions.listening(app.bus),
             app.notifier.listening(app.bus),
             proxy.listening(app.bus),
+            app.updates.listening(app.bus),
             app.bus.serve(subjects.NOTES_USE, lambda _: note_use(app), queue="apis"),
         ):
             yield
@@ -202,11 +216,12 @@ async def _serve(
         config,
         host=http.host,
         port=port_of(http, is_tls=tls is not None),
+        descriptor=http.descriptor,
         stop=stop,
         listening=listening,
         limits=http.limits,
         tls=tls,
-        reserved_descriptors=2 * settings.proxy.connections,  # of clients that are taken over, and to tasks
+        reserved_descriptors=2 * settings.proxy.connections + settings.updates.connections,  # taken over, and to tasks
     )
 
 

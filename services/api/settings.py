@@ -14,6 +14,7 @@ from services.api.http.decoding.upload_memory import BODY_FACTOR
 from services.api.http.routing import MAX_BODY_BYTES, MIB
 from services.api.metrics.writer import MetricsSettings
 from services.api.proxy.settings import ProxySettings
+from services.api.updates.settings import UpdatesSettings
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,12 +23,17 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     """Port to listen on; 0 picks a free one. None is 8080, or 8443 with ``security.tls`` of the cluster configuration.
     """
+    descriptor: Annotated[int, Meta(ge=0)] | None = None
+    """File descriptor of a listening socket that whoever starts the service hands over, in place of host and port, and
+    keeps open: clients that come while the service is started anew wait instead of being refused."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies in front whose ``X-Forwarded-For`` says where a login comes from."""
     enable_cors: bool = False
     """Allow browsers of any origin, with credentials."""
     keep_alive_s: Annotated[int, Meta(gt=0)] = 75
     """How long an idle connection stays open; longer than any proxy in front keeps it."""
+    recheck_interval_s: Annotated[float, Meta(gt=0, le=60)] = 45.0
+    """How often whoever follows a log or a chart is asked again whether they still may."""
     shutdown_grace_s: Annotated[int, Meta(ge=0)] = 5
     """How long requests may go on when the service ends; long polls are cut then, and clients repeat them."""
     limits: HttpLimits = HttpLimits()
@@ -39,6 +45,7 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     http: HttpSettings = HttpSettings()
     proxy: ProxySettings = ProxySettings()
+    updates: UpdatesSettings = UpdatesSettings()
     database: DatabaseSettings = DatabaseSettings(pool_size=20)
     bus: BusSettings = BusSettings(name="api")
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy import func, select, text
 
 from libs.clock import Clock
+from libs.config.experiment import LONGEST_LABEL
 from libs.db.engine import Database
 from libs.db.tables.cluster import usage_days
 from libs.db.tables.tasks import allocation_usage
@@ -48,7 +49,9 @@ _SUM_UP: Final = text("""
       SELECT 'resource_pool', pool, sum(seconds) FROM used GROUP BY pool
       UNION ALL
       SELECT 'experiment_label', label, sum(seconds)
-      FROM used, LATERAL (SELECT DISTINCT jsonb_array_elements_text(labels) AS label) of_experiment GROUP BY label
+      FROM used, LATERAL (
+        SELECT DISTINCT left(jsonb_array_elements_text(labels), :longest) AS label
+      ) of_experiment WHERE label IS NOT NULL GROUP BY label
       UNION ALL
       SELECT 'queued', pool, avg(seconds) FROM waited GROUP BY pool
       UNION ALL
@@ -76,7 +79,8 @@ class UsageDays:
         while day is not None and day < today:
             begin = datetime.combine(day, time(), UTC)
             async with self._db.transaction() as connection:
-                await connection.execute(_SUM_UP, {"day": day, "begin": begin, "midnight": begin + _DAY})
+                values = {"day": day, "begin": begin, "midnight": begin + _DAY, "longest": LONGEST_LABEL}
+                await connection.execute(_SUM_UP, values)
             log.info("usage.summed_up", day=day.isoformat())
             day += _DAY
 

@@ -14,6 +14,8 @@ KINDS: Final[tuple[CopiedTable, ...]] = (
     people.SETTINGS,
     people.GROUPS,
     people.MEMBERS,
+    people.PROVISIONED,
+    people.OAUTH_CLIENTS,
     workspaces.WORKSPACES,
     people.ROLES,
     workspaces.PINS,
@@ -108,9 +110,7 @@ LEFT_BEHIND: Final[Mapping[str, str]] = {
     "views_and_triggers_hash": _OLD_SERVER,
     "webhook_events_queue": "not sent when the old server was stopped",
     "webhook_task_log_triggers": _RUNNING,
-    "oauth.clients": "single sign-on is not available in this release",
-    "oauth.tokens": "single sign-on is not available in this release",
-    "scim.users": "single sign-on is not available in this release",
+    "oauth.tokens": "made by the old server: authorize the clients of SCIM again",
 }
 
 

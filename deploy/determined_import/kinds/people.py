@@ -1,4 +1,4 @@
-"""Users with the hashes of their passwords, groups, and roles.
+"""Users with the hashes of their passwords, groups, roles, and what a provider of identities knows of them.
 
 The hash is bcrypt over what clients send, here as there, so everybody logs in as before (docs/reference/platform.md
 2.1).
@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from libs.db.tables.users import group_members, groups, role_assignments, user_settings, users
+from libs.db.tables.users import (
+    group_members,
+    groups,
+    oauth_clients,
+    role_assignments,
+    scim_users,
+    user_settings,
+    users,
+)
 
 USERS: Final = CopiedTable(
     kind="users",
@@ -81,4 +89,35 @@ ROLES: Final = CopiedTable(
     key="a.group_id",
     columns={"group_id": "a.group_id", "role_id": "a.role_id", "workspace_id": "s.scope_workspace_id"},
     skipped={"without a group, role or scope": "a.group_id IS NULL OR a.role_id IS NULL OR a.scope_id IS NULL"},
+)
+
+PROVISIONED: Final = CopiedTable(
+    kind="users of SCIM",
+    target=scim_users,
+    rows="scim.users s",
+    joins="JOIN users u ON u.id = s.user_id",
+    key="s.user_id",
+    columns={
+        "id": "s.id::text",
+        "user_id": "s.user_id",
+        "external_id": "nullif(s.external_id, '')",
+        "display_name": "coalesce(u.display_name, '')",
+        "name": "CASE WHEN jsonb_typeof(s.name) = 'object' THEN s.name ELSE '{}' END",
+        "emails": "CASE WHEN jsonb_typeof(s.emails) = 'array' THEN s.emails ELSE '[]' END",
+    },
+)
+
+OAUTH_CLIENTS: Final = CopiedTable(
+    kind="OAuth clients",
+    target=oauth_clients,
+    rows="oauth.clients c",
+    key="c.id",
+    key_type="text",
+    columns={
+        "id": "c.id",
+        "name": "c.name",
+        "domain": "c.domain",
+        # Which is kept as it is there, and as a digest here.
+        "secret_hash": "sha256(convert_to(c.secret, 'UTF8'))",
+    },
 )

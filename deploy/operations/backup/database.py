@@ -14,23 +14,18 @@ from msgspec import Struct
 from sqlalchemy import Table
 
 from deploy.operations.backup.archive import ArchiveWriter
+from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from libs.errors import FailedPrecondition
 
 PREFIX: Final = "database"
 LAYOUT: Final = f"{PREFIX}.layout"
-MADE_AT_START: Final = {
-    "cluster": 1,
-    "users": 2,
-    "groups": 2,
-    "role_assignments": 1,
-    "workspaces": 1,
-    "projects": 1,
-    "project_keys": 1,
-}
-"""Rows that an installation has before anybody has used it."""
 _FLEETING: Final = frozenset({"log_writers"})
 """Tables of which only the present is of interest."""
+_WITH_TRIGGERS: Final = (
+    "SELECT DISTINCT relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
+    " WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace ORDER BY 1"
+)
 _CONNECTED_SERVICES: Final = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name LIKE 'resolute%' AND pid <> pg_backend_pid()"
@@ -75,7 +70,7 @@ async def expect_empty(connection: Any) -> None:
         raise FailedPrecondition(f"services hold {services} connections to the database; stop them all, launchers too")
     for table in _tables():
         rows = await connection.fetchval(f'SELECT count(*) FROM (SELECT 1 FROM "{table.name}" LIMIT 3) AS found')  # noqa: S608
-        if rows > MADE_AT_START.get(table.name, 0):
+        if rows > ROWS_AT_START.get(table.name, 0):
             raise FailedPrecondition(
                 f"the database is in use: there are rows in {table.name}; restore into a new, empty database"
             )
@@ -93,6 +88,8 @@ class DatabaseLoader:
         """Make room: what every installation begins with is in the backup too."""
         names = ", ".join(f'"{table.name}"' for table in metadata.sorted_tables)
         await self._connection.execute(f"TRUNCATE {names} CASCADE")
+        # What they would write has been written, and is in the backup.
+        await self._let_triggers("DISABLE")
 
     async def take(self, name: str, parts: Iterable[bytes]) -> None:
         if name == LAYOUT:
@@ -107,6 +104,11 @@ class DatabaseLoader:
     async def end(self) -> None:
         for name, value in self._sequences.items():
             await self._connection.execute("SELECT setval($1::text::regclass, $2)", f'"{name}"', value)
+        await self._let_triggers("ENABLE")
+
+    async def _let_triggers(self, change: str) -> None:
+        for table in await self._connection.fetch(_WITH_TRIGGERS):
+            await self._connection.execute(f'ALTER TABLE "{table["relname"]}" {change} TRIGGER USER')
 
     async def _prepare(self, layout: DatabaseLayout) -> None:
         self._sequences = layout.sequences

@@ -31,6 +31,12 @@ def moment(name: str, *, nullable: bool = True, default_now: bool = False) -> Co
     )
 
 
+def change_number(*, indexed: bool = True) -> Column[int]:
+    """Number of the last change that subscribers to updates are told of, in the order of commits; written by a trigger
+    of the first migration."""
+    return Column("seq", BigInteger, nullable=False, server_default="0", index=indexed)
+
+
 def document(name: str, *, nullable: bool = True, default: str | None = None) -> Column[Any]:
     """A JSON document. SQL NULL, never JSON null, stands for absence."""
     return Column(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, text
 
-from libs.db.tables.metadata import document, metadata, moment, serial_id
+from libs.db.tables.metadata import change_number, document, metadata, moment, serial_id
 
 models = Table(
     "models",
@@ -22,6 +22,7 @@ models = Table(
     Column("archived", Boolean, nullable=False, server_default=text("false")),
     moment("created_at", default_now=True),
     moment("updated_at", default_now=True),
+    change_number(),
 )
 
 model_versions = Table(
@@ -42,5 +43,6 @@ model_versions = Table(
     Column("owner_id", BigInteger, ForeignKey("users.id")),
     moment("created_at", default_now=True),
     moment("updated_at", default_now=True),
+    change_number(),
     UniqueConstraint("model_id", "version"),
 )

@@ -26,7 +26,7 @@ trials = Table(
     metadata,
     serial_id(),
     Column("experiment_id", BigInteger, ForeignKey("experiments.id", ondelete="CASCADE"), nullable=False),
-    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False, index=True),
+    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False),
     Column("local_id", Integer, nullable=False, server_default="0"),
     # NULL for trials of unmanaged experiments.
     Column("request_id", Text),
@@ -71,6 +71,8 @@ trials = Table(
 )
 Index("ix_trials_unfinished", trials.c.experiment_id, postgresql_where=text("end_time IS NULL"))
 Index("ix_trials_early_exit", trials.c.early_exit_deadline, postgresql_where=text("early_exit_deadline IS NOT NULL"))
+# The runs of a project are counted without a look at their rows, which are long.
+Index("ix_trials_of_project", trials.c.project_id, trials.c.experiment_id, postgresql_include=["state", "archived"])
 # Tables of runs are sorted by it, the best or the worst first; those without a value come last.
 Index("ix_trials_searcher_metric", trials.c.project_id, trials.c.searcher_metric_value, trials.c.id)
 Index(

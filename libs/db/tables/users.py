@@ -1,6 +1,7 @@
 """Users, the sessions by which they, their tokens and their tasks are known, and groups of users with their roles.
 
-Written by the api; task sessions by the scheduler.
+Written by the api; task sessions by the scheduler. So is what a provider of identities says of users and groups (SCIM),
+with the clients and tokens by which it is known.
 Tokens are stored as SHA-256 digests only. Roles and their permissions are fixed, so they are no rows
 (docs/reference/platform.md 5.3).
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, func, text
 
-from libs.db.tables.metadata import metadata, moment, serial_id
+from libs.db.tables.metadata import document, metadata, moment, serial_id
 
 users = Table(
     "users",
@@ -83,6 +84,8 @@ groups = Table(
     Column("name", Text, nullable=False, unique=True),
     # Of the group that stands for one user, to whom roles can be given as to any group; NULL for the others.
     Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), unique=True),
+    # As a provider of identities calls it (SCIM).
+    Column("external_id", Text),
 )
 
 group_members = Table(
@@ -107,4 +110,42 @@ Index(
     role_assignments.c.role_id,
     func.coalesce(role_assignments.c.workspace_id, 0),
     unique=True,
+)
+
+# What a provider of identities says of a user: attributes of RFC 7643 for which ``users`` has no column.
+scim_users = Table(
+    "scim_users",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", BigInteger, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("external_id", Text),
+    # As given; users.display_name is blank where the name of somebody else, or letters that are not ASCII, forbid it.
+    Column("display_name", Text, nullable=False, server_default=""),
+    document("name", default="{}"),
+    document("emails", default="[]"),
+    moment("created_at", default_now=True),
+)
+
+oauth_clients = Table(
+    "oauth_clients",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    # Where it may be sent codes.
+    Column("domain", Text, nullable=False),
+    Column("secret_hash", LargeBinary, nullable=False),
+    moment("created_at", default_now=True),
+)
+
+oauth_tokens = Table(
+    "oauth_tokens",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("client_id", Text, ForeignKey("oauth_clients.id", ondelete="CASCADE"), nullable=False, index=True),
+    # CODE, ACCESS, REFRESH
+    Column("kind", Text, nullable=False),
+    # Of a code: it is given for a token with the same one only.
+    Column("redirect_uri", Text, nullable=False, server_default=""),
+    # NULL for those that end with their client.
+    moment("expires_at"),
 )

@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from libs.db.tables.metadata import document, metadata, moment, serial_id
+from libs.db.tables.metadata import change_number, document, metadata, moment, serial_id
 
 workspaces = Table(
     "workspaces",
@@ -39,6 +39,7 @@ workspaces = Table(
     Column("default_aux_pool", Text, nullable=False, server_default=""),
     # Name of the namespace that was made for it, in whatever cluster; stays the same from then on.
     Column("auto_created_namespace", Text),
+    change_number(indexed=False),
 )
 Index("uq_workspaces_name_lower", func.lower(workspaces.c.name), unique=True)
 
@@ -67,6 +68,7 @@ projects = Table(
     document("notes", default="[]"),
     # Counter behind the local ids of runs, KEY-<n>.
     Column("max_local_id", Integer, nullable=False, server_default="0"),
+    change_number(),
     UniqueConstraint("workspace_id", "name"),
 )
 

@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from libs.config.parts.storage import storage as read_storage
+from libs.config.stored import part
 from libs.errors import InvalidRequest
+from libs.shapes.problems import listing
 from libs.shapes.shape import Object
 from libs.tasks.checkpoint_gc import client_storage
 
@@ -56,9 +59,11 @@ def tensorboard_sources(cluster_id: str, sources: Sequence[TensorboardSource]) -
     variables: Object = {}
     mounts: list[Object] = []
     for source in ascending:
-        storage = source.config.get("checkpoint_storage") or {}
+        storage = part(source.config, "checkpoint_storage")
         if not storage.get("type"):
             raise InvalidRequest(f"experiment {source.experiment_id} has no checkpoint_storage to read from")
+        if problems := read_storage(storage, "checkpoint_storage").problems:
+            raise InvalidRequest(f"experiment {source.experiment_id} cannot be shown: {listing(problems)}")
         try:
             base = _base(source, storage, mounts)
         except KeyError as error:
@@ -85,12 +90,12 @@ def over_bind_mounts(config: Object, wanted: Iterable[Object]) -> Object:
 
 def with_inherited_image(config: Object, newest: Mapping[str, Any]) -> Object:
     """``config`` with the image of an experiment, and with what it takes to pull it."""
-    environment, inherited = config["environment"], newest.get("environment") or {}
-    merged = {**environment, "image": {**environment["image"], **(inherited.get("image") or {})}}
-    registry = {key: value for key, value in (inherited.get("registry_auth") or {}).items() if value is not None}
+    environment, inherited = config["environment"], part(newest, "environment")
+    merged = {**environment, "image": {**environment["image"], **part(inherited, "image")}}
+    registry = {key: value for key, value in part(inherited, "registry_auth").items() if value is not None}
     if registry and not environment.get("registry_auth"):
         merged["registry_auth"] = registry
-    secrets = ((inherited.get("pod_spec") or {}).get("spec") or {}).get("imagePullSecrets") or []
+    secrets = part(part(inherited, "pod_spec"), "spec").get("imagePullSecrets") or []
     if secrets:
         pod = environment["pod_spec"] or {}
         spec = pod.get("spec") or {}

@@ -10,12 +10,16 @@ from typing import Any, Literal
 from sqlalchemy import Row, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import text_in
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
 from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects
 from libs.errors import NotFound
 from libs.events.changes import ExperimentChanged
 from libs.states.experiment import LIVE, ExperimentState
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 
 What = Literal["state", "edited", "moved"]
 
@@ -28,6 +32,13 @@ async def lock_experiment(connection: AsyncConnection, experiment_id: int) -> Ro
     if row is None:
         raise NotFound("experiment", experiment_id)
     return row
+
+
+async def require_right(connection: AsyncConnection, rights: UserRights, action: Action, row: Row[Any]) -> None:
+    """Raises PermissionDenied unless the caller may do this to the locked experiment."""
+    workspace = select(projects.c.workspace_id).where(projects.c.id == row.project_id)
+    workspace_id = await connection.scalar(workspace) if rights.by_roles else None
+    rights.require(action, workspace_id=workspace_id, owner_ids=(row.owner_id,))
 
 
 def is_live(row: Row[Any]) -> bool:
@@ -53,7 +64,7 @@ async def change(connection: AsyncConnection, row: Row[Any], what: What, **value
             experiment_id=row.id,
             what=what,
             state=ExperimentState(values.get("state", row.state)).value,
-            name=config.get("name") or "",
+            name=text_in(config, "name"),
             job_id=row.job_id,
             owner=owner or "",
             project_id=values.get("project_id", row.project_id),

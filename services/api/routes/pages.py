@@ -60,17 +60,42 @@ _LOGIN_SCRIPT: Final = """
 const form = document.querySelector("form");
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const given = new FormData(form);
-  const body = JSON.stringify({username: given.get("username"), password: given.get("password"), isHashed: false});
+  const typed = new FormData(form);
+  const body = JSON.stringify({username: typed.get("username"), password: typed.get("password"), isHashed: false});
   const answer = await fetch("/api/v1/auth/login", {method: "POST", body});
   if (!answer.ok) {
     const reason = (await answer.json()).error?.error ?? answer.statusText;
     document.getElementById("words").textContent = `This did not work: ${reason}`;
     return;
   }
-  const wanted = new URL(new URLSearchParams(location.search).get("redirect") ?? "/det", location.origin);
-  location.replace(wanted.origin === location.origin ? wanted : "/det");
+  goOn();
 });
+
+// Where the login was asked for; a provider sends it back as relayState.
+const given = new URLSearchParams(location.search);
+const wanted = new URL(given.get("redirect") ?? given.get("relayState") ?? "/det", location.origin);
+const goOn = () => location.replace(wanted.origin === location.origin ? wanted : "/det");
+
+async function offerProviders() {
+  if (given.has("relayState") && (await fetch("/api/v1/me")).ok) {
+    goOn();
+    return;
+  }
+  const master = await (await fetch("/api/v1/master")).json();
+  for (const provider of master.ssoProviders ?? []) {
+    const address = new URL(provider.ssoUrl);
+    address.searchParams.set("relayState", wanted.pathname + wanted.search);
+    if (provider.alwaysRedirect && !given.has("relayState") && !given.has("password")) {
+      location.replace(address);
+      return;
+    }
+    const link = document.createElement("a");
+    link.href = address;
+    link.textContent = `Log in with ${provider.name}`;
+    document.getElementById("providers").append(link);
+  }
+}
+offerProviders().catch(() => { document.getElementById("words").textContent = "There is no connection."; });
 """
 
 _LOGIN_FORM: Final = """<h1>Log in</h1>
@@ -78,7 +103,8 @@ _LOGIN_FORM: Final = """<h1>Log in</h1>
 <label>User <input name="username" autocomplete="username" required autofocus></label>
 <label>Password <input name="password" type="password" autocomplete="current-password"></label>
 <button>Log in</button>
-</form>"""
+</form>
+<p id="providers"></p>"""
 
 
 def _with_script(title: str, body: str, script: str) -> tuple[bytes, str]:

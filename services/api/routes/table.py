@@ -10,7 +10,7 @@ from services.api.access.permission_table import PERMISSIONS
 from services.api.access.rights.call_table import CALLS
 from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
-from services.api.routes import landing, pages
+from services.api.routes import landing, pages, updates
 from services.api.routes.charts import profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
 from services.api.routes.cluster import (
@@ -31,7 +31,7 @@ from services.api.routes.models import models, versions
 from services.api.routes.search import tables
 from services.api.routes.tasks import allocations, context, log_retention, logs, tasks
 from services.api.routes.trials import metrics, run_actions, runs, trials, unmanaged
-from services.api.routes.users import groups, roles, sessions, tokens, users
+from services.api.routes.users import groups, oauth, roles, scim, sessions, sso, tokens, users
 from services.api.routes.webhooks import event_webhooks, webhooks
 from services.api.routes.workspaces import activity, config_policies, namespaces, projects, templates, workspaces
 
@@ -41,6 +41,7 @@ _MODULES = (
     allocations,
     audit,
     sessions,
+    sso,
     reports,
     roles,
     checkpoints,
@@ -60,6 +61,7 @@ _MODULES = (
     model_definitions,
     models,
     namespaces,
+    oauth,
     pages,
     pool_bindings,
     pools,
@@ -67,6 +69,7 @@ _MODULES = (
     projects,
     run_actions,
     runs,
+    scim,
     tables,
     searches,
     series,
@@ -78,6 +81,7 @@ _MODULES = (
     tokens,
     trials,
     unmanaged,
+    updates,
     usage,
     users,
     versions,

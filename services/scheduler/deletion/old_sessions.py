@@ -27,12 +27,17 @@ _OF_ALLOCATIONS: Final = text(f"""
         SELECT id FROM allocation_sessions WHERE revoked_at < :before LIMIT {_AT_ONCE} FOR UPDATE SKIP LOCKED
     )
 """)  # noqa: S608  # a number from this module
+_OF_CLIENTS: Final = text(f"""
+    DELETE FROM oauth_tokens WHERE token_hash IN (
+        SELECT token_hash FROM oauth_tokens WHERE expires_at < :before LIMIT {_AT_ONCE} FOR UPDATE SKIP LOCKED
+    )
+""")  # noqa: S608  # a number from this module
 
 
 async def forget_sessions(db: Database, *, before: datetime) -> int:
     """Delete the sessions that ended before then; returns how many."""
     forgotten = 0
-    for statement in (_OF_USERS, _OF_ALLOCATIONS):
+    for statement in (_OF_USERS, _OF_ALLOCATIONS, _OF_CLIENTS):
         while True:
             async with db.transaction() as connection:
                 found = (await connection.execute(statement, {"before": before})).rowcount

@@ -54,10 +54,40 @@ CREATE TRIGGER allocation_usage_of_all AFTER INSERT OR UPDATE OF pool, slots, st
 FOR EACH ROW EXECUTE FUNCTION record_usage()
 """
 
+# Whatever subscribers to updates are told of gets a number with every change. It is given when the transaction commits,
+# to one transaction at a time, so that nobody who has seen a number can still miss a lower one.
+NUMBERED = {
+    "projects": (
+        "projects",
+        "INSERT OR UPDATE OF name, description, archived, notes, workspace_id, owner_id, immutable, state, key",
+    ),
+    # An archived workspace archives its projects.
+    "workspaces": ("projects", "UPDATE OF archived"),
+    "models": (
+        "models",
+        "INSERT OR UPDATE OF name, description, archived, notes, workspace_id, owner_id, metadata, labels, updated_at",
+    ),
+    "model_versions": (
+        "model_versions",
+        "INSERT OR UPDATE OF name, version, checkpoint_uuid, metadata, owner_id, comment, labels, notes, updated_at",
+    ),
+}
+NUMBER_CHANGE = """
+CREATE FUNCTION number_change() RETURNS trigger LANGUAGE plpgsql AS
+$$
+BEGIN
+  PERFORM pg_advisory_xact_lock(1582305396);
+  EXECUTE format('UPDATE %I SET seq = nextval(%L) WHERE id = $1', TG_TABLE_NAME, TG_ARGV[0]) USING NEW.id;
+  RETURN NULL;
+END
+$$
+"""
+
 
 def upgrade() -> None:
     _create_tables()
     _create_imported_tables()
+    _create_provisioned_tables()
     op.execute("CREATE SEQUENCE task_line_seq")
     for part in range(METRIC_PARTITIONS):
         op.execute(
@@ -71,6 +101,18 @@ def upgrade() -> None:
             op.execute(statement)
     op.execute(RECORD_USAGE)
     op.execute(RECORD_USAGE_OF_ALL)
+    _number_changes()
+
+
+def _number_changes() -> None:
+    op.execute(NUMBER_CHANGE)
+    for kind in ("projects", "models", "model_versions"):
+        op.execute(f"CREATE SEQUENCE {kind}_change_seq")
+    for table, (kind, change) in NUMBERED.items():
+        op.execute(
+            f"CREATE CONSTRAINT TRIGGER {table}_numbered AFTER {change} ON {table} DEFERRABLE INITIALLY DEFERRED"
+            f" FOR EACH ROW EXECUTE FUNCTION number_change('{kind}_change_seq')"
+        )
 
 
 def _statements(script: str) -> list[str]:
@@ -412,6 +454,7 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.Column("default_compute_pool", sa.Text(), server_default="", nullable=False),
         sa.Column("default_aux_pool", sa.Text(), server_default="", nullable=False),
         sa.Column("auto_created_namespace", sa.Text(), nullable=True),
+        sa.Column("seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_workspaces_owner_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_workspaces")),
     )
@@ -553,12 +596,14 @@ def _create_tables() -> None:  # noqa: PLR0915
             nullable=False,
         ),
         sa.Column("max_local_id", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_projects_owner_id")),
         sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_projects_workspace_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
         sa.UniqueConstraint("key", name=op.f("uq_projects_key")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_projects_workspace_id_name")),
     )
+    op.create_index(op.f("ix_projects_seq"), "projects", ["seq"], unique=False)
     op.create_table(
         "user_activity",
         sa.Column("user_id", sa.BigInteger(), nullable=False),
@@ -855,7 +900,13 @@ def _create_tables() -> None:  # noqa: PLR0915
         sa.UniqueConstraint("experiment_id", "external_id", name=op.f("uq_trials_experiment_id_external_id")),
         sa.UniqueConstraint("experiment_id", "request_id", name=op.f("uq_trials_experiment_id_request_id")),
     )
-    op.create_index(op.f("ix_trials_project_id"), "trials", ["project_id"], unique=False)
+    op.create_index(
+        "ix_trials_of_project",
+        "trials",
+        ["project_id", "experiment_id"],
+        unique=False,
+        postgresql_include=["state", "archived"],
+    )
     op.create_index("ix_trials_searcher_metric", "trials", ["project_id", "searcher_metric_value", "id"], unique=False)
     op.create_index(
         "ix_trials_searcher_metric_desc",
@@ -909,6 +960,7 @@ def _create_imported_tables() -> None:
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("user_id", sa.BigInteger(), nullable=True),
+        sa.Column("external_id", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_groups_user_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_groups")),
         sa.UniqueConstraint("name", name=op.f("uq_groups_name")),
@@ -969,11 +1021,13 @@ def _create_imported_tables() -> None:
         sa.Column("archived", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_models_owner_id")),
         sa.ForeignKeyConstraint(["workspace_id"], ["workspaces.id"], name=op.f("fk_models_workspace_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_models")),
         sa.UniqueConstraint("name", name=op.f("uq_models_name")),
     )
+    op.create_index(op.f("ix_models_seq"), "models", ["seq"], unique=False)
     op.create_index(op.f("ix_models_workspace_id"), "models", ["workspace_id"], unique=False)
     op.create_table(
         "model_versions",
@@ -999,6 +1053,7 @@ def _create_imported_tables() -> None:
         sa.Column("owner_id", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("seq", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(
             ["model_id"], ["models.id"], name=op.f("fk_model_versions_model_id"), ondelete="CASCADE"
         ),
@@ -1007,6 +1062,7 @@ def _create_imported_tables() -> None:
         sa.UniqueConstraint("model_id", "version", name=op.f("uq_model_versions_model_id_version")),
     )
     op.create_index(op.f("ix_model_versions_checkpoint_uuid"), "model_versions", ["checkpoint_uuid"], unique=False)
+    op.create_index(op.f("ix_model_versions_seq"), "model_versions", ["seq"], unique=False)
     op.create_table(
         "webhooks",
         sa.Column("id", sa.BigInteger(), sa.Identity(always=False, start=1), nullable=False),
@@ -1158,3 +1214,52 @@ def _create_imported_tables() -> None:
         ),
         sa.PrimaryKeyConstraint("workspace_id", "pool", name=op.f("pk_pool_bindings")),
     )
+
+
+def _create_provisioned_tables() -> None:
+    """What a provider of identities says, and how it is known."""
+    op.create_table(
+        "scim_users",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.BigInteger(), nullable=False),
+        sa.Column("external_id", sa.Text(), nullable=True),
+        sa.Column("display_name", sa.Text(), server_default="", nullable=False),
+        sa.Column(
+            "name",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'{}'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column(
+            "emails",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            server_default=sa.text("'[]'::jsonb"),
+            nullable=False,
+        ),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_scim_users_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_scim_users")),
+        sa.UniqueConstraint("user_id", name=op.f("uq_scim_users_user_id")),
+    )
+    op.create_table(
+        "oauth_clients",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("domain", sa.Text(), nullable=False),
+        sa.Column("secret_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_oauth_clients")),
+    )
+    op.create_table(
+        "oauth_tokens",
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("client_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("redirect_uri", sa.Text(), server_default="", nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["client_id"], ["oauth_clients.id"], name=op.f("fk_oauth_tokens_client_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_oauth_tokens")),
+    )
+    op.create_index(op.f("ix_oauth_tokens_client_id"), "oauth_tokens", ["client_id"], unique=False)

@@ -38,6 +38,7 @@ from services.api.access.principal import Principal
 from services.api.actions.experiments.project import (
     DEFAULT_PROJECT,
     ProjectRef,
+    RequireProject,
     check_may_grow,
     keep_project,
     load_project,
@@ -74,13 +75,19 @@ class NewGenericTask(Struct, frozen=True, kw_only=True):
     warnings: tuple[LaunchWarning, ...] = ()
 
 
-async def prepare_generic_task(app: App, request: CreateGenericTaskRequest, principal: Principal) -> NewGenericTask:
-    """Check and complete what was submitted; stores nothing. Raises InvalidRequest, NotFound, FailedPrecondition."""
+async def prepare_generic_task(
+    app: App, request: CreateGenericTaskRequest, principal: Principal, *, require: RequireProject
+) -> NewGenericTask:
+    """Check and complete what was submitted; stores nothing. Raises InvalidRequest, NotFound, FailedPrecondition.
+
+    require  raises unless the caller may create tasks in the project
+    """
     _check_sources(request)
     async with app.db.read() as connection:
         forked = await _source(connection, request.forked_from)
         parent = await _source(connection, request.parent_id)
         project = await load_project(connection, request.project_id or DEFAULT_PROJECT)
+        require(project)
         policies = await policies_in(
             connection,
             project.workspace_id,

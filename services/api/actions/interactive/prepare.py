@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -52,15 +52,22 @@ class Prepared(Struct, frozen=True, kw_only=True):
     home: Home
     context_tgz: bytes | None = None
     sources: TensorboardSources | None = None
+    shows: tuple[int, ...] = ()
+    """Experiments of a TensorBoard."""
     warnings: tuple[LaunchWarning, ...] = ()
 
 
-async def prepare(app: App, task_type: InteractiveType, request: LaunchRequest) -> Prepared:
-    """Check and complete what was submitted. Raises InvalidRequest, NotFound."""
+async def prepare(
+    app: App, task_type: InteractiveType, request: LaunchRequest, *, require_home: Callable[[Home], None]
+) -> Prepared:
+    """Check and complete what was submitted. Raises InvalidRequest, NotFound.
+
+    require_home  raises unless the caller may launch there; until then nothing is said of that workspace
+    """
     if isinstance(request, LaunchTensorboardRequest):
         check_names_something(request)
     try:
-        prepared = await _prepare(app, task_type, request)
+        prepared = await _prepare(app, task_type, request, require_home)
     except ResoluteError as error:
         error.args = (f"{_CONTEXT}: {error}",)
         raise
@@ -68,11 +75,13 @@ async def prepare(app: App, task_type: InteractiveType, request: LaunchRequest) 
     return prepared
 
 
-async def _prepare(app: App, task_type: InteractiveType, request: LaunchRequest) -> Prepared:
+async def _prepare(
+    app: App, task_type: InteractiveType, request: LaunchRequest, require_home: Callable[[Home], None]
+) -> Prepared:
     async with app.db.read() as connection:
         submitted = await asyncio.to_thread(read_submitted, request.config)
         layers = Layers(await _template(connection, request.template_name), submitted)
-        home = await load_home(connection, request.workspace_id)
+        home = await load_home(connection, request.workspace_id, require=require_home)
         policies = await policies_in(
             connection,
             home.workspace_id,
@@ -101,6 +110,7 @@ async def _prepare(app: App, task_type: InteractiveType, request: LaunchRequest)
         home=home,
         context_tgz=await asyncio.to_thread(pack_context, request.files) if request.files else None,
         sources=sources,
+        shows=tuple(source.experiment_id for source in shown),
         warnings=tuple(warnings),
     )
 

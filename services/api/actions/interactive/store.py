@@ -9,7 +9,7 @@ import asyncio
 from datetime import datetime
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import UNSET, structs
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -56,7 +56,7 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
         "config": prepared.config,
         "idle_timeout_s": idle_timeout_s(prepared.task_type, prepared.config["idle_timeout"], app.cluster),
         **_keys(keys),
-        **_asked_for(request),
+        **_shown(prepared, request),
     }
 
     async def insert_all(connection: AsyncConnection) -> None:
@@ -109,7 +109,9 @@ def _keys(keys: KeyPair | None) -> Row:
     return {} if keys is None else {"private_key": keys.private, "public_key": keys.public}
 
 
-def _asked_for(request: LaunchRequest) -> Row:
+def _shown(prepared: Prepared, request: LaunchRequest) -> Row:
+    """What a TensorBoard was asked to show; of filters, what they have found."""
     if not isinstance(request, LaunchTensorboardRequest):
         return {}
-    return {"experiment_ids": list(request.experiment_ids), "trial_ids": list(request.trial_ids)}
+    found = request.experiment_ids if request.filters is UNSET else prepared.shows
+    return {"experiment_ids": list(found), "trial_ids": list(request.trial_ids)}

@@ -9,7 +9,6 @@ from libs.errors import NotFound, Unimplemented
 from libs.events.capacity import PoolCapacity
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
-from services.api.access.user_checks import require_admin
 from services.api.actions.cluster.agents import disable_node, enable_node
 from services.api.app import App
 from services.api.cluster_admin.launcher_client import mark_node
@@ -66,7 +65,6 @@ async def get_slot(call: Call[App, None, None]) -> SlotResponse:
 
 async def change_slot(call: Call[App, None, None]) -> SlotResponse:
     """Neither a cluster nor a launcher of processes takes single slots out of service, so this is always refused."""
-    require_admin(call.principal, "enable and disable slots")
     found = (await get_slot(call)).slot
     raise Unimplemented(
         f"slot {found.id} of agent {call.path_str('agentId')}: slots are not enabled or disabled one by one, "
@@ -75,7 +73,6 @@ async def change_slot(call: Call[App, None, None]) -> SlotResponse:
 
 
 async def disable_agent(call: Call[App, None, DisableAgentRequest]) -> AgentResponse:
-    require_admin(call.principal, "disable agents")
     agent = await _one(call)
     drain = call.body.drain
     await _mark(call.app, agent, "no-schedule" if drain else "no-execute")
@@ -84,7 +81,6 @@ async def disable_agent(call: Call[App, None, DisableAgentRequest]) -> AgentResp
 
 
 async def enable_agent(call: Call[App, None, None]) -> AgentResponse:
-    require_admin(call.principal, "enable agents")
     agent = await _one(call)
     await _mark(call.app, agent, "")
     await enable_node(call.app.db, agent.id, pools=agent.resource_pools)

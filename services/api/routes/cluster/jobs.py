@@ -6,12 +6,12 @@ from typing import Final
 
 from libs.errors import InvalidRequest
 from services.api.access.rights.actions import Action
-from services.api.access.rights.rights import UserRights
 from services.api.actions.cluster.jobs import update_queue
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.cluster.jobs import days_in_queue, in_line, load_queue, stats_by_pool, wire_jobs
+from services.api.queries.cluster.visible_jobs import visible_jobs
 from services.api.queries.pagination import list_bounds
 from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty, Pagination
@@ -22,7 +22,6 @@ from services.api.wire.cluster.jobs import (
     GetStatsQuery,
     GetStatsResponse,
     Job,
-    JobType,
     LimitedJob,
     PoolQueue,
     UpdateQueueRequest,
@@ -35,27 +34,18 @@ DEFAULT_LIMIT: Final = 100
 
 
 async def get_jobs_v2(call: Call[App, GetJobsQuery, None]) -> GetJobsV2Response:
-    jobs, pagination = await _page(call)
-    return GetJobsV2Response(jobs=[_visible(call.rights, job) for job in jobs], pagination=pagination)
+    jobs, visible, pagination = await _page(call)
+    shown = [VisibleJob(full=job) if job.job_id in visible else VisibleJob(limited=_limited(job)) for job in jobs]
+    return GetJobsV2Response(jobs=shown, pagination=pagination)
 
 
 async def get_jobs(call: Call[App, GetJobsQuery, None]) -> GetJobsResponse:
-    jobs, pagination = await _page(call, visible_only=True)
+    jobs, _, pagination = await _page(call, visible_only=True)
     return GetJobsResponse(jobs=jobs, pagination=pagination)
 
 
-def _visible(rights: UserRights, job: Job) -> VisibleJob:
-    if _sees(rights, job.type, job.workspace_id):
-        return VisibleJob(full=job)
-    shown = {name: getattr(job, name) for name in LimitedJob.__struct_fields__}
-    return VisibleJob(limited=LimitedJob(**shown))
-
-
-def _sees(rights: UserRights, kind: JobType, workspace_id: int) -> bool:
-    if rights.may(Action.VIEW_ALL_JOBS):
-        return True
-    action = Action.VIEW_EXPERIMENT if kind is JobType.EXPERIMENT else Action.VIEW_TASK
-    return rights.may(action, workspace_id=workspace_id)
+def _limited(job: Job) -> LimitedJob:
+    return LimitedJob(**{name: getattr(job, name) for name in LimitedJob.__struct_fields__})
 
 
 async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
@@ -85,25 +75,28 @@ async def update_jobs(call: Call[App, None, UpdateQueueRequest]) -> Empty:
     return Empty()
 
 
-async def _page(call: Call[App, GetJobsQuery, None], *, visible_only: bool = False) -> tuple[list[Job], Pagination]:
-    """Places in the queue count everybody's jobs, also with ``visible_only``."""
+async def _page(
+    call: Call[App, GetJobsQuery, None], *, visible_only: bool = False
+) -> tuple[list[Job], frozenset[str], Pagination]:
+    """Jobs, and ids of those that the caller may see whole. Places in the queue count everybody's jobs, also with
+    ``visible_only``."""
     app, query = call.app, call.query
     pool = query.resource_pool or app.cluster.resource_manager.default_compute_resource_pool
     if app.cluster.pool(pool) is None:
         raise InvalidRequest(f"cannot find resource pool {pool}")
     async with app.db.read() as connection:
-        standings = in_line(await load_queue(connection, app.cluster, pool), app.cluster, pool)
+        queue = await load_queue(connection, app.cluster, pool)
+        visible = await visible_jobs(connection, call.rights, queue)
+        standings = in_line(queue, app.cluster, pool)
         if query.states:
             standings = [standing for standing in standings if standing.job.state in query.states]
         if visible_only:
-            standings = [
-                each for each in standings if _sees(call.rights, JobType[each.job.job_type], each.job.workspace_id)
-            ]
+            standings = [standing for standing in standings if standing.job.job_id in visible]
         standings.sort(key=lambda standing: (standing.jobs_ahead, standing.job.job_id))
         if query.order_by is OrderBy.DESC:
             standings.reverse()
         page = list_bounds(len(standings), offset=query.offset, limit=query.limit or DEFAULT_LIMIT)
-        return await wire_jobs(connection, standings[page.start_index : page.end_index]), page
+        return await wire_jobs(connection, standings[page.start_index : page.end_index]), visible, page
 
 
 ROUTES: Final = (

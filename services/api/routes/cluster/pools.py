@@ -11,15 +11,15 @@ from services.api.queries.cluster.agents import load_overrides
 from services.api.queries.cluster.jobs import load_queue, stats_by_pool
 from services.api.queries.cluster.pools import wire_pool
 from services.api.queries.pagination import list_page
-from services.api.queries.workspaces.available_pools import bound_pools
+from services.api.queries.workspaces.available_pools import bound_pools, hidden_pools
 from services.api.wire.cluster.pools import GetPoolsQuery, GetPoolsResponse, QueueStats, ResourceManagersResponse
 
 
 async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
-    """All pools by name, or with ``unbound`` those that every workspace may use."""
+    """Pools by name, without those of workspaces that the caller may not see; ``unbound`` ones are for everybody."""
     app = call.app
     async with app.db.read() as connection:
-        left_out = await bound_pools(connection) if call.query.unbound else frozenset()
+        left_out = await (bound_pools(connection) if call.query.unbound else hidden_pools(connection, call.rights))
         overrides = await load_overrides(connection)
         stats = stats_by_pool(await load_queue(connection, app.cluster))
     pools = [

@@ -7,10 +7,11 @@ import csv
 import io
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, Final
 
 from libs.errors import InvalidRequest
+from libs.instants import parse_instant
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
@@ -123,16 +124,13 @@ async def get_aggregated_csv(call: Call[App, PeriodsQuery, None]) -> RawResponse
 
 
 async def _trial_usage(call: Call[App, WindowQuery, None]) -> list[TrialUsage]:
-    window = _window(call)
-    async with call.app.db.searches, call.app.db.read() as connection:
-        return await trial_usage(connection, window)
+    return await trial_usage(call.app.db, _window(call))
 
 
 async def _allocations(app: App, window: Window) -> AsyncIterator[bytes]:
     yield _csv([_ALLOCATIONS_HEADER])
-    async with app.db.searches, app.db.read() as connection:
-        async for rows in allocation_pages(connection, window):
-            yield _csv(_allocation(row, window) for row in rows)
+    async for rows in allocation_pages(app.db, window):
+        yield _csv(_allocation(row, window) for row in rows)
 
 
 def _allocation(row: Any, window: Window) -> tuple[object, ...]:
@@ -198,10 +196,9 @@ def _moment(name: str, given: str) -> datetime:
     if not given:
         raise InvalidRequest(f"missing parameter: {name}")
     try:
-        moment = datetime.fromisoformat(given)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidRequest(f"{name}: must be a time as in 2026-01-31T12:00:00Z, not {given[:50]!r}") from error
+        return parse_instant(given)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}: {error}") from error
 
 
 def _csv(rows: Iterable[Sequence[object]]) -> bytes:

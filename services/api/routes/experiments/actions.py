@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
+from services.api.access.rights.actions import Action
+from services.api.access.rights.needs import require_sources
 from services.api.actions.checkpoints.files import delete_tensorboard_files
 from services.api.actions.experiments import states
 from services.api.actions.experiments.bulk import ANY_PROJECT, for_each
@@ -24,6 +26,7 @@ from services.api.queries.experiments.experiments import load_experiment
 from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty
 from services.api.wire.experiments.actions import (
+    ActionResult,
     BulkMoveRequest,
     BulkRequest,
     BulkResponse,
@@ -45,6 +48,10 @@ SIMPLE: Final[dict[str, Simple]] = {
     "unarchive": states.unarchive,
 }
 """Actions that need nothing but an experiment."""
+RIGHTS: Final = {
+    **dict.fromkeys(("activate", "pause", "cancel", "kill"), Action.CONTROL_EXPERIMENT),
+    **dict.fromkeys(("archive", "unarchive"), Action.EDIT_EXPERIMENT),
+}
 SCHEDULED: Final = frozenset({"activate", "pause", "cancel", "kill"})
 """Those with effects that the scheduler brings about."""
 
@@ -53,6 +60,7 @@ async def continue_(call: Call[App, None, ContinueExperimentRequest]) -> Continu
     """Let an experiment that has ended run again, with changes of its configuration if it is a single trial."""
     app, experiment_id, now = call.app, call.body.id, call.app.clock.now()
     override = await asyncio.to_thread(parse_override, call.body.override_config)
+    await require_sources(call, override.get("searcher") or {})
     warnings = await in_transaction(
         app.db, lambda connection: continue_experiment(connection, app, experiment_id, override, now=now)
     )
@@ -78,8 +86,7 @@ def many(verb: str, action: Simple) -> Handler:
     """Handles an action on the experiments in the body."""
 
     async def handle(call: Call[App, None, BulkRequest]) -> BulkResponse:
-        project_id = call.path_int("projectId")
-        results = await for_each(call.app.db, call.body, action, verb=verb, project_id=project_id)
+        results = await _for_each(call, action, verb, RIGHTS[verb])
         if verb in SCHEDULED:
             await wait_until_reconciled(call.app.bus, *(result.id for result in results if not result.error))
         return BulkResponse(results=results)
@@ -87,26 +94,31 @@ def many(verb: str, action: Simple) -> Handler:
     return handle
 
 
+async def _for_each(call: Call[App, None, Any], action: Simple, verb: str, right: Action) -> list[ActionResult]:
+    project_id = call.path_int("projectId")
+    return await for_each(
+        call.app.db, call.body, action, verb=verb, project_id=project_id, rights=call.rights, right=right
+    )
+
+
 async def delete(call: Call[App, DeleteExperimentQuery, None]) -> None:
     """Ask for the deletion; the experiment is gone when GET answers 404."""
     experiment_id, force = call.path_int("experimentId"), call.query.force
     await in_transaction(
-        call.app.db, lambda connection: states.delete(connection, experiment_id, call.principal, force=force)
+        call.app.db, lambda connection: states.delete(connection, experiment_id, call.rights, force=force)
     )
 
 
 async def delete_many(call: Call[App, None, BulkRequest]) -> BulkResponse:
     async def delete_one(connection: AsyncConnection, experiment_id: int) -> None:
-        await states.delete(connection, experiment_id, call.principal)
+        await states.delete(connection, experiment_id, call.rights)
 
-    project_id = call.path_int("projectId")
-    results = await for_each(call.app.db, call.body, delete_one, verb="delete", project_id=project_id)
-    return BulkResponse(results=results)
+    return BulkResponse(results=await _for_each(call, delete_one, "delete", Action.DELETE_EXPERIMENT))
 
 
 async def move_one(call: Call[App, None, MoveExperimentRequest]) -> None:
     experiment_id, destination = call.path_int("experimentId"), _destination(call.body)
-    await in_transaction(call.app.db, lambda connection: move(connection, experiment_id, destination, call.principal))
+    await in_transaction(call.app.db, lambda connection: move(connection, experiment_id, destination, call.rights))
 
 
 async def move_many(call: Call[App, None, BulkMoveRequest]) -> BulkResponse:
@@ -118,10 +130,9 @@ async def move_many(call: Call[App, None, BulkMoveRequest]) -> BulkResponse:
         check_may_grow(await load_project(connection, destination))
 
     async def move_to(connection: AsyncConnection, experiment_id: int) -> None:
-        await move(connection, experiment_id, destination, call.principal)
+        await move(connection, experiment_id, destination, call.rights)
 
-    results = await for_each(call.app.db, call.body, move_to, verb="move", project_id=project_id)
-    return BulkResponse(results=results)
+    return BulkResponse(results=await _for_each(call, move_to, "move", Action.MOVE_EXPERIMENT))
 
 
 async def retain(call: Call[App, None, RetainLogsRequest]) -> None:
@@ -136,16 +147,14 @@ async def retain_many(call: Call[App, None, BulkRetainLogsRequest]) -> BulkRespo
     async def retain_one(connection: AsyncConnection, experiment_id: int) -> None:
         await retain_logs(connection, experiment_id, days)
 
-    project_id = call.path_int("projectId")
-    results = await for_each(call.app.db, call.body, retain_one, verb="retain_logs", project_id=project_id)
-    return BulkResponse(results=results)
+    return BulkResponse(results=await _for_each(call, retain_one, "retain_logs", Action.CONTROL_EXPERIMENT))
 
 
 async def delete_tensorboards(call: Call[App, None, None]) -> None:
     """Ask for the TensorBoard files to be deleted; returns before they are."""
     experiment_id = call.path_int("experimentId")
     await in_transaction(
-        call.app.db, lambda connection: delete_tensorboard_files(connection, experiment_id, call.principal)
+        call.app.db, lambda connection: delete_tensorboard_files(connection, experiment_id, call.rights)
     )
 
 

@@ -12,12 +12,12 @@ from services.api.access.rights.actions import Action
 from services.api.access.rights.needs import require_in, require_sources
 from services.api.actions.experiments.create import prepare_experiment, store_experiment
 from services.api.actions.experiments.edit import delete_label, edit, put_label
-from services.api.actions.experiments.project import ProjectRef
+from services.api.actions.experiments.project import ProjectRef, RequireProject
 from services.api.actions.unmanaged.experiments import check_upsert, prepare_unmanaged, store_unmanaged
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.experiments.experiments import check_exists, list_experiments, load_config, load_experiment
+from services.api.queries.experiments.experiments import list_experiments, load_config, load_experiment
 from services.api.queries.experiments.job_summary import job_summary
 from services.api.queries.experiments.labels import labels_in_use
 from services.api.queries.trials.trials import list_trials
@@ -46,8 +46,7 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
     if call.body.unmanaged:
         return await _create_unmanaged(call, None)
     app, now = call.app, call.app.clock.now()
-    new = await prepare_experiment(app, call.body, now=now)
-    _require_project(call, new.project)
+    new = await prepare_experiment(app, call.body, require=_require_project(call), now=now)
     await require_sources(call, new.config.get("searcher") or {})
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
@@ -72,8 +71,7 @@ async def _create_unmanaged(
     call: Call[App, None, CreateExperimentRequest], external_id: str | None
 ) -> CreateExperimentResponse:
     app, now = call.app, call.app.clock.now()
-    new = await prepare_unmanaged(app, call.body, now=now)
-    _require_project(call, new.project)
+    new = await prepare_unmanaged(app, call.body, require=_require_project(call), now=now)
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None)
     experiment_id = await store_unmanaged(app, new, call.principal, external_id=external_id, now=now)
@@ -82,8 +80,14 @@ async def _create_unmanaged(
     return CreateExperimentResponse(experiment=experiment, config=experiment.config)
 
 
-def _require_project(call: Call[App, None, CreateExperimentRequest], project: ProjectRef) -> None:
-    require_in(call.rights, Action.CREATE_EXPERIMENT, "project", project.project_id, workspace_id=project.workspace_id)
+def _require_project(call: Call[App, None, CreateExperimentRequest]) -> RequireProject:
+    """What raises unless the caller may create experiments in a project."""
+
+    def require(project: ProjectRef) -> None:
+        workspace_id = project.workspace_id
+        require_in(call.rights, Action.CREATE_EXPERIMENT, "project", project.project_id, workspace_id=workspace_id)
+
+    return require
 
 
 async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsResponse:
@@ -117,7 +121,6 @@ async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentRespon
 async def trials(call: Call[App, GetExperimentTrialsQuery, None]) -> GetExperimentTrialsResponse:
     experiment_id = call.path_int("experimentId")
     async with call.app.db.read() as connection:
-        await check_exists(connection, experiment_id)
         found, pagination = await list_trials(connection, experiment_id, call.query, now=call.app.clock.now())
     return GetExperimentTrialsResponse(trials=found, pagination=pagination)
 

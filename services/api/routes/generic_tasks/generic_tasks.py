@@ -12,13 +12,15 @@ from libs.db.engine import Connection
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from services.api.access.rights.actions import Action
-from services.api.access.rights.needs import require_in
+from services.api.access.rights.locations import ObjectKind
+from services.api.access.rights.needs import Need, check_needs, require_in
+from services.api.actions.experiments.project import ProjectRef
 from services.api.actions.generic_tasks import control
 from services.api.actions.generic_tasks.create import prepare_generic_task, store_generic_task
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.generic_tasks.generic_tasks import load_config
+from services.api.queries.generic_tasks.generic_tasks import ids_above, load_config
 from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.base import Empty
 from services.api.wire.generic_tasks.generic_tasks import (
@@ -30,10 +32,11 @@ from services.api.wire.generic_tasks.generic_tasks import (
 
 
 async def create(call: Call[App, None, CreateGenericTaskRequest]) -> CreateGenericTaskResponse:
-    new = await prepare_generic_task(call.app, call.body, call.principal)
-    project = new.project
-    for action in (Action.VIEW_PROJECT, Action.CREATE_TASK):
-        require_in(call.rights, action, "project", project.project_id, workspace_id=project.workspace_id)
+    def require(project: ProjectRef) -> None:
+        for action in (Action.VIEW_PROJECT, Action.CREATE_TASK):
+            require_in(call.rights, action, "project", project.project_id, workspace_id=project.workspace_id)
+
+    new = await prepare_generic_task(call.app, call.body, call.principal, require=require)
     await store_generic_task(call.app, new, call.principal, now=call.app.clock.now())
     return CreateGenericTaskResponse(task_id=new.task_id, warnings=list(new.warnings))
 
@@ -48,6 +51,10 @@ async def kill(call: Call[App, None, KillGenericTaskRequest]) -> None:
     if call.body.task_id not in ("", _task_id(call)):
         raise InvalidRequest(f"taskId '{call.body.task_id}' is not the task of the path, '{_task_id(call)}'")
     from_root = call.body.kill_from_root
+    if from_root:
+        async with call.app.db.read() as connection:
+            above = await ids_above(connection, _task_id(call))
+        await check_needs((Need(Action.CONTROL_TASK, ObjectKind.TASK, lambda _: above),), call)
     await _change(call, lambda connection, task_id: control.kill(connection, task_id, from_root=from_root))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
 from services.api.access.rights.actions import Action
 from services.api.access.rights.needs import require_in
+from services.api.actions.interactive.home import Home
 from services.api.actions.interactive.prepare import Prepared, prepare
 from services.api.actions.interactive.store import store
 from services.api.app import App
@@ -27,10 +28,12 @@ def _launch(kind: InteractiveType, response: type[Message]) -> Handler:
 
     async def launch(call: Call[App, None, Any]) -> Message:
         app, request, now = call.app, call.body, call.app.clock.now()
-        prepared = await prepare(app, kind, request)
-        home_id = prepared.home.workspace_id
         action = Action.VIEW_WORKSPACE if kind == "TENSORBOARD" else Action.CREATE_TASK
-        require_in(call.rights, action, "workspace", home_id, workspace_id=home_id)
+
+        def require_home(home: Home) -> None:
+            require_in(call.rights, action, "workspace", home.workspace_id, workspace_id=home.workspace_id)
+
+        prepared = await prepare(app, kind, request, require_home=require_home)
         if isinstance(request, LaunchNotebookRequest) and request.preview:
             return _answer(kind, response, Notebook(), prepared)
         task_id = await store(app, prepared, request, call.principal, now=now)

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from uuid import UUID
 
 from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest, NotFound
-from libs.ids import new_uuid
+from libs.ids import new_uuid, require_uuid
 from services.api.actions.tasks import allocations as actions
 from services.api.actions.tasks.allocations import Accelerators, check_allocation_id
 from services.api.all_gather.membership import Peer
@@ -100,19 +99,12 @@ async def post_all_gather(call: Call[App, None, AllGatherRequest]) -> AllGatherR
         raise InvalidRequest("numPeers must be at least 1")
     peer = Peer(
         allocation_id=_allocation_id(call),
-        request_uuid=_uuid(body.request_uuid),
+        request_uuid=require_uuid(body.request_uuid, "request uuid"),
         holder=new_uuid(),
         num_peers=body.num_peers,
         data=body.data or {},
     )
     return AllGatherResponse(data=await call.while_connected(gather(app.db, app.notifier, app.clock, peer)))
-
-
-def _uuid(text: str) -> str:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        raise InvalidRequest(f"request uuid '{text}' is not a UUID") from None
 
 
 async def post_daemon(call: Call[App, None, None]) -> None:

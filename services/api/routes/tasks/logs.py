@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET, Struct
 from sqlalchemy import select
@@ -222,7 +222,15 @@ ROUTES: Final = (
         allow_nul=True,
         idempotent=True,
     ),
-    Route(method="POST", path="/task-logs", handler=post_legacy_task_logs, body=bytes, raw=True, idempotent=True),
+    Route(
+        method="POST",
+        path="/task-logs",
+        handler=post_legacy_task_logs,
+        body=bytes,
+        described_body=list[dict[str, Any]],
+        raw=True,
+        idempotent=True,
+    ),
     Route(method="GET", path=_TASK, handler=get_task_logs, query=LogsQuery, response=TaskLog, stream=True),
     Route(method="GET", path=_TRIAL, handler=get_trial_logs, query=LogsQuery, response=TrialLog, stream=True),
     Route(

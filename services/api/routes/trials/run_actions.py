@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from services.api.access.rights.actions import Action
 from services.api.actions.trials import run_actions
-from services.api.actions.trials.run_deletion import deletion_by
+from services.api.actions.trials.run_deletion import deletion_at
 from services.api.actions.trials.run_moves import move_runs
 from services.api.app import App
 from services.api.http.call import Call
@@ -21,13 +22,17 @@ ACTIONS: Final[dict[str, run_actions.Action]] = {
     "archive": run_actions.archive,
     "unarchive": run_actions.unarchive,
 }
+RIGHTS: Final = {
+    **dict.fromkeys(("kill", "pause", "resume"), Action.CONTROL_EXPERIMENT),
+    **dict.fromkeys(("archive", "unarchive"), Action.EDIT_EXPERIMENT),
+}
 SCHEDULED: Final = frozenset({"kill", "pause", "resume"})
 """Those with effects that the scheduler brings about."""
 
 
 def many(verb: str, action: run_actions.Action) -> Handler:
     async def handle(call: Call[App, None, RunsRequest]) -> RunsResponse:
-        results = await run_actions.for_each(call.app.db, call.body, action)
+        results = await run_actions.for_each(call.app.db, call.body, action, rights=call.rights, right=RIGHTS[verb])
         if verb in SCHEDULED:
             async with call.app.db.read() as connection:
                 done = await experiments_of(connection, [result.id for result in results if not result.error])
@@ -38,12 +43,13 @@ def many(verb: str, action: run_actions.Action) -> Handler:
 
 
 async def delete(call: Call[App, None, RunsRequest]) -> RunsResponse:
-    action = deletion_by(call.principal, now=call.app.clock.now())
-    return RunsResponse(results=await run_actions.for_each(call.app.db, call.body, action))
+    action, right = deletion_at(call.app.clock.now()), Action.DELETE_RUN
+    results = await run_actions.for_each(call.app.db, call.body, action, rights=call.rights, right=right)
+    return RunsResponse(results=results)
 
 
 async def move(call: Call[App, None, MoveRunsRequest]) -> RunsResponse:
-    return RunsResponse(results=await move_runs(call.app.db, call.body, call.principal))
+    return RunsResponse(results=await move_runs(call.app.db, call.body, call.rights))
 
 
 _SIMPLE: Final = tuple(

