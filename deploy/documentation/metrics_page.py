@@ -12,7 +12,7 @@ _PRODUCT: Final = (
     "services.api.main",
     "services.scheduler.main",
     "services.launcher.main",
-    "services.launcher.backends.kubernetes.wiring",
+    "services.launcher.backends.kubernetes.wiring.opening",
     "services.logs.main",
 )
 """Modules that together import whatever runs."""

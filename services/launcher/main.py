@@ -77,7 +77,7 @@ def kubernetes_backend(
     settings: LauncherSettings, bus: Bus, clock: Clock, readiness: Readiness
 ) -> AbstractAsyncContextManager[Backend]:
     # Imported here: a launcher of processes does without the memory of the client library.
-    from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend  # noqa: PLC0415
+    from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend  # noqa: PLC0415
 
     async def publish(batch: LogBatch) -> None:
         subject = subjects.logs_of_launcher(settings.pool, batch.task)

@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 
 from libs.run_until_first_exits import end
-from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.objects import Pod
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
-from services.launcher.backends.kubernetes.wiring import pool_traits
+from services.launcher.backends.kubernetes.wiring.configured_pool import configured_pool
+from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from tests.bench.kubernetes import bare
 from tests.bench.kubernetes.site import BenchCluster, Site, open_site, orders_of
 from tests.bench.result import Result
@@ -75,17 +75,8 @@ async def _order(site: Site) -> Took:
 async def _loop(site: Site) -> Took:
     config, settings = cluster(), site.settings
     (pool,) = config.resource_pools
-    traits = pool_traits(
-        pool=pool,
-        cluster=config,
-        settings=settings,
-        namespace=site.namespace.name,
-        kind=SlotKind(type=config.slot_type),
-        tasks=TASKS,
-        master_cert=None,
-        version=(1, 20),
-        wheels=None,
-    )
+    configured = configured_pool(pool.pool_name, settings=settings, cluster=config)
+    traits = pool_traits(configured, tasks=TASKS, master_cert=None, version=(1, 20), wheels=None)
     made = [manifests(order, traits) for order in orders_of([task() for _ in range(ALLOCATIONS)])]
     running: set[str] = set()
     all_run = asyncio.Event()

@@ -29,7 +29,7 @@ from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.paths import Paths
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
-from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend
+from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend
 from services.launcher.cluster_admin import verbs_of
 from services.launcher.container.settings import TaskSettings
 from services.launcher.loop import OrderLoop

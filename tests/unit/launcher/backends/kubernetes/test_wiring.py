@@ -10,9 +10,10 @@ from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SlotReques
 from libs.errors import InvalidRequest
 from libs.events.logs import LogBatch
 from libs.serving.readiness import Readiness
-from services.launcher.backends.kubernetes.capacity.slots import SlotKind
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
-from services.launcher.backends.kubernetes.wiring import open_kubernetes_backend, pool_traits
+from services.launcher.backends.kubernetes.wiring.configured_pool import configured_pool
+from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend
+from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.container.settings import TaskSettings
 
 
@@ -24,18 +25,9 @@ def test_scheduler_of_pods_is_that_of_the_launcher_or_of_the_cluster(
     of_cluster: str, of_launcher: str, scheduler: str
 ) -> None:
     manager = msgspec.convert({"type": "kubernetes", "default_scheduler": of_cluster}, ResourceManagerConfig)
-    cluster = ClusterConfig(resource_manager=manager)
-    traits = pool_traits(
-        pool=cluster.resource_pools[0],
-        cluster=cluster,
-        settings=msgspec.convert({"default_scheduler": of_launcher}, KubernetesSettings),
-        namespace="default",
-        kind=SlotKind(type="cuda"),
-        tasks=TaskSettings(),
-        master_cert=None,
-        version=(1, 34),
-        wheels=None,
-    )
+    settings = KubernetesSettings(cluster_id="c", default_scheduler=of_launcher)
+    pool = configured_pool("default", settings=settings, cluster=ClusterConfig(resource_manager=manager))
+    traits = pool_traits(pool, tasks=TaskSettings(), master_cert=None, version=(1, 34), wheels=None)
     assert traits.default_scheduler == scheduler
 
 

@@ -1,0 +1,41 @@
+"""What all tasks of a pool have in common: from configuration, and from the release of Kubernetes it runs on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from services.launcher.backends.kubernetes.client.connection import Version
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
+from services.launcher.backends.kubernetes.wiring.configured_pool import ConfiguredPool
+from services.launcher.container.settings import TaskSettings
+from services.launcher.files import load_scripts
+
+NATIVE_SIDECARS: Final[Version] = (1, 29)
+
+
+def pool_traits(
+    pool: ConfiguredPool, *, tasks: TaskSettings, master_cert: bytes | None, version: Version, wheels: str | None
+) -> PoolTraits:
+    """The traits of the pool. A pool's pod spec takes the place of the cluster's, kind by kind."""
+    cluster, settings = pool.cluster, pool.settings
+    shared = cluster.task_container_defaults
+    special = pool.config.own_defaults or shared
+    return PoolTraits(
+        pool=pool.name,
+        cluster_id=pool.cluster_id,
+        namespace=pool.namespace,
+        slot_type=pool.slot_kind.type,
+        slot_cpu=pool.slot_kind.cpu,
+        cpu_pod_spec=shared.cpu_pod_spec if special.cpu_pod_spec is None else special.cpu_pod_spec,
+        gpu_pod_spec=shared.gpu_pod_spec if special.gpu_pod_spec is None else special.gpu_pod_spec,
+        default_scheduler=settings.default_scheduler or cluster.resource_manager.default_scheduler,
+        tasks=tasks,
+        shipper=settings.shipper,
+        has_native_sidecars=version >= NATIVE_SIDECARS,
+        wheels=wheels,
+        services=settings.services,
+        has_gateway=cluster.resource_manager.internal_task_gateway is not None,
+        finished_job_ttl_s=settings.finished_job_ttl_s,
+        scripts=load_scripts(),
+        master_cert=master_cert,
+    )
