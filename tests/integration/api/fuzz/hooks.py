@@ -41,17 +41,22 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
 
 
 def known(name: str, value: Any, *, spared: bool) -> Any:
-    """A value that stands for an id; ``spared``: not of what other requests are to find."""
+    """A value that stands for an id; ``spared``: not of what other requests are to find.
+
+    The caller's own, who would lock himself out, is another's: schemathesis takes ids from answers, also as text.
+    """
+    if str(CALLER) in str(value):
+        return 1
     drawn = zlib.crc32(repr(value).encode("utf-8", "surrogatepass"))
     if isinstance(value, bool) or drawn % 2:
-        return value if value != CALLER else 1
+        return value
     if isinstance(value, int):
         return KEPT + 1 + drawn // 2 % (ALL - KEPT) if spared else 1 + drawn // 2 % KEPT
     return TEXTS.get(name, value) if isinstance(value, str) and not spared else value
 
 
 def with_known(value: Any, name: str = "", *, spared: bool) -> Any:
-    """A body with ids that exist; the caller's own is nowhere in it, who would lock himself out."""
+    """A body with ids that exist, and nowhere the caller's."""
     if isinstance(value, dict):
         return {key: with_known(item, key, spared=spared) for key, item in value.items()}
     if isinstance(value, list):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from sqlalchemy import func
+from sqlalchemy import func, select, text
 
 from libs.db.engine import Connection
+from libs.db.tables.cluster import audit_records
 from tests.builders import (
     insert_allocation,
     insert_checkpoint,
@@ -38,6 +39,8 @@ CONFIG = {
 KEPT, ALL = 2, 12
 """Of that many of every kind the first two are never named by a request that deletes."""
 CLUSTER_ADMIN = 1
+CALLER = 70_000_001
+"""A number that is in no other one, so that hooks.py finds it however it is written."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def make_objects(world: World, api: ApiProcess) -> Objects:
     """ALL of those that have numbers, so that these begin with 1, and of the others one to be named."""
     world.publish(two_nodes())
     texts: dict[str, str] = world.in_database(_rows)
+    world.in_database(_number_caller)
     password = secrets.token_hex(8)
     with api.client() as admin:
         for name in ("first", *(f"n{number}" for number in range(2, ALL + 1))):
@@ -84,6 +88,21 @@ def make_objects(world: World, api: ApiProcess) -> Objects:
     names = {"modelName": "first", "name": "first", "resourcePoolName": "gpus", "agentId": "a", "slotId": "000"}
     kinds = {"workloadType": "EXPERIMENT", "username": "determined", "key": "x", "label": "l"}
     return Objects(made["user"]["id"], api.token("requests", password), {**texts, **names, **kinds})
+
+
+def changes_of_users(world: World) -> str:
+    """What the requests have changed of users, the latest last."""
+    return "\n".join(world.in_database(_changes_of_users))
+
+
+async def _changes_of_users(connection: Connection) -> list[str]:
+    table = audit_records.c
+    query = select(table.action, table.target, table.changed).where(table.action.contains("/users")).order_by(table.id)
+    return [" ".join(map(str, row)) for row in await connection.execute(query)][-50:]
+
+
+async def _number_caller(connection: Connection) -> None:
+    await connection.execute(text(f"ALTER TABLE users ALTER COLUMN id RESTART WITH {CALLER}"))
 
 
 def _done(reply: httpx.Response) -> dict[str, Any]:
