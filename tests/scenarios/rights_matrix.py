@@ -1,6 +1,7 @@
 """The matrix of rights as rows: for each action a call that is it, and who may make it (docs/reference/platform.md 6).
 
-Under ``basic`` the callers are an administrator, the owner of the objects, and somebody else; under ``rbac`` one user
+Under ``basic`` the callers are an administrator, the owner of the objects, the owner of the workspace that they are
+in, and somebody else; under ``rbac`` one user
 with each role, by its number (docs/reference/platform.md 5.3), and one with none, 0. Roles that can be given in a
 workspace are given in that of the object. Who is neither in ``rbac`` nor in ``seen`` finds nothing there (404); who is
 in ``seen`` only may not (403).
@@ -11,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-ADMIN, OWNER, OTHER = "administrator", "owner", "other"
-EVERYBODY: Final = frozenset({ADMIN, OWNER, OTHER})
+ADMIN, OWNER, PARENT, OTHER = "administrator", "owner", "owner of the workspace", "other"
+EVERYBODY: Final = frozenset({ADMIN, OWNER, PARENT, OTHER})
 OWNERS: Final = frozenset({ADMIN, OWNER})
+PARENTS: Final = frozenset({ADMIN, PARENT})
+OWNERS_OR_PARENTS: Final = OWNERS | PARENTS
 ADMINS: Final = frozenset({ADMIN})
 
 LOCAL_ROLES: Final = (2, 4, 5, 6, 7, 9)
@@ -49,6 +52,17 @@ class Right:
 _W, _P, _E = "/api/v1/workspaces/{workspace}", "/api/v1/projects/{project}", "/api/v1/experiments/{experiment}"
 _N, _T = "/api/v1/commands/{command}", "/api/v1/templates/{template}"
 _M, _C = "/api/v1/models/{model}", "/api/v1/config-policies"
+_OWN_POLICIES: Final = f"{_C}/workspaces/{{workspace}}/EXPERIMENT"
+_POLICIES: Final = {"configPolicies": "constraints: {{resources: {{max_slots: 8}}}}"}
+_STORAGE: Final = {"checkpointStorageConfig": {"type": "directory", "container_path": "/tmp/c"}}
+_WEBHOOK: Final = {
+    "name": "new-{nonce}",
+    "url": "https://example.org",
+    "webhookType": "WEBHOOK_TYPE_DEFAULT",
+    "workspaceId": "{workspace}",
+    "mode": "WEBHOOK_MODE_WORKSPACE",
+    "triggers": [{"triggerType": "TRIGGER_TYPE_EXPERIMENT_STATE_CHANGE", "condition": {"state": "COMPLETED"}}],
+}
 _USAGE: Final = "/resources/allocation/raw?timestamp_after=2026-01-01T00:00:00Z&timestamp_before=2026-01-02T00:00:00Z"
 _RENAMED: Final = {"name": "renamed-{nonce}"}
 _OF_WORKSPACE: Final = {"name": "made-{nonce}", "workspaceName": "w{nonce}"}
@@ -69,15 +83,23 @@ _IDENTITY: Final = {"agentUid": 1, "agentGid": 1, "agentUser": "u", "agentGroup"
 
 RIGHTS: Final = (
     Right("view workspace", "GET", _W, EVERYBODY, READERS, READERS),
-    Right("rename workspace", "PATCH", _W, OWNERS, frozenset({1, 2}), READERS, _RENAMED),
-    Right("archive workspace", "POST", f"{_W}/archive", OWNERS, frozenset({1, 2}), READERS),
-    Right("delete workspace", "DELETE", _W, OWNERS, frozenset({1, 2}), READERS),
+    Right("rename workspace", "PATCH", _W, PARENTS, frozenset({1, 2}), READERS, _RENAMED),
+    Right("set storage of workspace", "PATCH", _W, PARENTS, frozenset({1, 2}), READERS, _STORAGE),
+    Right("set pool of workspace", "PATCH", _W, EVERYBODY, frozenset({1, 2}), READERS, {"defaultComputePool": "cpus"}),
+    Right("archive workspace", "POST", f"{_W}/archive", PARENTS, frozenset({1, 2}), READERS),
+    Right("unarchive workspace", "POST", f"{_W}/unarchive", PARENTS, frozenset({1, 2}), READERS),
+    Right("delete workspace", "DELETE", _W, PARENTS, frozenset({1, 2}), READERS),
     Right("pin workspace", "POST", f"{_W}/pin", EVERYBODY, READERS, READERS),
     Right("view members", "GET", "/api/v1/roles/workspace/{workspace}", EVERYBODY, ALL_ROLES),
     Right("view project", "GET", _P, EVERYBODY, READERS, READERS),
     Right("create project", "POST", f"{_W}/projects", EVERYBODY, frozenset({1, 2, 5, 7, 8}), READERS, _RENAMED),
-    Right("edit project", "PATCH", _P, OWNERS, frozenset({1, 2, 5, 7, 8}), READERS, _RENAMED),
-    Right("delete project", "DELETE", _P, OWNERS, frozenset({1, 2, 8}), READERS),
+    Right("edit project", "PATCH", _P, OWNERS_OR_PARENTS, frozenset({1, 2, 5, 7, 8}), READERS, _RENAMED),
+    *(
+        Right(f"{verb} project", "POST", f"{_P}/{verb}", OWNERS_OR_PARENTS, frozenset({1, 2, 5, 7, 8}), READERS)
+        for verb in ("archive", "unarchive")
+    ),
+    Right("move project", "POST", f"{_P}/move", OWNERS, frozenset({1, 8}), frozenset({4, 5, 7, 9}), _MOVE),
+    Right("delete project", "DELETE", _P, OWNERS_OR_PARENTS, frozenset({1, 2, 8}), READERS),
     Right("add note", "POST", f"{_P}/notes", EVERYBODY, frozenset({1, 2, 5, 7, 8}), READERS, {"name": "n"}),
     Right("view experiment", "GET", _E, EVERYBODY, READERS, READERS),
     Right("list trials", "GET", f"{_E}/trials", EVERYBODY, READERS, READERS),
@@ -137,10 +159,13 @@ RIGHTS: Final = (
     Right("move model", "POST", f"{_M}/move", EVERYBODY, EDITORS & EVERYWHERE, NOBODY, _MOVE),
     Right("delete model", "DELETE", _M, OWNERS, EDITORS, MODEL_READERS),
     Right("list webhooks", "GET", "/api/v1/webhooks", EVERYBODY, ALL_ROLES),
+    Right("create webhook", "POST", "/api/v1/webhooks", PARENTS, frozenset({1, 2, 5, 7, 9}), READERS, _WEBHOOK),
     Right("list webhooks of events", "GET", "/api/v1/resolute/event-webhooks", ADMINS, frozenset({1})),
-    Right("view policies", "GET", f"{_C}/workspaces/{{workspace}}/EXPERIMENT", EVERYBODY, READERS, READERS),
-    Right("change policies", "DELETE", f"{_C}/workspaces/{{workspace}}/EXPERIMENT", OWNERS, frozenset({1, 2}), READERS),
-    Right("change policies of all", "DELETE", f"{_C}/global/EXPERIMENT", ADMINS, frozenset({1})),
+    Right("view policies", "GET", _OWN_POLICIES, EVERYBODY, READERS, READERS),
+    Right("set policies", "PUT", _OWN_POLICIES, PARENTS, frozenset({1, 2}), READERS, _POLICIES),
+    Right("delete policies", "DELETE", _OWN_POLICIES, PARENTS, frozenset({1, 2}), READERS),
+    Right("set policies of all", "PUT", f"{_C}/global/EXPERIMENT", ADMINS, frozenset({1}), body=_POLICIES),
+    Right("delete policies of all", "DELETE", f"{_C}/global/EXPERIMENT", ADMINS, frozenset({1})),
     Right("read usage", "GET", _USAGE, EVERYBODY, frozenset({1})),
     Right("bind pool", "POST", f"{_POOL}/workspace-bindings", ADMINS, frozenset({1}), body=_BINDING),
     Right("list users", "GET", "/api/v1/users", EVERYBODY, ALL_ROLES),

@@ -29,7 +29,6 @@ class Principal:
 
     task        set when the token was made for a task, whose owner the user is
     is_narrow   it reaches what is the task's own, and nothing else that the user may reach
-    by_roles    roles have decided what the user may do, before the handler; ``admin`` and owning count for nothing
     session_id  the row of the user's session; None for an allocation token
     expires_at  when the token is worth nothing any more; None for one that ends with its allocation
     """
@@ -39,6 +38,5 @@ class Principal:
     admin: bool = False
     task: CallingTask | None = None
     is_narrow: bool = False
-    by_roles: bool = False
     session_id: int | None = None
     expires_at: datetime | None = None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -73,8 +72,6 @@ class BoundRoute:
             principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.permission, principal)
             rights = await self._rights_of(principal)
-            if rights.by_roles:
-                principal = replace(principal, by_roles=True)
         query = None if self._decode_query is None else self._decode_query(exchange.scope["query_string"])
         with self._uploads.reservation() as reservation:
             body = None

@@ -156,7 +156,8 @@ class Api:
         await self._act(lambda connection: move(connection, experiment, project, UserRights(OWNER)))
 
     async def delete_workspace(self, workspace: int) -> None:
-        await delete_workspace(self.db, workspace)
+        principal = Principal(user_id=UserId(1), username="admin", admin=True)
+        await delete_workspace(self.db, workspace, rights=UserRights(principal))
 
     async def set_priority(self, experiment: int, priority: int, *, notify: bool = True) -> None:
         patch = PatchExperiment(resources=PatchResources(priority=priority))

@@ -21,7 +21,9 @@ class Basic(Enum):
     SELF = auto()
     ADMIN = auto()
     OWNER = auto()
-    """Whoever owns the object, or what it is in where the row of the reference says so; and administrators."""
+    """Whoever owns the object, and administrators. A webhook and policies are owned with their workspace."""
+    OWNER_OR_PARENT = auto()
+    """Also whoever owns what the object is in: the workspace of a project, the model of a version."""
 
 
 class Scope(Enum):
@@ -67,6 +69,8 @@ class Action(Enum):
     VIEW_WORKSPACE = auto()
     CREATE_WORKSPACE = auto()
     EDIT_WORKSPACE = auto()
+    ARCHIVE_WORKSPACE = auto()
+    UNARCHIVE_WORKSPACE = auto()
     DELETE_WORKSPACE = auto()
     SET_WORKSPACE_IDENTITY = auto()
     SET_WORKSPACE_STORAGE = auto()
@@ -163,13 +167,22 @@ class Action(Enum):
 _ANYBODY, _ADMIN, _OWNER = Basic.ANYBODY, Basic.ADMIN, Basic.OWNER
 _C, _ANYWHERE = Scope.CLUSTER, Scope.ANYWHERE
 _OF_EXPERIMENT: Final = Permission.VIEW_EXPERIMENT_METADATA
-_OWNS_PARENT: Final = "non admin users need to own the project or workspace"
 _MODELS_OF_OTHERS: Final = "non-admin users may not delete other users' models"
 
 
 def _only_owners(what: str, *needs: Permission) -> Rule:
     """Of experiments."""
     return Rule(_OWNER, needs, view=_OF_EXPERIMENT, refusal=f"only its owner or an administrator can {what}")
+
+
+def _own_workspace(what: str, *needs: Permission) -> Rule:
+    refusal = f"only admins may {what} other user's workspaces"
+    return Rule(_OWNER, needs, view=Permission.VIEW_WORKSPACE, refusal=refusal)
+
+
+def _own_project(*needs: Permission) -> Rule:
+    refusal = "non admin users need to own the project or workspace to change it"
+    return Rule(Basic.OWNER_OR_PARENT, needs, view=Permission.VIEW_PROJECT, refusal=refusal)
 
 
 def _only_admins(what: str, *needs: Permission) -> Rule:
@@ -194,17 +207,17 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.ASSIGN_ROLES: Rule(_ADMIN, (Permission.ASSIGN_ROLES,)),
     Action.VIEW_WORKSPACE: Rule(_ANYBODY, (Permission.VIEW_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
     Action.CREATE_WORKSPACE: Rule(_ANYBODY, (Permission.CREATE_WORKSPACE,), _C),
-    Action.EDIT_WORKSPACE: Rule(_OWNER, (Permission.UPDATE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
-    Action.DELETE_WORKSPACE: Rule(_OWNER, (Permission.DELETE_WORKSPACE,), view=Permission.VIEW_WORKSPACE),
+    Action.EDIT_WORKSPACE: _own_workspace("change", Permission.UPDATE_WORKSPACE),
+    Action.ARCHIVE_WORKSPACE: _own_workspace("archive", Permission.UPDATE_WORKSPACE),
+    Action.UNARCHIVE_WORKSPACE: _own_workspace("unarchive", Permission.UPDATE_WORKSPACE),
+    Action.DELETE_WORKSPACE: _own_workspace("delete", Permission.DELETE_WORKSPACE),
     Action.SET_WORKSPACE_IDENTITY: Rule(
         _ADMIN,
         (Permission.SET_WORKSPACE_AGENT_USER_GROUP,),
         view=Permission.VIEW_WORKSPACE,
         refusal="only admin privileged users can set the agent user group of a workspace",
     ),
-    Action.SET_WORKSPACE_STORAGE: Rule(
-        _OWNER, (Permission.SET_WORKSPACE_CHECKPOINT_STORAGE_CONFIG,), view=Permission.VIEW_WORKSPACE
-    ),
+    Action.SET_WORKSPACE_STORAGE: _own_workspace("change", Permission.SET_WORKSPACE_CHECKPOINT_STORAGE_CONFIG),
     Action.SET_WORKSPACE_POOLS: Rule(
         _ANYBODY, (Permission.SET_WORKSPACE_DEFAULT_RESOURCE_POOL,), view=Permission.VIEW_WORKSPACE
     ),
@@ -218,11 +231,14 @@ MATRIX: Final[Mapping[Action, Rule]] = {
     Action.VIEW_PROJECT: Rule(_ANYBODY, (Permission.VIEW_PROJECT,), view=Permission.VIEW_PROJECT),
     Action.CREATE_PROJECT: Rule(_ANYBODY, (Permission.CREATE_PROJECT,), view=Permission.VIEW_WORKSPACE),
     Action.NOTE_IN_PROJECT: Rule(_ANYBODY, (Permission.UPDATE_PROJECT,), view=Permission.VIEW_PROJECT),
-    Action.EDIT_PROJECT: Rule(_OWNER, (Permission.UPDATE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT),
-    Action.DELETE_PROJECT: Rule(
-        _OWNER, (Permission.DELETE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT
+    Action.EDIT_PROJECT: _own_project(Permission.UPDATE_PROJECT),
+    Action.DELETE_PROJECT: _own_project(Permission.DELETE_PROJECT),
+    Action.MOVE_PROJECT: Rule(
+        _OWNER,
+        (Permission.DELETE_PROJECT,),
+        view=Permission.VIEW_PROJECT,
+        refusal="non admin users need to own the project to move it",
     ),
-    Action.MOVE_PROJECT: Rule(_OWNER, (Permission.DELETE_PROJECT,), view=Permission.VIEW_PROJECT, refusal=_OWNS_PARENT),
     Action.VIEW_EXPERIMENT: Rule(_ANYBODY, (_OF_EXPERIMENT,), view=_OF_EXPERIMENT),
     Action.VIEW_ARTIFACTS: Rule(_ANYBODY, (Permission.VIEW_EXPERIMENT_ARTIFACTS,), view=_OF_EXPERIMENT),
     Action.CREATE_EXPERIMENT: Rule(_ANYBODY, (Permission.CREATE_EXPERIMENT,), view=Permission.VIEW_PROJECT),
@@ -254,10 +270,13 @@ MATRIX: Final[Mapping[Action, Rule]] = {
         refusal=_MODELS_OF_OTHERS,
     ),
     Action.DELETE_MODEL_VERSION: Rule(
-        _OWNER, (Permission.DELETE_MODEL_VERSION,), view=Permission.VIEW_MODEL_REGISTRY, refusal=_MODELS_OF_OTHERS
+        Basic.OWNER_OR_PARENT,
+        (Permission.DELETE_MODEL_VERSION,),
+        view=Permission.VIEW_MODEL_REGISTRY,
+        refusal=_MODELS_OF_OTHERS,
     ),
     Action.DELETE_OTHERS_MODEL_VERSION: Rule(
-        _OWNER,
+        Basic.OWNER_OR_PARENT,
         (Permission.DELETE_MODEL_VERSION, Permission.DELETE_OTHER_USER_MODEL_VERSION),
         view=Permission.VIEW_MODEL_REGISTRY,
         refusal=_MODELS_OF_OTHERS,
@@ -279,7 +298,10 @@ MATRIX: Final[Mapping[Action, Rule]] = {
         _ANYBODY, (Permission.VIEW_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
     ),
     Action.EDIT_WORKSPACE_POLICIES: Rule(
-        _OWNER, (Permission.MODIFY_WORKSPACE_CONFIG_POLICIES,), view=Permission.VIEW_WORKSPACE
+        _OWNER,
+        (Permission.MODIFY_WORKSPACE_CONFIG_POLICIES,),
+        view=Permission.VIEW_WORKSPACE,
+        refusal="only admins may modify config policies of other user's workspaces",
     ),
     Action.VIEW_GLOBAL_POLICIES: Rule(_ANYBODY, (Permission.VIEW_GLOBAL_CONFIG_POLICIES,), _ANYWHERE),
     Action.EDIT_GLOBAL_POLICIES: _only_admins(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import ColumnElement, false, select, true
 
@@ -22,7 +23,8 @@ from services.api.access.rights.actions import MATRIX, Action, Basic, Scope
 from services.api.access.rights.permissions import Permission
 from services.api.access.rights.roles import ROLES
 
-CHECK_PERMISSIONS = ", please check your permissions."
+_OF_OWNERS: Final = frozenset({Basic.OWNER, Basic.OWNER_OR_PARENT})
+CHECK_PERMISSIONS: Final = ", please check your permissions."
 """Behind every text of what was not found, under RBAC."""
 
 
@@ -88,20 +90,28 @@ class UserRights:
         return UserRights(self.principal, self.would_be)
 
     def may(
-        self, action: Action, *, workspace_id: int | None = None, owner_ids: Collection[int] = (), itself: bool = False
+        self,
+        action: Action,
+        *,
+        workspace_id: int | None = None,
+        owner_ids: Collection[int] = (),
+        parent_owner_ids: Collection[int] = (),
+        itself: bool = False,
     ) -> bool:
         """May the caller do it?
 
-        workspace_id  of the object; None for what is in none
-        owner_ids     who owns the object, and what it is in where the row says so
-        itself        the object is the caller
+        workspace_id      of the object; None for what is in none
+        owner_ids         who owns the object
+        parent_owner_ids  who owns what it is in, which counts where the row says so
+        itself            the object is the caller
         """
         rule = MATRIX[action]
         if self.grants is None:
             return (
                 rule.basic is Basic.ANYBODY
                 or self.principal.admin
-                or (rule.basic is Basic.OWNER and self.principal.user_id in owner_ids)
+                or (rule.basic in _OF_OWNERS and self.principal.user_id in owner_ids)
+                or (rule.basic is Basic.OWNER_OR_PARENT and self.principal.user_id in parent_owner_ids)
                 or (rule.basic is Basic.SELF and itself)
             )
         if rule.basic is Basic.SELF and itself and action is not Action.RENAME_USER:
@@ -109,10 +119,17 @@ class UserRights:
         return all(self._has(permission, rule.scope, workspace_id) for permission in rule.needs)
 
     def require(
-        self, action: Action, *, workspace_id: int | None = None, owner_ids: Collection[int] = (), itself: bool = False
+        self,
+        action: Action,
+        *,
+        workspace_id: int | None = None,
+        owner_ids: Collection[int] = (),
+        parent_owner_ids: Collection[int] = (),
+        itself: bool = False,
     ) -> None:
         """Raises PermissionDenied when the caller may not."""
-        if not self.may(action, workspace_id=workspace_id, owner_ids=owner_ids, itself=itself):
+        owners = {"owner_ids": owner_ids, "parent_owner_ids": parent_owner_ids}
+        if not self.may(action, workspace_id=workspace_id, **owners, itself=itself):
             raise PermissionDenied(self.refusal(action))
 
     def refusal(self, action: Action) -> str:
@@ -130,9 +147,16 @@ class UserRights:
         if not self.sees(action, workspace_id=workspace_id):
             raise NotFound(noun, ident)
 
-    def where(self, action: Action, workspace: ColumnElement[int]) -> ColumnElement[bool]:
-        """Condition on rows of a list: the caller may do this with what is in the workspace of that column."""
+    def where(
+        self, action: Action, workspace: ColumnElement[int], *, owner: ColumnElement[int] | None = None
+    ) -> ColumnElement[bool]:
+        """Condition on rows of a list: the caller may do this with what is in the workspace of that column.
+
+        owner  who owns the row, where that counts under basic authorization; None leaves it to ``may``, row by row
+        """
         needs = MATRIX[action].needs
+        if self.grants is None and owner is not None and not self.may(action):
+            return owner == self.principal.user_id
         if self.grants is None or self.grants.everywhere.issuperset(needs):
             return true()
         workspaces = self.grants.workspaces(needs)

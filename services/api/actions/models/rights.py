@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.models.models import Row
@@ -12,15 +10,22 @@ from services.api.queries.models.models import Row
 
 def check_may_delete_model(rights: UserRights, model: Row) -> None:
     """Raises PermissionDenied."""
-    _check(rights, model, {model["owner_id"]}, own=Action.DELETE_MODEL, others=Action.DELETE_OTHERS_MODEL)
+    own = model["owner_id"] == rights.principal.user_id
+    action = Action.DELETE_MODEL if own else Action.DELETE_OTHERS_MODEL
+    rights.require(action, workspace_id=model["workspace_id"], owner_ids=_known(model["owner_id"]))
 
 
 def check_may_delete_version(rights: UserRights, model: Row, version: Row) -> None:
     """Who owns the model may delete it whole, so also each version. Raises PermissionDenied."""
-    owners = {model["owner_id"], version["owner_id"]}
-    _check(rights, model, owners, own=Action.DELETE_MODEL_VERSION, others=Action.DELETE_OTHERS_MODEL_VERSION)
+    own = rights.principal.user_id in (model["owner_id"], version["owner_id"])
+    rights.require(
+        Action.DELETE_MODEL_VERSION if own else Action.DELETE_OTHERS_MODEL_VERSION,
+        workspace_id=model["workspace_id"],
+        owner_ids=_known(version["owner_id"]),
+        parent_owner_ids=_known(model["owner_id"]),
+    )
 
 
-def _check(rights: UserRights, model: Row, owners: set[Any], *, own: Action, others: Action) -> None:
-    action = own if rights.principal.user_id in owners else others
-    rights.require(action, workspace_id=model["workspace_id"], owner_ids=owners - {None})
+def _known(owner: int | None) -> tuple[int, ...]:
+    """What was imported may have no owner any more."""
+    return () if owner is None else (owner,)

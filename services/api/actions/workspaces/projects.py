@@ -20,6 +20,9 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.db.tables.workspaces import project_keys, projects
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.actions.workspaces.rights import require_on_project
 from services.api.queries.workspaces.projects import project_row
 from services.api.queries.workspaces.workspaces import Row, workspace_row
 from services.api.wire.workspaces.projects import Note, PatchProject, PostProjectRequest
@@ -62,10 +65,10 @@ async def create_project(
         return await project_row(connection, project_id)
 
 
-async def patch_project(db: Database, project_id: int, patch: PatchProject) -> Row:
-    """Raises NotFound, FailedPrecondition, InvalidRequest, AlreadyExists."""
+async def patch_project(db: Database, project_id: int, patch: PatchProject, *, rights: UserRights) -> Row:
+    """Raises NotFound, PermissionDenied, FailedPrecondition, InvalidRequest, AlreadyExists."""
     async with db.transaction() as connection:
-        before = await _changeable(connection, project_id)
+        before = await _changeable(connection, project_id, rights, Action.EDIT_PROJECT)
         values: dict[str, Any] = {}
         if isinstance(patch.name, str) and patch.name != before["name"]:
             _check_name(patch.name)
@@ -82,9 +85,9 @@ async def patch_project(db: Database, project_id: int, patch: PatchProject) -> R
         return await project_row(connection, project_id)
 
 
-async def archive_project(db: Database, project_id: int, *, archived: bool) -> None:
+async def archive_project(db: Database, project_id: int, *, archived: bool, rights: UserRights) -> None:
     async with db.transaction() as connection:
-        before = await project_row(connection, project_id, lock=True)
+        before = await _locked(connection, project_id, rights, Action.EDIT_PROJECT)
         if before["immutable"]:
             raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be archived")
         if before["workspace_archived"]:
@@ -95,12 +98,13 @@ async def archive_project(db: Database, project_id: int, *, archived: bool) -> N
         await _announce(connection, before["workspace_id"], project_id, before["name"])
 
 
-async def move_project(db: Database, project_id: int, *, destination: int) -> None:
+async def move_project(db: Database, project_id: int, *, destination: int, rights: UserRights) -> None:
     """To another workspace, with its experiments."""
     async with db.transaction() as connection:
         # The workspace before the project, as in the deletion of a workspace with its projects.
-        _check_takes_projects(await workspace_row(connection, destination, lock=True))
-        before = await _changeable(connection, project_id)
+        into = await workspace_row(connection, destination, lock=True)
+        before = await _changeable(connection, project_id, rights, Action.MOVE_PROJECT)
+        _check_takes_projects(into)
         await _check_name_free(connection, destination, before["name"])
         await connection.execute(update(projects).where(projects.c.id == project_id).values(workspace_id=destination))
         await _take_along(connection, project_id, destination)
@@ -129,10 +133,10 @@ async def set_notes(db: Database, project_id: int, notes: list[Note], *, append:
         return after
 
 
-async def delete_project(db: Database, project_id: int) -> bool:
+async def delete_project(db: Database, project_id: int, *, rights: UserRights) -> bool:
     """True when it is gone; False when its experiments go first, and the scheduler deletes it after them."""
     async with db.transaction() as connection:
-        before = await project_row(connection, project_id, lock=True)
+        before = await _locked(connection, project_id, rights, Action.DELETE_PROJECT)
         if before["immutable"]:
             raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be deleted")
         await _announce(connection, before["workspace_id"], project_id, before["name"])
@@ -152,8 +156,15 @@ def _check_takes_projects(workspace: Row) -> None:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is being deleted and cannot add new projects")
 
 
-async def _changeable(connection: AsyncConnection, project_id: int) -> Row:
+async def _locked(connection: AsyncConnection, project_id: int, rights: UserRights, action: Action) -> Row:
+    """Raises NotFound, PermissionDenied."""
     row = await project_row(connection, project_id, lock=True)
+    await require_on_project(connection, rights, action, row)
+    return row
+
+
+async def _changeable(connection: AsyncConnection, project_id: int, rights: UserRights, action: Action) -> Row:
+    row = await _locked(connection, project_id, rights, action)
     if row["immutable"]:
         raise FailedPrecondition(f"project ({project_id}) is immutable and cannot be changed")
     if row["archived"] or row["workspace_archived"]:

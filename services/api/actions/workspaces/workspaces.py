@@ -20,6 +20,8 @@ from libs.db.tables.users import role_assignments
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.actions.users.groups import personal_group
 from services.api.actions.users.roles import announce_roles
 from services.api.actions.workspaces.namespaces import (
@@ -29,6 +31,7 @@ from services.api.actions.workspaces.namespaces import (
     plan_bindings,
     write_bindings,
 )
+from services.api.actions.workspaces.rights import require_on_workspace
 from services.api.app import App
 from services.api.cluster_admin.namespace_requests import NamespaceRequest
 from services.api.queries.workspaces.available_pools import bound_pools, unavailable_pools
@@ -84,23 +87,30 @@ async def _give_role(connection: AsyncConnection, authz: AuthzConfig, *, workspa
 
 
 async def patch_workspace(
-    app: App, workspace_id: int, patch: PatchWorkspace, namespace_requests: Sequence[NamespaceRequest], *, user_id: int
+    app: App,
+    workspace_id: int,
+    patch: PatchWorkspace,
+    namespace_requests: Sequence[NamespaceRequest],
+    *,
+    rights: UserRights,
 ) -> tuple[Row, list[BindingPlan]]:
     """The workspace as it is now, and what it was bound to.
 
-    Raises NotFound, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists, and what
-    ``namespaces.py`` raises; then nothing has changed.
+    Raises NotFound, PermissionDenied, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists, and
+    what ``namespaces.py`` raises; then nothing has changed.
     """
     plans: list[BindingPlan] = []
     if namespace_requests:
         async with app.db.transaction() as connection:
             row = await changeable_workspace(connection, workspace_id)
+            _check_may_patch(rights, row, patch)
             _check_mutable(row)
             plans = await plan_bindings(
                 app, connection, namespace_requests, workspace_id=workspace_id, name=row["name"], row=row
             )
     async with carried_out(app, plans), app.db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
+        _check_may_patch(rights, before, patch)
         _check_mutable(before)
         values: dict[str, Any] = {}
         if isinstance(patch.name, str) and patch.name != before["name"]:
@@ -125,12 +135,13 @@ async def patch_workspace(
             await write_bindings(app, connection, workspace_id, plans)
         if values or plans:
             await announce(connection, WorkspaceChanged(workspace_id=workspace_id, what="changed", name=before["name"]))
-        return await workspace_row(connection, workspace_id, user_id=user_id), plans
+        return await workspace_row(connection, workspace_id, user_id=rights.principal.user_id), plans
 
 
-async def archive_workspace(db: Database, workspace_id: int, *, archived: bool) -> None:
+async def archive_workspace(db: Database, workspace_id: int, *, archived: bool, rights: UserRights) -> None:
     async with db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
+        require_on_workspace(rights, Action.ARCHIVE_WORKSPACE if archived else Action.UNARCHIVE_WORKSPACE, before)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be archived")
         await connection.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(archived=archived))
@@ -152,13 +163,14 @@ async def pin_workspace(db: Database, workspace_id: int, *, user_id: int, pinned
             )
 
 
-async def delete_workspace(db: Database, workspace_id: int) -> bool:
+async def delete_workspace(db: Database, workspace_id: int, *, rights: UserRights) -> bool:
     """True when it is gone; False when its projects and tasks go first, and the scheduler deletes it after them.
 
     A namespace that was made for it goes when it is gone; the scheduler sees to that as well.
     """
     async with db.transaction() as connection:
         before = await workspace_row(connection, workspace_id, lock=True)
+        require_on_workspace(rights, Action.DELETE_WORKSPACE, before)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")
         if await connection.scalar(select(models.c.id).where(models.c.workspace_id == workspace_id).limit(1)):
@@ -213,14 +225,23 @@ def _taken() -> AlreadyExists:
     return AlreadyExists("avoid names equal to other workspaces (case-insensitive)")
 
 
-def check_not_immutable(workspace: Row) -> None:
-    """Raises FailedPrecondition for the workspace that is always there."""
+def _check_may_patch(rights: UserRights, workspace: Row, patch: PatchWorkspace) -> None:
+    """Raises PermissionDenied, or before it FailedPrecondition for the workspace that is always there: that is the
+    reason for everybody."""
+    wanted = {Action.EDIT_WORKSPACE: patch.name, Action.SET_WORKSPACE_STORAGE: patch.checkpoint_storage_config}
+    for action, value in wanted.items():
+        if value is not UNSET:
+            _check_not_immutable(workspace)
+            require_on_workspace(rights, action, workspace)
+
+
+def _check_not_immutable(workspace: Row) -> None:
     if workspace["immutable"]:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is immutable and cannot be changed")
 
 
 def _check_mutable(workspace: Row) -> None:
-    check_not_immutable(workspace)
+    _check_not_immutable(workspace)
     if workspace["archived"]:
         raise FailedPrecondition(f"workspace ({workspace['id']}) is archived and cannot be changed")
 

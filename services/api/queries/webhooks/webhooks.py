@@ -21,13 +21,9 @@ from services.api.wire.webhooks.webhooks import Trigger, TriggerType, Webhook, W
 def _seen_by(rights: UserRights) -> ColumnElement[bool]:
     """Under basic authorization global ones and those of the caller's own workspaces; all for an administrator."""
     is_global = webhooks.c.workspace_id.is_(None)
-    if rights.by_roles:
-        everywhere = true() if rights.may(Action.VIEW_GLOBAL_WEBHOOKS) else false()
-        return or_(and_(is_global, everywhere), rights.where(Action.VIEW_WEBHOOKS, webhooks.c.workspace_id))
-    if rights.principal.admin:
-        return true()
-    own = select(workspaces.c.id).where(workspaces.c.owner_id == rights.principal.user_id)
-    return or_(is_global, webhooks.c.workspace_id.in_(own))
+    everywhere = true() if rights.may(Action.VIEW_GLOBAL_WEBHOOKS) else false()
+    owner = select(workspaces.c.owner_id).where(workspaces.c.id == webhooks.c.workspace_id).scalar_subquery()
+    return or_(and_(is_global, everywhere), rights.where(Action.VIEW_WEBHOOKS, webhooks.c.workspace_id, owner=owner))
 
 
 async def webhook_row(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Final, get_args
 
 from libs.errors import InvalidRequest
-from services.api.access.user_checks import require_one_of_owners_or_admin
 from services.api.actions.workspaces.config_policies import delete_policies, set_policies
 from services.api.app import App
 from services.api.http.call import Call
@@ -30,13 +29,12 @@ async def get_policies(call: Call[App, None, None]) -> PoliciesResponse:
 
 async def put_policies(call: Call[App, None, PutPoliciesRequest]) -> PoliciesResponse:
     workload, workspace_id = _workload(call), _workspace_id(call)
-    await _require_may_modify(call, workspace_id)
     policies = await set_policies(
         call.app.db,
         workspace_id,
         workload,
         call.body.config_policies,
-        user_id=call.principal.user_id,
+        rights=call.rights,
         now=call.app.clock.now(),
     )
     return PoliciesResponse(config_policies=struct_value(policies))
@@ -44,19 +42,8 @@ async def put_policies(call: Call[App, None, PutPoliciesRequest]) -> PoliciesRes
 
 async def remove_policies(call: Call[App, None, None]) -> Empty:
     workload, workspace_id = _workload(call), _workspace_id(call)
-    await _require_may_modify(call, workspace_id)
-    await delete_policies(call.app.db, workspace_id, workload)
+    await delete_policies(call.app.db, workspace_id, workload, rights=call.rights)
     return Empty()
-
-
-async def _require_may_modify(call: Call[App, Any, Any], workspace_id: int | None) -> None:
-    """Raises PermissionDenied, NotFound for the workspace."""
-    if workspace_id is None:
-        return  # administrators, as the table of calls says
-    async with call.app.db.read() as connection:
-        row = await workspace_row(connection, workspace_id)
-    otherwise = "only admins may modify config policies of other user's workspaces"
-    require_one_of_owners_or_admin(call.principal, (row["owner_id"],), otherwise)
 
 
 def _workload(call: Call[App, Any, Any]) -> Workload:

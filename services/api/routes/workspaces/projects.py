@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from services.api.access.user_checks import require_one_of_owners_or_admin
 from services.api.actions.workspaces import projects as actions
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.workspaces.projects import project_by_key, project_row, wire_project
-from services.api.queries.workspaces.workspaces import workspace_row
 from services.api.wire.base import Empty
 from services.api.wire.workspaces.projects import (
     MoveProjectRequest,
@@ -45,15 +43,12 @@ async def get_project_by_key(call: Call[App, None, None]) -> ProjectResponse:
 
 
 async def patch_project(call: Call[App, None, PatchProject]) -> ProjectResponse:
-    project_id = call.path_int("id")
-    await _require_owner(call, project_id)
-    return ProjectResponse(project=wire_project(await actions.patch_project(call.app.db, project_id, call.body)))
+    row = await actions.patch_project(call.app.db, call.path_int("id"), call.body, rights=call.rights)
+    return ProjectResponse(project=wire_project(row))
 
 
 async def delete_project(call: Call[App, None, None]) -> DeleteResponse:
-    project_id = call.path_int("id")
-    await _require_owner(call, project_id)
-    return DeleteResponse(completed=await actions.delete_project(call.app.db, project_id))
+    return DeleteResponse(completed=await actions.delete_project(call.app.db, call.path_int("id"), rights=call.rights))
 
 
 async def archive(call: Call[App, None, None]) -> Empty:
@@ -65,16 +60,14 @@ async def unarchive(call: Call[App, None, None]) -> Empty:
 
 
 async def _archive(call: Call[App, None, None], *, archived: bool) -> Empty:
-    project_id = call.path_int("id")
-    await _require_owner(call, project_id)
-    await actions.archive_project(call.app.db, project_id, archived=archived)
+    await actions.archive_project(call.app.db, call.path_int("id"), archived=archived, rights=call.rights)
     return Empty()
 
 
 async def move_project(call: Call[App, None, MoveProjectRequest]) -> Empty:
     project_id = call.path_int("projectId")
-    await _require_owner(call, project_id, workspace_counts=False)
-    await actions.move_project(call.app.db, project_id, destination=call.body.destination_workspace_id)
+    destination = call.body.destination_workspace_id
+    await actions.move_project(call.app.db, project_id, destination=destination, rights=call.rights)
     return Empty()
 
 
@@ -86,17 +79,6 @@ async def add_note(call: Call[App, None, Note]) -> Notes:
 async def put_notes(call: Call[App, None, Notes]) -> Notes:
     notes = await actions.set_notes(call.app.db, call.path_int("projectId"), call.body.notes, append=False)
     return Notes(notes=notes)
-
-
-async def _require_owner(call: Call[App, None, Any], project_id: int, *, workspace_counts: bool = True) -> None:
-    async with call.app.db.read() as connection:
-        project = await project_row(connection, project_id)
-        owners = [project["owner_id"]]
-        if workspace_counts:
-            owners.append((await workspace_row(connection, project["workspace_id"]))["owner_id"])
-    require_one_of_owners_or_admin(
-        call.principal, owners, "non admin users need to own the project or workspace to change it"
-    )
 
 
 _ONE: Final = "/api/v1/projects/{id}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from msgspec import UNSET
-
-from services.api.access.user_checks import require_one_of_owners_or_admin
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App
@@ -60,23 +57,20 @@ async def post_workspace(call: Call[App, None, PostWorkspaceRequest]) -> Changed
 
 async def patch_workspace(call: Call[App, None, PatchWorkspace]) -> ChangedWorkspaceResponse:
     workspace_id = call.path_int("id")
-    if call.body.name is not UNSET or call.body.checkpoint_storage_config is not UNSET:
-        await _require_owner(call, workspace_id, "change", unless=actions.check_not_immutable)
     namespace_requests = read_namespace_requests(
         call.body.cluster_namespace_meta,
         manager=call.app.cluster.resource_manager,
         all_clusters=call.body.auto_create_namespace_all_clusters,
     )
     row, plans = await actions.patch_workspace(
-        call.app, workspace_id, call.body, namespace_requests, user_id=call.principal.user_id
+        call.app, workspace_id, call.body, namespace_requests, rights=call.rights
     )
     return _changed(row, plans)
 
 
 async def delete_workspace(call: Call[App, None, None]) -> DeleteResponse:
     workspace_id = call.path_int("id")
-    await _require_owner(call, workspace_id, "delete")
-    return DeleteResponse(completed=await actions.delete_workspace(call.app.db, workspace_id))
+    return DeleteResponse(completed=await actions.delete_workspace(call.app.db, workspace_id, rights=call.rights))
 
 
 async def archive(call: Call[App, None, None]) -> Empty:
@@ -88,9 +82,7 @@ async def unarchive(call: Call[App, None, None]) -> Empty:
 
 
 async def _archive(call: Call[App, None, None], *, archived: bool) -> Empty:
-    workspace_id = call.path_int("id")
-    await _require_owner(call, workspace_id, "archive" if archived else "unarchive")
-    await actions.archive_workspace(call.app.db, workspace_id, archived=archived)
+    await actions.archive_workspace(call.app.db, call.path_int("id"), archived=archived, rights=call.rights)
     return Empty()
 
 
@@ -131,23 +123,6 @@ async def get_available_pools(call: Call[App, PageQuery, None]) -> AvailablePool
 
 def _changed(row: Row, plans: Iterable[BindingPlan]) -> ChangedWorkspaceResponse:
     return ChangedWorkspaceResponse(workspace=wire_workspace(row), namespace_bindings=wire_bindings(row["id"], plans))
-
-
-async def _require_owner(
-    call: Call[App, None, None] | Call[App, None, PatchWorkspace],
-    workspace_id: int,
-    what: str,
-    *,
-    unless: Callable[[Row], None] | None = None,
-) -> None:
-    """Raises PermissionDenied, or first what ``unless`` raises: a reason that is the same for everybody."""
-    async with call.app.db.read() as connection:
-        row = await workspace_row(connection, workspace_id)
-    if unless is not None:
-        unless(row)
-    require_one_of_owners_or_admin(
-        call.principal, (row["owner_id"],), f"only admins may {what} other user's workspaces"
-    )
 
 
 _ONE: Final = "/api/v1/workspaces/{id}"

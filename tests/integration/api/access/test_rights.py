@@ -40,6 +40,7 @@ from tests.scenarios.rights_matrix import (
     NO_ROLE,
     OTHER,
     OWNER,
+    PARENT,
     RIGHTS,
     Right,
 )
@@ -53,20 +54,27 @@ FAR = datetime(2099, 1, 1, tzinfo=UTC)
 _nonce = count()
 
 
-async def _named(connection: Connection, right: Right, owner: int, holder: int | None, role: int) -> dict[str, Any]:
+async def _named(
+    connection: Connection, right: Right, owner: int, holder: int | None, role: int, *, parent: int | None = None
+) -> dict[str, Any]:
     """What the row names: making everything takes longer than asking for it."""
     named = f"{right.path} {json.dumps(right.body)}"
     names = set(re.findall(r"{(\w+)}", named))
     if names - {"agent", "nonce", "token", "others_token", "user"} or "w{nonce}" in named:
-        return await _objects(connection, owner, holder, role)
+        return await _objects(connection, owner, holder, role, parent=parent)
     nonce = next(_nonce)
     return {"agent": "a", "nonce": nonce, **(await _tokens(connection, nonce, owner) if names else {})}
 
 
-async def _objects(connection: Connection, owner: int, holder: int | None, role: int) -> dict[str, Any]:
-    """A workspace with one of everything; ``holder`` gets the role in it when it is one for workspaces."""
+async def _objects(
+    connection: Connection, owner: int, holder: int | None, role: int, *, parent: int | None = None
+) -> dict[str, Any]:
+    """A workspace with one of everything; ``holder`` gets the role in it when it is one for workspaces.
+
+    parent  who owns the workspace; None is the owner of all that is in it
+    """
     nonce = next(_nonce)
-    workspace = await insert_workspace(connection, name=f"w{nonce}", owner_id=owner)
+    workspace = await insert_workspace(connection, name=f"w{nonce}", owner_id=owner if parent is None else parent)
     project = await insert_project(connection, workspace_id=workspace, name="p", owner_id=owner)
     config = {"name": f"e{nonce}", "searcher": {"name": "single", "metric": "loss"}}
     experiment = await insert_experiment(
@@ -145,7 +153,7 @@ def basic(world: World) -> Iterator[Persons]:
     world.publish(two_nodes())
     with ExitStack() as stack, api_with(world, "basic") as api:
         persons = Persons(world, api, stack)
-        for name in ("b-owner", "b-other"):
+        for name in ("b-owner", "b-parent", "b-other"):
             persons.add(name)
         yield persons
 
@@ -162,7 +170,7 @@ def rbac(world: World) -> Iterator[Persons]:
         yield persons
 
 
-BASIC = {ADMIN: "admin", OWNER: "b-owner", OTHER: "b-other"}
+BASIC = {ADMIN: "admin", OWNER: "b-owner", PARENT: "b-parent", OTHER: "b-other"}
 
 
 def answered(reply: httpx.Response) -> tuple[int, str]:
@@ -179,8 +187,11 @@ def answered(reply: httpx.Response) -> tuple[int, str]:
 
 @pytest.mark.parametrize("right", RIGHTS, ids=lambda right: right.action)
 def test_basic(basic: Persons, right: Right) -> None:
+    ids = basic.ids
     for kind, name in BASIC.items():
-        objects = basic.world.in_database(lambda c: _named(c, right, basic.ids["b-owner"], None, NO_ROLE))
+        objects = basic.world.in_database(
+            lambda c: _named(c, right, ids["b-owner"], None, NO_ROLE, parent=ids["b-parent"])
+        )
         status, text = answered(ask(basic.clients[name], right, objects))
         if kind in right.basic:
             assert status not in {401, 403, 404, 500, 501}, (kind, text)
@@ -237,6 +248,21 @@ def test_each_of_many_has_a_result_by_what_may_be_done_with_it(rbac: Persons, ac
         others = {"excludedExperimentIds": list(range(objects[MINE]["experiment"]))}
         found = {"filters": {"states": ["STATE_COMPLETED"], "archived": False, **others}}
     assert results(objects, found) == {objects[MINE][kind]: action.done}
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=str)
+def test_each_of_many_has_a_result_by_whose_it_is(basic: Persons, action: OfMany) -> None:
+    client, me, other = basic.clients["b-owner"], basic.ids["b-owner"], basic.ids["b-other"]
+    mine = basic.world.in_database(lambda c: _objects(c, me, None, NO_ROLE))
+    theirs = basic.world.in_database(lambda c: _objects(c, other, None, NO_ROLE, parent=me))
+    kind = "trial" if action.runs else "experiment"
+    both = [mine[kind], theirs[kind]]
+    body: dict[str, Any] = {action.ids: both, "destinationProjectId": mine["sibling"], **dict(action.body)}
+    reply = client.request(action.method, action.path, json=body)
+    assert reply.status_code == 200, reply.text
+    of_others = action.done if action.for_owners is None else action.for_owners
+    said = {result["id"]: result["error"] for result in reply.json()["results"]}
+    assert said == {mine[kind]: action.done, theirs[kind]: of_others}
 
 
 def test_a_right_that_was_taken_away_is_gone_with_the_next_call(rbac: Persons) -> None:
