@@ -237,7 +237,6 @@ CALLS: Final[Mapping[str, Needs]] = {
         _template("template_name"),
         Need(_A.VIEW_ARTIFACTS, _K.EXPERIMENT, lambda call: call.body.experiment_ids),
         Need(_A.VIEW_ARTIFACTS, _K.TRIAL, lambda call: call.body.trial_ids),
-        Need(_A.VIEW_ARTIFACTS, when=lambda call: call.body.filters is not UNSET),
     ),
     "PUT /api/v1/notebooks/{notebookId}/report_idle": _on(_A.CONTROL_TASK, _K.NOTEBOOK, "notebookId"),
     # Trials, which are runs, and their metrics.

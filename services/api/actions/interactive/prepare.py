@@ -27,6 +27,7 @@ from libs.tasks.interactive.tensorboard_sources import (
     with_inherited_image,
 )
 from libs.tasks.interactive.validation import check_config
+from services.api.access.rights.rights import UserRights
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
@@ -58,16 +59,22 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 
 async def prepare(
-    app: App, task_type: InteractiveType, request: LaunchRequest, *, require_home: Callable[[Home], None]
+    app: App,
+    task_type: InteractiveType,
+    request: LaunchRequest,
+    *,
+    rights: UserRights,
+    require_home: Callable[[Home], None],
 ) -> Prepared:
     """Check and complete what was submitted. Raises InvalidRequest, NotFound.
 
+    rights        of the caller, by which filters find experiments
     require_home  raises unless the caller may launch there; until then nothing is said of that workspace
     """
     if isinstance(request, LaunchTensorboardRequest):
         check_names_something(request)
     try:
-        prepared = await _prepare(app, task_type, request, require_home)
+        prepared = await _prepare(app, task_type, request, rights, require_home)
     except ResoluteError as error:
         error.args = (f"{_CONTEXT}: {error}",)
         raise
@@ -76,7 +83,11 @@ async def prepare(
 
 
 async def _prepare(
-    app: App, task_type: InteractiveType, request: LaunchRequest, require_home: Callable[[Home], None]
+    app: App,
+    task_type: InteractiveType,
+    request: LaunchRequest,
+    rights: UserRights,
+    require_home: Callable[[Home], None],
 ) -> Prepared:
     async with app.db.read() as connection:
         submitted = await asyncio.to_thread(read_submitted, request.config)
@@ -88,7 +99,7 @@ async def _prepare(
             "NTSC",
             larger_priority_first=app.cluster.resource_manager.larger_priority_first,
         )
-        shown = await load_sources(connection, request) if isinstance(request, LaunchTensorboardRequest) else []
+        shown = await load_sources(connection, request, rights) if isinstance(request, LaunchTensorboardRequest) else []
     asked = requested(layers, slots=0 if task_type == "TENSORBOARD" else None)
     granted, warnings = _pool(app, asked, home)
     config = assemble(

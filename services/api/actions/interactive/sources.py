@@ -18,6 +18,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
 from libs.tasks.interactive.tensorboard_sources import TensorboardSource
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.actions.experiments.bulk import ANY_PROJECT, select_ids
 from services.api.wire.interactive.tensorboards import LaunchTensorboardRequest
 
@@ -28,14 +30,18 @@ def check_names_something(request: LaunchTensorboardRequest) -> None:
         raise InvalidRequest("must set experiment, trial ids, or filters")
 
 
-async def load_sources(connection: AsyncConnection, request: LaunchTensorboardRequest) -> list[TensorboardSource]:
+async def load_sources(
+    connection: AsyncConnection, request: LaunchTensorboardRequest, rights: UserRights
+) -> list[TensorboardSource]:
     """By ascending experiment. Raises NotFound for what does not exist, InvalidRequest when nothing is left.
 
-    Trials narrow their experiment to themselves, also where it is named as a whole.
+    Filters find what the caller may read; of what is named, that was asked before. Trials narrow their experiment to
+    themselves, also where it is named as a whole.
     """
     wanted = list(request.experiment_ids)
     if request.filters is not UNSET:
-        wanted = await select_ids(connection, request.filters, "tensorboard", ANY_PROJECT)
+        readable = rights.where_project(Action.VIEW_ARTIFACTS, experiments.c.project_id)
+        wanted = await select_ids(connection, request.filters, "tensorboard", ANY_PROJECT, readable)
     of_trials = await _trials_by_experiment(connection, request.trial_ids)
     ids = sorted({*wanted, *of_trials})
     if not ids:

@@ -33,7 +33,7 @@ def _launch(kind: InteractiveType, response: type[Message]) -> Handler:
         def require_home(home: Home) -> None:
             require_in(call.rights, action, "workspace", home.workspace_id, workspace_id=home.workspace_id)
 
-        prepared = await prepare(app, kind, request, require_home=require_home)
+        prepared = await prepare(app, kind, request, rights=call.rights, require_home=require_home)
         if isinstance(request, LaunchNotebookRequest) and request.preview:
             return _answer(kind, response, Notebook(), prepared)
         task_id = await store(app, prepared, request, call.principal, now=now)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import insert
 
@@ -83,3 +85,34 @@ def test_a_tensorboard_is_for_those_who_see_all_that_it_shows(rbac: Persons, by_
         status = 200 if sees else 404
         assert client.get(f"/api/v1/tensorboards/{task}").status_code == status
         assert client.get(f"/api/v1/tasks/{task}/logs").status_code == status
+
+
+def test_filters_find_for_a_tensorboard_what_its_maker_sees(rbac: Persons) -> None:
+    storage = {"type": "shared_fs", "host_path": "/storage"}
+    config = {"name": "found for a board", "searcher": {"name": "single", "metric": "loss"}}
+
+    async def work(connection: Connection) -> list[tuple[int, int]]:
+        made = []
+        for n in range(2):
+            workspace = await insert_workspace(connection, name=f"found {n}")
+            project = await insert_project(connection, workspace_id=workspace, name="p")
+            described = {**config, "checkpoint_storage": storage}
+            made.append((workspace, await insert_experiment(connection, project_id=project, config=described)))
+        return made
+
+    (mine, shown), (_, hidden) = rbac.world.in_database(work)
+    client = rbac.add("finder")
+    rbac.give("finder", VIEWER, mine)
+
+    def launch(who: httpx.Client, **filters: Any) -> httpx.Response:
+        return who.post("/api/v1/tensorboards", json={"workspaceId": mine, "filters": filters})
+
+    answer = launch(client, name=config["name"])
+    assert answer.status_code == 200, answer.text
+    board = answer.json()["tensorboard"]
+    assert board["experimentIds"] == [shown]
+    assert client.get(f"/api/v1/tensorboards/{board['id']}").status_code == 200
+    nothing = launch(client, name=config["name"], excludedExperimentIds=[shown])
+    assert (nothing.status_code, "no experiments found" in nothing.text) == (400, True)
+    everything = launch(rbac.clients["admin"], name=config["name"])
+    assert everything.json()["tensorboard"]["experimentIds"] == [shown, hidden]
