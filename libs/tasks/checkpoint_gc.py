@@ -7,7 +7,8 @@ and 15.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from libs.cluster.config import TaskContainerDefaults
 from libs.config.defaults import CPU_IMAGE
 from libs.config.parts.environment import image
+from libs.config.stored import part, text_in
 from libs.events.orders import BindMount, Environment, TaskFile
 from libs.tasks.stored import StoredTask
 
@@ -56,9 +58,14 @@ def checkpoint_gc_task(
             _file("checkpoints_to_delete.json", list(checkpoints)),
             _file("checkpoints_globs.json", list(globs)),
         ),
-        bind_mounts=tuple(msgspec.convert(mount, BindMount) for mount in config.get("bind_mounts") or ()),
+        bind_mounts=tuple(_bind_mounts(config)),
         shared_fs_host_path=storage["host_path"] if storage.get("type") == "shared_fs" else None,
     )
+
+
+def is_storage(section: Mapping[str, Any]) -> bool:
+    """Whether a stored section says which storage it means."""
+    return bool(text_in(section, "type")) and (section["type"] != "shared_fs" or bool(text_in(section, "host_path")))
 
 
 def client_storage(storage: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,20 +77,29 @@ def client_storage(storage: Mapping[str, Any]) -> dict[str, Any]:
 
 def _environment(config: Mapping[str, Any], defaults: TaskContainerDefaults) -> Environment:
     """The variables are the experiment's, since they may hold credentials; the software is the cluster's."""
-    experiment = config["environment"]
+    experiment = part(config, "environment")
+    variables = part(experiment, "environment_variables").get("cpu")
     images = image(defaults.image, "image").value if defaults.image is not None else {}
     registry_auth = {key: value for key, value in (defaults.registry_auth or {}).items() if value is not None}
     special = defaults.checkpoint_gc_pod_spec
     return Environment(
         image=images.get("cpu") or CPU_IMAGE,
-        variables=tuple(experiment["environment_variables"]["cpu"]),
+        variables=tuple(each for each in variables if isinstance(each, str)) if isinstance(variables, list) else (),
         force_pull_image=defaults.force_pull_image,
         registry_auth=registry_auth or None,
         # Nothing is merged: the experiment's pod has the defaults of its time in it already.
-        pod_spec=experiment.get("pod_spec") if special is None else special,
+        pod_spec=(part(experiment, "pod_spec") or None) if special is None else special,
         add_capabilities=tuple(defaults.add_capabilities),
         drop_capabilities=tuple(defaults.drop_capabilities),
     )
+
+
+def _bind_mounts(config: Mapping[str, Any]) -> Iterator[BindMount]:
+    """Those that are any: files are deleted with what a stored configuration has, or without it."""
+    mounts = config.get("bind_mounts")
+    for mount in mounts if isinstance(mounts, list) else ():
+        with suppress(msgspec.ValidationError):
+            yield msgspec.convert(mount, BindMount)
 
 
 def _file(name: str, content: Any) -> TaskFile:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import count_in, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
 from libs.db.tables.workspaces import projects, workspaces
@@ -33,15 +34,15 @@ class KnownExperiment(Struct, frozen=True, kw_only=True):
 
     def facts(self, *, now: datetime, state: str | None = None, trial_id: int | None = None) -> ExperimentFacts:
         """As of ``now``; ``state`` where the event knows better than the row, which may have changed since."""
-        resources = self.config.get("resources") or {}
+        resources = part(self.config, "resources")
         ended = self.end_time if self.end_time is not None and self.end_time <= now else now
         return ExperimentFacts(
             id=self.id,
             state=state or self.state,
             name=str(self.config.get("name") or ""),
             duration=max(0, int((ended - self.start_time).total_seconds())),
-            resource_pool=str(resources.get("resource_pool") or ""),
-            slots_per_trial=int(resources.get("slots_per_trial") or 0),
+            resource_pool=text_in(resources, "resource_pool"),
+            slots_per_trial=count_in(resources, "slots_per_trial") or 0,
             workspace=self.workspace,
             project=self.project,
             trial_id=trial_id,

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from libs.config.stored import part
+
 WORKSPACE: Final = "WORKSPACE"
 """Mode of a webhook that hears of everything in its workspace."""
 SPECIFIC: Final = "SPECIFIC"
@@ -42,7 +44,7 @@ class EventOrigin(Struct, frozen=True, kw_only=True):
 
 def integration_of(config: Mapping[str, Any]) -> Integration:
     """What a stored configuration says about webhooks."""
-    said = (config.get("integrations") or {}).get("webhooks") or {}
+    said = part(part(config, "integrations"), "webhooks")
     try:
         return msgspec.convert({key: value for key, value in said.items() if value is not None}, Integration)
     except msgspec.ValidationError:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from sqlalchemy import delete, insert, select, update
 
 from libs.checkpoints.checkpoint_retention import Candidate, checkpoints_to_delete, policy_of
+from libs.config.stored import part
 from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.db.any_of import any_of
 from libs.db.checkpoints.gc_candidates import gc_candidates
@@ -26,7 +27,7 @@ from libs.db.tables.tasks import jobs, tasks
 from libs.events.changes import JobChanged, TaskChanged
 from libs.ids import allocation_id, new_uuid
 from libs.states.experiment import ExperimentState
-from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task
+from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task, is_storage
 from libs.tasks.stored import to_document
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.experiment_log import say_in_log
@@ -106,13 +107,13 @@ async def create_gc_tasks(locked: LockedExperiment, works: Sequence[GcWork]) -> 
     """
     if not works:
         return []
-    own = locked.experiment.config.get("checkpoint_storage")
+    own = part(locked.experiment.config, "checkpoint_storage")
     configs = await _storages(locked.connection, [work.storage_id for work in works if work.storage_id is not None])
     workspace_id = await locked.workspace_id()
     return [
         await _create(locked, portion, storage=storage, workspace_id=workspace_id)
         for work in works
-        if (storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
+        if is_storage(storage := configs.get(work.storage_id) or own) and (work.uuids or work.delete_tensorboards)
         for portion in _portions(work)
     ]
 

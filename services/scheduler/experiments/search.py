@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from libs.config.stored import part
 from libs.searchers.actions import Action
 from libs.searchers.errors import UnknownTrialError
 from libs.searchers.events import ExitedReason
@@ -41,10 +42,12 @@ class Search:
     def open(cls, config: Mapping[str, Any], snapshot: Mapping[str, Any] | None) -> Search:
         """Continue from ``snapshot``, or begin. Raises SearchFailedError."""
         with _failing():
-            section, space = config["searcher"], config["hyperparameters"]
+            section, space = part(config, "searcher"), part(config, "hyperparameters")
             if snapshot is not None:
                 return cls(Searcher.restore(section, space, snapshot), is_new=False)
-            seed = config["reproducibility"]["experiment_seed"]
+            seed = part(config, "reproducibility").get("experiment_seed")
+            if not isinstance(seed, int):  # another one would be another search
+                raise SearchFailedError("the configuration has no reproducibility.experiment_seed")
             search = cls(Searcher.create(section, space, seed), is_new=True)
             search.todo.extend(search._searcher.initial_trials())
             return search
@@ -99,6 +102,8 @@ def _failing() -> Iterator[None]:
     except UnknownTrialError as error:
         # A search that began again, as after continue, may hear late of a trial that it has yet to create.
         log.warning("search.unknown_trial", error=str(error))
+    except SearchFailedError:
+        raise
     except Exception as error:
         # Searchers compute: whatever they raise they will raise again, so trying again is no way out.
         raise SearchFailedError(f"{type(error).__name__}: {error}") from error

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
+from libs.config.stored import count_in, part, text_in
 from libs.db.any_of import any_of
 from libs.db.new_trials import BEGUN_AGAIN, NewTrialTask, Origin, insert_trial_tasks, insert_trials
 from libs.db.tables.checkpoints import checkpoints
@@ -63,7 +64,7 @@ async def _insert(locked: LockedExperiment, wanted: Sequence[Create]) -> None:
     for create, (trial_id, _, task) in zip(wanted, inserted, strict=True):
         locked.add(_fresh(locked, trial_id, create, warm_start), task)
         _announce_task(locked, task)
-    if locked.experiment.config["searcher"]["name"] == "single":
+    if text_in(part(locked.experiment.config, "searcher"), "name") == "single":
         locked.experiment.best_trial_id = inserted[0].trial_id
 
 
@@ -118,9 +119,8 @@ async def _warm_start(locked: LockedExperiment) -> str | None:
     Whoever stored the configuration has chosen the checkpoint of a source trial, once, so that later trials start from
     the same as the first; only where that was left out it is chosen here. Source: docs/reference/experiments.md 1.7.
     """
-    searcher = locked.experiment.config["searcher"]
-    source: int | None = searcher.get("source_trial_id")
-    chosen: str | None = searcher.get("source_checkpoint_uuid")
+    searcher = part(locked.experiment.config, "searcher")
+    source, chosen = count_in(searcher, "source_trial_id"), text_in(searcher, "source_checkpoint_uuid")
     if chosen or source is None:
         return chosen or None
     query = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import func, select
 
 from libs.capture.lines import STREAMS_PER_POD
+from libs.config.defaults import EXPERIMENT
+from libs.config.stored import count_in
 from libs.db.engine import Connection
 from libs.db.tables.logs import log_streams
 from libs.db.tables.tasks import tasks
@@ -65,8 +68,13 @@ def _exit(
         early_exit=trial.early_exit_reason is not None,
         retries_canceled=retries_canceled,
         restarts=trial.restarts,
-        max_restarts=int(locked.experiment.config["max_restarts"]),
+        max_restarts=_max_restarts(locked.experiment.config),
     )
+
+
+def _max_restarts(config: Mapping[str, Any]) -> int:
+    given = count_in(config, "max_restarts")
+    return int(EXPERIMENT["max_restarts"]) if given is None else given
 
 
 async def _log_is_to_come(locked: LockedExperiment, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
@@ -96,7 +104,9 @@ def _pause_s(locked: LockedExperiment, row: AllocationRow) -> float:
 def _has_policies(config: dict[str, object]) -> bool:
     """Whether some policy does more than put a label on the trial."""
     policies = config.get("log_policies") or []
-    return isinstance(policies, list) and any(policy.get("action") and policy.get("pattern") for policy in policies)
+    return isinstance(policies, list) and any(
+        policy.get("action") and policy.get("pattern") for policy in policies if isinstance(policy, dict)
+    )
 
 
 async def _matches(connection: Connection, task_id: str) -> list[dict[str, str]]:

@@ -11,6 +11,8 @@ from typing import Any, Final
 import structlog
 
 from libs.cluster.resolution import PodSplit, could_fit, resolve_pool, split_slots
+from libs.config.defaults import EXPERIMENT
+from libs.config.stored import count_in, part, text_in
 from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
@@ -134,7 +136,7 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
     elif row.pool != _wanted_pool(locked):
         terminate(row, reason="allocation resource pool changed", now=locked.now, out=locked.out)
     elif row.priority is not None and row.priority != (
-        priority := locked.experiment.config["resources"].get("priority")
+        priority := count_in(part(locked.experiment.config, "resources"), "priority")
     ):
         if locked.cluster.resource_manager.priority_is_immutable:
             # Its pods keep theirs for life (docs/reference/kubernetes.md 3.10).
@@ -144,13 +146,17 @@ def _release(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> N
 
 
 def _wanted_pool(locked: LockedExperiment) -> str:
-    return str(locked.experiment.config["resources"].get("resource_pool") or "") or _resolved_pool(locked)
+    return text_in(part(locked.experiment.config, "resources"), "resource_pool") or _resolved_pool(locked)
 
 
 def _resolved_pool(locked: LockedExperiment) -> str:
-    resources = locked.experiment.config["resources"]
-    name = resources.get("resource_pool") or ""
-    return resolve_pool(locked.cluster, name=name, slots=resources["slots_per_trial"])
+    resources = part(locked.experiment.config, "resources")
+    return resolve_pool(locked.cluster, name=text_in(resources, "resource_pool"), slots=_slots(resources))
+
+
+def _slots(resources: Mapping[str, Any]) -> int:
+    slots = count_in(resources, "slots_per_trial")
+    return int(EXPERIMENT["resources"]["slots_per_trial"]) if slots is None else slots
 
 
 def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split: PodSplit) -> bool | None:
@@ -171,8 +177,8 @@ def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split:
 
 def _preemption_timeout_s(config: Mapping[str, Any]) -> int:
     """0 leaves no time at all; it does not mean the default."""
-    timeout = config.get("preemption_timeout")
-    return PREEMPTION_TIMEOUT_S if timeout is None else int(timeout)
+    timeout = count_in(config, "preemption_timeout")
+    return PREEMPTION_TIMEOUT_S if timeout is None else timeout
 
 
 def _request(locked: LockedExperiment, trial: TrialRow) -> None:
@@ -181,13 +187,14 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
         locked.requeue(after_s=(trial.not_before - locked.now).total_seconds())
         return
     config = locked.experiment.config
-    slots = int(config["resources"]["slots_per_trial"])
+    resources = part(config, "resources")
+    slots = _slots(resources)
     try:
         pool = _resolved_pool(locked)
         split = split_slots(
             slots,
             locked.cluster.max_slots_per_pod(pool),
-            single_pod=bool(config["resources"].get("is_single_node")),
+            single_pod=bool(resources.get("is_single_node")),
         )
     except InvalidRequest as error:
         log.warning("trial.unfulfillable", trial=trial.id, error=str(error))

@@ -22,7 +22,6 @@ from libs.db.outbox import enqueue, key_withdrawal
 from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
-from libs.errors import ResoluteError
 from libs.events import subjects
 from libs.events.orders import Order
 from services.scheduler.allocations.ended import clear_ended
@@ -69,9 +68,11 @@ async def issue(
                 namespace=row.namespace,
             )
             size = len(msgspec.json.encode(order))
-        except (KeyError, TypeError, ValueError, ResoluteError) as error:
+        except Exception as error:
+            # What is stored may be anything, and the other rows, of other users, are planned in the same transaction.
             log.exception("order.impossible", allocation=row.allocation_id)
-            record = internal_error(ExitKind.INVALID, f"its configuration makes no task: {error!r}")
+            reason = f"{error} is missing" if isinstance(error, KeyError) else repr(error)
+            record = internal_error(ExitKind.INVALID, f"its configuration makes no task: {reason}")
             finish(row, record, now=now, out=out)
             continue
         if size > MAX_ORDER_BYTES:

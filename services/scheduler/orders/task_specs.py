@@ -14,6 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from libs.cluster.config import ClusterConfig
+from libs.config.stored import number_in, part
 from libs.db.engine import Connection
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.cluster import cluster as cluster_table
@@ -100,7 +101,7 @@ class TaskMaterial:
         experiment = self._experiments[trial["experiment_id"]]
         config: dict[str, Any] = experiment["config"]
         defaults = self._cluster.defaults_of(row.pool)
-        shm_size = config["resources"].get("shm_size")
+        shm_size = number_in(part(config, "resources"), "shm_size")
         return TaskSpec(
             task=row.task_id,
             task_type="TRIAL",
@@ -122,7 +123,7 @@ class TaskMaterial:
             proxy_ports=proxy_ports_of(config["environment"], row.task_id),
             ports=dict(row.ports),
             network_mode=defaults.network_mode,
-            shm_size_bytes=shm_size if shm_size is not None else defaults.shm_size_bytes,
+            shm_size_bytes=int(shm_size) if shm_size is not None else defaults.shm_size_bytes,
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
