@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from libs.errors import ResoluteError
 from libs.ids import new_uuid
 
 PART: Final = "checkpoint storage"
+_SOME: Final = bytes(4096)
 _ON_DISK: Final = {"shared_fs": "host_path", "directory": "container_path"}
 
 
@@ -33,7 +35,10 @@ def check_storage(storage: Mapping[str, Any] | None, roots: Mapping[str, str]) -
         remedy = "run this where it is mounted, with its place in checkpoint_roots, or look on a node"
         return warning(PART, f"{there} is not seen from here", remedy=remedy)
     try:
-        with tempfile.TemporaryFile(dir=here):
+        with tempfile.TemporaryFile(dir=here) as file:
+            file.write(_SOME)  # a disk that is full still takes names of files
+            file.flush()
+            os.fsync(file.fileno())
             return ok(PART, f"files can be written in {here}")
     except OSError as error:
         remedy = "see its rights and its space"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,13 @@ def test_storage_is_tried_where_it_can_be_seen(tmp_path: Path) -> None:
     nowhere = check_storage({"type": "azure", "container": "c", "connection_string": "AccountName=n"}, {})
     assert (nowhere.level, "connection_string" in nowhere.says) == ("problem", True)
     assert check_storage(None, {}).level == "ok"
+
+
+def test_storage_that_is_full_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Names of files are taken; what is written has no room.
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
+    found = check_storage({"type": "shared_fs", "host_path": str(tmp_path)}, {})
+    assert (found.level, found.says) == ("problem", f"no file can be written in {tmp_path}: No space left on device")
 
 
 def test_pull_secrets_are_those_of_pods_in_the_namespace_of_their_pool(monkeypatch: pytest.MonkeyPatch) -> None:
