@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 
 from libs.errors import InvalidRequest
 from libs.serving.tls import tls_context
-from services.api.main import port_of
 from services.api.settings import HttpSettings
+from services.api.startup.server import port_of
 from tests.harness.certificates import Pair, self_signed
 
 

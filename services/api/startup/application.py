@@ -1,0 +1,78 @@
+"""The application of a running api: every route that is switched on, the proxy, and what is subscribed to first."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from fastapi import FastAPI
+from sqlalchemy import select
+
+from libs.events import subjects
+from libs.serving.readiness import Readiness
+from services.api.access.rights.loading import rights_of
+from services.api.app import App
+from services.api.http.application import Lifespan, build_application
+from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
+from services.api.http.decoding.upload_memory import UploadMemory
+from services.api.proxy.proxy import Proxy
+from services.api.queries.cluster.manager_health import is_reporting
+from services.api.routes import updates
+from services.api.routes.table import all_routes
+from services.api.settings import HttpSettings
+
+
+def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Readiness) -> FastAPI:
+    """The ASGI application; its lifespan has to be entered before it is served."""
+    cluster = app.cluster
+    return build_application(
+        [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)],
+        app,
+        app.sessions.authenticate,
+        subscribed(app, proxy),
+        health=lambda: health(app, readiness),
+        enable_cors=settings.enable_cors,
+        recheck_interval_s=settings.recheck_interval_s,
+        uploads=UploadMemory(settings.upload_memory_bytes),
+        below={"/proxy/": proxy},
+        rights_of=partial(rights_of, app.db, cluster.security.authz),
+    )
+
+
+def subscribed(app: App, proxy: Proxy) -> Lifespan:
+    """The lifespan of the application: what requests rely on is subscribed to before the first of them comes."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with (
+            app.sessions.listening(app.bus),
+            app.notifier.listening(app.bus),
+            proxy.listening(app.bus),
+            app.updates.listening(app.bus),
+            app.bus.serve(subjects.NOTES_USE, lambda _: note_use(app), queue="apis"),
+        ):
+            yield
+
+    return lifespan
+
+
+async def note_use(app: App) -> bytes:
+    """Answers the scheduler, before it ends what seems to be idle, that use of it would be known."""
+    async with app.db.read() as connection:
+        await connection.execute(select(1))
+    return b""
+
+
+async def health(app: App, readiness: Readiness) -> HealthReport:
+    """Down only when the database is: without a launcher or the bus most of the api still works."""
+    problems = await readiness.problems()
+    reports = [report for pool in app.cluster.resource_pools if (report := app.capacity.of(pool.pool_name))]
+    manager = ResourceManagerHealth(
+        cluster_name=app.cluster.resource_manager.cluster_name,
+        status="up" if is_reporting(reports, app.clock.now()) else "down",
+    )
+    database: UpDown = "down" if problems["database"] else "up"
+    return HealthReport(
+        status=database, database=database, bus="down" if problems["bus"] else "up", resource_managers=[manager]
+    )
