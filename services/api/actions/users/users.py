@@ -16,6 +16,7 @@ from libs.db.tables.users import user_sessions, users
 from libs.errors import AlreadyExists, InvalidRequest
 from libs.events.changes import UserChanged
 from services.api.access import passwords
+from services.api.actions.posix_identity import posix_columns
 from services.api.actions.users.groups import personal_group
 from services.api.queries.users.users import Row, user_by_id, user_by_name
 from services.api.wire.users.users import AgentUserGroup, NewUser, PatchUser
@@ -206,15 +207,8 @@ def _link(group: AgentUserGroup | UnsetType) -> dict[str, Any]:
     """Columns of a link with a POSIX identity: all four or none; an empty group removes it."""
     if isinstance(group, UnsetType):
         return {}
-    values = {
-        "agent_uid": group.agent_uid,
-        "agent_user": group.agent_user,
-        "agent_gid": group.agent_gid,
-        "agent_group": group.agent_group,
-    }
-    given = [value not in (UNSET, "") for value in values.values()]
-    if not any(given):
-        return dict.fromkeys(values)
-    if not all(given):
+    columns = posix_columns(group)
+    are_given = {value is not None for value in columns.values()}
+    if len(are_given) > 1:
         raise InvalidRequest("agentUid, agentGid, agentUser and agentGroup cannot be empty")
-    return values
+    return columns

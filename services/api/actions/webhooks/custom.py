@@ -17,7 +17,7 @@ from libs.webhooks.deliveries import enqueue_deliveries
 from libs.webhooks.events import CustomFacts, NewDelivery, TriggerType, WebhookEvent
 from libs.webhooks.experiments import KnownExperiment, load_experiments
 from libs.webhooks.scope import WebhookScope, hears, is_named
-from services.api.wire.tasks.logs import LogLevel
+from services.api.wire.log_level import LogLevel
 from services.api.wire.webhooks.webhooks import PostWebhookEventDataRequest
 
 _LEVEL: Final = "LOG_LEVEL_"

@@ -22,6 +22,7 @@ from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest
 from libs.events.changes import WorkspaceChanged
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.actions.posix_identity import posix_columns
 from services.api.actions.users.groups import personal_group
 from services.api.actions.users.roles import announce_roles
 from services.api.actions.workspaces.namespaces import (
@@ -259,13 +260,7 @@ def _identity(group: AgentUserGroup | UnsetType) -> dict[str, Any]:
     """Columns of the POSIX identity: user with uid, group with gid, each pair whole or absent."""
     if isinstance(group, UnsetType):
         return {}
-    values = {
-        "agent_uid": group.agent_uid,
-        "agent_user": group.agent_user,
-        "agent_gid": group.agent_gid,
-        "agent_group": group.agent_group,
-    }
-    columns = {name: None if value in (UNSET, "") else value for name, value in values.items()}
+    columns = posix_columns(group)
     for number, name in (("agent_uid", "agent_user"), ("agent_gid", "agent_group")):
         if (columns[number] is None) != (columns[name] is None):
             raise InvalidRequest(f"{number} and {name} must both be set or both be absent")

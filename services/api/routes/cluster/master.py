@@ -26,13 +26,13 @@ from services.api.wire.cluster.master import (
     ConfigResponse,
     Info,
     LogEntry,
-    LogLevel,
     MasterLogsQuery,
     MasterLogsResponse,
     MasterResponse,
     PatchConfigRequest,
     TelemetryResponse,
 )
+from services.api.wire.log_level import LogLevel
 from services.api.wire.users.sso import MasterSsoProvider, SsoProvider
 
 LOG_BATCH: Final = 500

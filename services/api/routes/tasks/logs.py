@@ -24,10 +24,10 @@ from services.api.queries.tasks.log_following import follow_logs, log_is_complet
 from services.api.queries.tasks.logs import LogFields, LogFilter, LogRow, log_fields
 from services.api.waits.notifier import log_topic, task_topic
 from services.api.wire.base import Empty
+from services.api.wire.log_level import LogLevel
 from services.api.wire.ordering import OrderBy
 from services.api.wire.tasks.logs import (
     LogFieldsQuery,
-    LogLevel,
     LogsQuery,
     PostTaskLogsRequest,
     TaskLog,

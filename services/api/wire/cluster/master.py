@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from services.api.wire.base import Message, WireEnum
+from services.api.wire.base import Message
 from services.api.wire.cluster.cluster_message import ClusterMessage
+from services.api.wire.log_level import LogLevel
 from services.api.wire.users.sso import MasterSsoProvider, SsoProvider
 
 
@@ -59,16 +60,6 @@ class TelemetryResponse(Message):
 
 class ConfigResponse(Message):
     config: dict[str, Any] | None = None
-
-
-class LogLevel(WireEnum):
-    UNSPECIFIED = "LOG_LEVEL_UNSPECIFIED", 0
-    TRACE = "LOG_LEVEL_TRACE", 1
-    DEBUG = "LOG_LEVEL_DEBUG", 2
-    INFO = "LOG_LEVEL_INFO", 3
-    WARNING = "LOG_LEVEL_WARNING", 4
-    ERROR = "LOG_LEVEL_ERROR", 5
-    CRITICAL = "LOG_LEVEL_CRITICAL", 6
 
 
 class LogConfig(Message):

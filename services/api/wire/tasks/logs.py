@@ -6,18 +6,9 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from services.api.wire.base import Instant, Message, WireEnum
+from services.api.wire.base import Instant, Message
+from services.api.wire.log_level import LogLevel
 from services.api.wire.ordering import OrderBy
-
-
-class LogLevel(WireEnum):
-    UNSPECIFIED = "LOG_LEVEL_UNSPECIFIED", 0
-    TRACE = "LOG_LEVEL_TRACE", 1
-    DEBUG = "LOG_LEVEL_DEBUG", 2
-    INFO = "LOG_LEVEL_INFO", 3
-    WARNING = "LOG_LEVEL_WARNING", 4
-    ERROR = "LOG_LEVEL_ERROR", 5
-    CRITICAL = "LOG_LEVEL_CRITICAL", 6
 
 
 class LogsQuery(Message):

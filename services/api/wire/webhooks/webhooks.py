@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.api.wire.base import Message, WireEnum
-from services.api.wire.tasks.logs import LogLevel
+from services.api.wire.log_level import LogLevel
 
 
 class WebhookType(WireEnum):
