@@ -102,6 +102,17 @@ def more_than(before: Footprint, after: Footprint) -> dict[str, tuple[int, int]]
     return {name: (was, now) for name, was, now, spare in compared if now > was + spare}
 
 
+def left_behind(system: WholeSystem, before: Footprint) -> dict[str, tuple[int, int]]:
+    """What there is more of than before, and stays."""
+    more = more_than(before, at_rest(system))
+    # Watches that ended without a word are forgotten by the bus a minute later.
+    deadline = time.monotonic() + PATIENCE_S + WATCHER_KEPT_S
+    while more and time.monotonic() < deadline:
+        time.sleep(1)
+        more = more_than(before, at_rest(system))
+    return more
+
+
 @pytest.mark.parametrize(
     "count",
     [pytest.param(12, marks=pytest.mark.slow), pytest.param(500, marks=[pytest.mark.chaos, pytest.mark.timeout(3600)])],
@@ -111,10 +122,4 @@ def test_finished_tasks_leave_nothing_that_grows(system: WholeSystem, look: Look
     run_short_tasks(system, look, 4)
     before = at_rest(system)
     run_short_tasks(system, look, count)
-    more = more_than(before, at_rest(system))
-    # Watches that ended without a word are forgotten by the bus a minute later.
-    deadline = time.monotonic() + PATIENCE_S + WATCHER_KEPT_S
-    while more and time.monotonic() < deadline:
-        time.sleep(1)
-        more = more_than(before, at_rest(system))
-    assert more == {}
+    assert left_behind(system, before) == {}

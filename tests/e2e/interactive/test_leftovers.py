@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from libs.bus.bucket import WATCHER_KEPT_S
 from tests.e2e.interactive.test_tensorboards import trained
 from tests.e2e.interactive.users import User
-from tests.e2e.test_growth import SPARE_DESCRIPTORS, at_rest, more_than
+from tests.e2e.test_growth import SPARE_DESCRIPTORS, at_rest, left_behind
 from tests.harness.installed_client import interactive_python, need_ssh
-from tests.harness.waiting import PATIENCE_S
 from tests.harness.whole_system import WholeSystem, running_system
 
 pytestmark = [pytest.mark.interactive, pytest.mark.timeout(900)]
@@ -92,13 +89,7 @@ def test_tasks_of_all_kinds_leave_nothing(system: WholeSystem, count: int) -> No
             list(pool.map(lambda number: live_a_life(user, number, experiment), range(AT_ONCE)))
             before = at_rest(system)
             list(pool.map(lambda number: live_a_life(user, number, experiment), range(count)))
-    more = more_than(before, at_rest(system))
-    # Watches that ended without a word are forgotten by the bus a minute later.
-    deadline = time.monotonic() + PATIENCE_S + WATCHER_KEPT_S
-    while more and time.monotonic() < deadline:
-        time.sleep(1)
-        more = more_than(before, at_rest(system))
-    assert more == {}
+    assert left_behind(system, before) == {}
     assert (processes_of(system), mounts_of(system)) == (0, [])
     assert system.rows("SELECT 1 FROM user_sessions WHERE token_type = 'TASK' AND revoked_at IS NULL") == []
     assert system.rows("SELECT 1 FROM allocation_sessions WHERE revoked_at IS NULL") == []

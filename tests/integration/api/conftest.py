@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import httpx
 import pytest
+from aiohttp import ClientSession
 
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
@@ -50,6 +51,19 @@ def user(api: ApiProcess) -> Iterator[httpx.Client]:
     """``determined``, who administers nothing."""
     with api.client("determined") as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def token(api: ApiProcess) -> str:
+    """Of ``determined``."""
+    return api.token("determined")
+
+
+@pytest.fixture
+async def session(api: ApiProcess, token: str) -> AsyncIterator[ClientSession]:
+    """For streams and websockets."""
+    async with ClientSession(base_url=api.url, headers={"Authorization": f"Bearer {token}"}) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ from sqlalchemy import delete, insert, select, text
 from sqlalchemy.engine import RowMapping
 
 from libs.bus import Bus
-from libs.capacity import CapacityView
 from libs.clock import SystemClock
-from libs.cluster.config import ClusterConfig
 from libs.config.defaults import with_defaults
 from libs.config.experiment import normalise_experiment_config
 from libs.db.engine import Connection, Database
@@ -24,7 +22,6 @@ from libs.ids import UserId
 from libs.searchers.search_start import start_search
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
-from services.api.access.sessions import Sessions
 from services.api.actions.checkpoints.files import delete_tensorboard_files, remove_files
 from services.api.actions.cluster import agents
 from services.api.actions.experiments import states
@@ -47,17 +44,10 @@ from services.api.actions.trials.reports import (
 )
 from services.api.actions.trials.trials import kill_trial
 from services.api.actions.workspaces.workspaces import delete_workspace
-from services.api.app import App
-from services.api.http.bound_route import basic_rights
-from services.api.http.database_errors import is_away
-from services.api.master_log import MasterLog
-from services.api.metrics.writer import MetricsWriter
-from services.api.updates.settings import UpdatesSettings
-from services.api.updates.updates import Updates
-from services.api.waits.notifier import Notifier
 from services.api.wire.experiments.experiments import PatchExperiment, PatchResources
 from tests.builders import NO_FILES
 from tests.harness import eventually
+from tests.harness.app import new_app
 
 SINGLE: Final[dict[str, Any]] = {"name": "single", "metric": "loss"}
 OWNER: Final = Principal(user_id=UserId(2), username="determined")
@@ -69,23 +59,7 @@ Action = Callable[[Connection], Awaitable[Any]]
 class Api:
     def __init__(self, db: Database, bus: Bus) -> None:
         self.db = db
-        clock = SystemClock()
-        sessions = Sessions(db=db, clock=clock)
-        self._app = App(
-            db=db,
-            bus=bus,
-            clock=clock,
-            cluster=ClusterConfig(),
-            cluster_id="test",
-            sessions=sessions,
-            capacity=CapacityView(),
-            notifier=Notifier(),
-            metrics_writer=MetricsWriter(db=db),
-            master_log=MasterLog(),
-            updates=Updates(
-                db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()
-            ),
-        )
+        self._app = new_app(db, bus, SystemClock())
 
     async def create(
         self,

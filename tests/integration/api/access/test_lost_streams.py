@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -104,17 +104,6 @@ def objects(world: World) -> dict[str, Any]:
 
     made: dict[str, Any] = world.in_database(work)
     return made
-
-
-@pytest.fixture(scope="module")
-def token(api: ApiProcess) -> str:
-    return api.token("determined")
-
-
-@pytest.fixture
-async def session(api: ApiProcess, token: str) -> AsyncIterator[ClientSession]:
-    async with ClientSession(base_url=api.url, headers={"Authorization": f"Bearer {token}"}) as session:
-        yield session
 
 
 async def give_role(world: World, role: int) -> None:

@@ -18,25 +18,17 @@ import uvicorn
 from sqlalchemy import select
 
 from libs.bus import BusSettings, connect_bus
-from libs.capacity import CapacityView
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.engine import Database, DatabaseSettings, connect_database
 from libs.db.tables.users import users as users_table
-from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.bootstrap import bootstrap
 from services.api.http.application import build_application
-from services.api.http.bound_route import basic_rights
-from services.api.http.database_errors import is_away
-from services.api.master_log import MasterLog
-from services.api.metrics.writer import MetricsWriter
 from services.api.routes.table import all_routes
-from services.api.updates.settings import UpdatesSettings
-from services.api.updates.updates import Updates
-from services.api.waits.notifier import Notifier
 from tests.builders import insert_user_session
 from tests.harness import NatsServer
+from tests.harness.app import new_app
 from tests.harness.containers import ContainerNats
 from tests.harness.no_tls import NO_TLS
 from tests.integration.api.experiments.rows import Rows
@@ -110,21 +102,12 @@ async def api(
         connect_bus(BusSettings(url=nats_server.url, name="test", connect_timeout_s=10, logs_max_bytes=2**28)) as bus,
         connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as db,
     ):
-        sessions = Sessions(db=db, clock=clock)
-        app = App(
-            db=db,
-            bus=bus,
-            clock=clock,
+        app = new_app(
+            db,
+            bus,
+            clock,
             cluster=CLUSTER,
             cluster_id=await bootstrap(db, clock, CLUSTER),
-            sessions=sessions,
-            capacity=CapacityView(),
-            notifier=Notifier(),
-            metrics_writer=MetricsWriter(db=db),
-            master_log=MasterLog(),
-            updates=Updates(
-                db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()
-            ),
             checkpoint_roots={"/checkpoints": str(files)},
         )
         async with (

@@ -30,11 +30,6 @@ PAGE = {"Accept": "text/html,*/*"}
 USER = 2
 
 
-@pytest.fixture(scope="module")
-def token(api: ApiProcess) -> str:
-    return api.token("determined")
-
-
 @pytest.fixture
 async def stranger(api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=api.url, timeout=30, verify=NO_TLS) as client:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -21,17 +20,6 @@ from tests.integration.api.proxy.tasks import insert_service
 from tests.integration.api.world import World
 
 JUPYTER = "v1.kernel.websocket.jupyter.org"
-
-
-@pytest.fixture(scope="module")
-def token(api: ApiProcess) -> str:
-    return api.token("determined")
-
-
-@pytest.fixture
-async def session(api: ApiProcess, token: str) -> AsyncIterator[ClientSession]:
-    async with ClientSession(base_url=api.url, headers={"Authorization": f"Bearer {token}"}) as session:
-        yield session
 
 
 async def receive_bytes(socket: ClientWebSocketResponse, size: int) -> bytes:

@@ -14,26 +14,17 @@ from msgspec import Struct
 from sqlalchemy import select, update
 
 from libs.bus import Bus
-from libs.capacity import CapacityView
 from libs.clock import Clock
-from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.db.relay import relay_outbox
 from libs.db.tables.cluster import outbox
 from libs.db.tables.tasks import allocations
 from libs.db.tables.trials import trials
 from libs.ids import new_uuid
-from services.api.access.sessions import Sessions
 from services.api.app import App
 from services.api.http.application import build_application
-from services.api.http.bound_route import basic_rights
-from services.api.http.database_errors import is_away
-from services.api.master_log import MasterLog
-from services.api.metrics.writer import MetricsSettings, MetricsWriter
+from services.api.metrics.writer import MetricsSettings
 from services.api.routes.table import all_routes
-from services.api.updates.settings import UpdatesSettings
-from services.api.updates.updates import Updates
-from services.api.waits.notifier import Notifier
 from tests.builders import (
     insert_allocation,
     insert_allocation_session,
@@ -42,6 +33,7 @@ from tests.builders import (
     insert_trial,
     insert_user_session,
 )
+from tests.harness.app import new_app
 from tests.harness.no_tls import NO_TLS
 
 CONFIG: dict[str, Any] = {
@@ -73,24 +65,10 @@ async def replica(
     narrow_user_tokens: bool = False,
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""
-    notifier, writer = Notifier(), MetricsWriter(db=db, settings=settings)
-    sessions = Sessions(db=db, clock=clock, narrow_user_tokens=narrow_user_tokens)
-    app = App(
-        db=db,
-        bus=bus,
-        clock=clock,
-        cluster=ClusterConfig(),
-        cluster_id="cluster",
-        sessions=sessions,
-        capacity=CapacityView(),
-        notifier=notifier,
-        metrics_writer=writer,
-        master_log=MasterLog(),
-        updates=Updates(db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()),
-    )
+    app = new_app(db, bus, clock, cluster_id="cluster", metrics=settings, narrow_user_tokens=narrow_user_tokens)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(notifier.listening(bus))
-        loops = [asyncio.create_task(writer.run())]
+        await stack.enter_async_context(app.notifier.listening(bus))
+        loops = [asyncio.create_task(app.metrics_writer.run())]
         if relay:
             loops.append(asyncio.create_task(relay_outbox(db, bus)))
         stack.push_async_callback(_stop, loops)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.api import ApiProcess
 from tests.harness.installed_client import interactive_python
-from tests.harness.oidc_provider import OidcStandIn, oidc_provider
+from tests.harness.oidc_provider import OidcStandIn
 from tests.harness.processes import REPOSITORY
 from tests.integration.api.users.provider_api import api_with_provider
 from tests.integration.api.world import World
@@ -23,12 +23,6 @@ pytestmark = [pytest.mark.interactive, pytest.mark.timeout(300)]
 ME = "/api/v1/me"
 
 LogIn = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[OidcStandIn]:
-    with oidc_provider() as provider:
-        yield provider
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.api import ApiProcess
 from tests.harness.det import Det
-from tests.harness.oidc_provider import OidcStandIn, oidc_provider
+from tests.harness.oidc_provider import OidcStandIn
 from tests.integration.api.users.provider_api import api_with_provider
 from tests.integration.api.world import World
 
@@ -45,12 +45,6 @@ for _ in range(300):  # the client listens when the browser is already open
     except urllib.error.URLError:
         time.sleep(0.1)
 """
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[OidcStandIn]:
-    with oidc_provider() as provider:
-        yield provider
 
 
 @pytest.fixture(scope="module")

@@ -113,6 +113,14 @@ class Namespace:
             found += [f"{kind}/{item['metadata']['name']}" for item in await self.items(path, "determined")]
         return found
 
+    async def until_failed(self, allocation: str) -> None:
+        """Wait until its only pod has failed, whether or not a launcher looks."""
+
+        async def has_failed() -> bool:
+            return [pod["status"]["phase"] for pod in await self.pods(f"determined={allocation}")] == ["Failed"]
+
+        await eventually(has_failed)
+
     async def until_empty(self, timeout_s: float = LONG_S) -> None:
         async def is_empty() -> bool:
             return not await self.remains()
@@ -368,6 +376,15 @@ class LauncherHarness:
     async def capacity(self) -> PoolCapacity | None:
         entry = await self.bus.bucket(CAPACITY_BUCKET).get(capacity_key(self.pool))
         return None if entry is None else msgspec.json.decode(entry.value, type=PoolCapacity)
+
+    async def until_capacity(self, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
+        async def look() -> PoolCapacity | None:
+            found = await self.capacity()
+            return found if found is not None and is_so(found) else None
+
+        found = await eventually(look, every_s=0.1)
+        assert found is not None
+        return found
 
     def text(self, allocation: str) -> list[str]:
         """What the launcher said in the log of an allocation's task."""

@@ -104,16 +104,6 @@ async def new(namespace: Namespace) -> AsyncIterator[Namespace]:
         await made.api.delete(made.paths.namespace)
 
 
-async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
-    async def look() -> PoolCapacity | None:
-        found = await harness.capacity()
-        return found if found is not None and is_so(found) else None
-
-    found = await eventually(look, every_s=0.1)
-    assert found is not None
-    return found
-
-
 async def test_a_namespace_is_made_used_limited_and_deleted(
     mighty: LauncherHarness, admin: ClusterAdminClient, new: Namespace
 ) -> None:
@@ -131,16 +121,16 @@ async def test_a_namespace_is_made_used_limited_and_deleted(
     allocation = await mighty.run(task(slots=2), namespace=new.name)
     await mighty.until(allocation, lambda seen: seen.quota_blocked, timeout_s=40)
     assert any("exceeded quota" in text for text in mighty.text(allocation))
-    found = await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 1})
+    found = await mighty.until_capacity(lambda capacity: capacity.quota_slots_of == {new.name: 1})
     assert found.quota_slots is None
     assert await new.pods() == []
     await admin.limit(new.name, 2)
-    await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 2})
+    await mighty.until_capacity(lambda capacity: capacity.quota_slots_of == {new.name: 2})
     running = await mighty.until(
         allocation, lambda seen: bool(seen.pods) and seen.pods[0].state == "RUNNING", timeout_s=90
     )
     assert running.quota_blocked is False
-    await until_capacity(mighty, lambda capacity: capacity.quota_slots_of == {new.name: 2})  # ours are not taken off
+    await mighty.until_capacity(lambda capacity: capacity.quota_slots_of == {new.name: 2})  # ours are not taken off
     await admin.delete(new.name)
     ended = await mighty.until_ended(allocation, timeout_s=60)
     assert not ended.stopped
@@ -283,18 +273,18 @@ async def test_nodes_are_marked_and_their_marks_are_seen(
         return is_so
 
     async with a_node(namespace) as node:
-        await until_capacity(harness, has(node, enabled=True, draining=False))
+        await harness.until_capacity(has(node, enabled=True, draining=False))
         for mark, draining in (("no-execute", False), ("no-schedule", True)):
             for _ in range(2):
                 await admin.mark(node, mark)
             labels = (await namespace.read(f"/api/v1/nodes/{node}"))["metadata"]["labels"]
             assert labels[label] == mark
-            await until_capacity(harness, has(node, enabled=False, draining=draining))
+            await harness.until_capacity(has(node, enabled=False, draining=draining))
         for _ in range(2):
             await admin.mark(node, "")
         labels = (await namespace.read(f"/api/v1/nodes/{node}"))["metadata"].get("labels", {})
         assert label not in labels
-        await until_capacity(harness, has(node, enabled=True, draining=False))
+        await harness.until_capacity(has(node, enabled=True, draining=False))
     for missing in (node, "", "../pods"):
         with pytest.raises(NotFound, match=f"^node '{missing}' not found$"):
             await admin.mark(missing, "no-execute")

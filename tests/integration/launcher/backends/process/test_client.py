@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import tarfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from libs.bus import Bus, BusSettings
 from libs.events.orders import TaskFile, TaskSpec, TrialTask
 from services.launcher.files import load_scripts
 from tests.harness.installed_client import client_python
-from tests.integration.launcher.fakes import FakeMaster, serve_master
+from tests.integration.launcher.fakes import FakeMaster
 from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
 
 A = "5.11111111-2222-4333-8444-555555555555.1"
@@ -24,12 +24,6 @@ A = "5.11111111-2222-4333-8444-555555555555.1"
 @pytest.fixture(scope="session")
 def det_python() -> str:
     return str(client_python())
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    with serve_master() as fake:
-        yield fake
 
 
 @pytest.fixture

@@ -36,12 +36,7 @@ async def test_running_pending_and_ended_allocations_are_found_again(harness: La
     await harness.until_begun(ending)
     await harness.kill()
     jobs = {job["metadata"]["uid"] for job in await harness.namespace.jobs()}
-
-    async def has_ended() -> bool:
-        pods = await harness.namespace.pods(f"determined={ending}")
-        return [pod["status"]["phase"] for pod in pods] == ["Failed"]
-
-    await eventually(has_ended)
+    await harness.namespace.until_failed(ending)
     harness.observations.clear()
     await harness.start()
     ended = await harness.until_ended(ending)

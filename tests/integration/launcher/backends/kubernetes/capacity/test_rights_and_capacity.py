@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,16 +30,6 @@ from tests.integration.launcher.backends.kubernetes.launcher_harness import (
 pytestmark = pytest.mark.cluster
 
 
-async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
-    async def look() -> PoolCapacity | None:
-        found = await harness.capacity()
-        return found if found is not None and is_so(found) else None
-
-    found = await eventually(look, every_s=0.1)
-    assert found is not None
-    return found
-
-
 def held(capacity: PoolCapacity) -> list[tuple[str | None, str | None]]:
     return [
         (device.allocation, device.container)
@@ -53,13 +42,13 @@ def held(capacity: PoolCapacity) -> list[tuple[str | None, str | None]]:
 async def test_nodes_and_who_holds_their_slots(harness: LauncherHarness) -> None:
     allocation = await harness.run(task(slots=4))
     seen = await harness.until_running(allocation)
-    found = await until_capacity(harness, lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
+    found = await harness.until_capacity(lambda capacity: sum(each[0] == allocation for each in held(capacity)) == 4)
     assert {node.name for node in found.nodes} >= {f"sim-{index}" for index in range(8)}
     (on,) = (node for node in found.nodes if any(device.allocation == allocation for device in node.devices))
     assert on.name == seen.pods[0].node
     assert (found.slot_type, found.max_slots_per_pod, found.backend) == ("cuda", 4, "kubernetes")
     await harness.withdraw(allocation)
-    await until_capacity(harness, lambda capacity: allocation not in {each[0] for each in held(capacity)})
+    await harness.until_capacity(lambda capacity: allocation not in {each[0] for each in held(capacity)})
 
 
 async def test_slots_that_others_hold(harness: LauncherHarness, namespace: Namespace) -> None:
@@ -72,9 +61,9 @@ async def test_slots_that_others_hold(harness: LauncherHarness, namespace: Names
     }
     await namespace.create(namespace.paths.pods, foreign)
     name = foreign["metadata"]["name"]
-    await until_capacity(harness, lambda capacity: held(capacity).count((None, name)) == 2)
+    await harness.until_capacity(lambda capacity: held(capacity).count((None, name)) == 2)
     await namespace.delete_pod(name)
-    await until_capacity(harness, lambda capacity: (None, name) not in held(capacity))
+    await harness.until_capacity(lambda capacity: (None, name) not in held(capacity))
 
 
 async def test_a_node_that_comes_is_labelled_and_goes(harness: LauncherHarness, namespace: Namespace) -> None:
@@ -87,20 +76,20 @@ async def test_a_node_that_comes_is_labelled_and_goes(harness: LauncherHarness, 
     await namespace.create("/api/v1/nodes", {"metadata": {"name": name}, "spec": {"unschedulable": True}})
     try:
         await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
-        found = await until_capacity(
-            harness, lambda capacity: any(node.name == name and node.slots == 3 for node in capacity.nodes)
+        found = await harness.until_capacity(
+            lambda capacity: any(node.name == name and node.slots == 3 for node in capacity.nodes)
         )
         assert not next(node for node in found.nodes if node.name == name).enabled
         await namespace.api.patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None, "taints": None}})
-        await until_capacity(harness, lambda capacity: _node(capacity, name).enabled)
+        await harness.until_capacity(lambda capacity: _node(capacity, name).enabled)
         label = f"determined.ai/cluster-id-{harness.settings.cluster_id}"
         for value in ("no-execute", "no-schedule"):
             await namespace.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {label: value}}})
-            found = await until_capacity(harness, lambda capacity: not _node(capacity, name).enabled)
-        await until_capacity(harness, lambda capacity: _node(capacity, name).draining)
+            found = await harness.until_capacity(lambda capacity: not _node(capacity, name).enabled)
+        await harness.until_capacity(lambda capacity: _node(capacity, name).draining)
     finally:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
-    await until_capacity(harness, lambda capacity: name not in {node.name for node in capacity.nodes})
+    await harness.until_capacity(lambda capacity: name not in {node.name for node in capacity.nodes})
 
 
 def _node(capacity: PoolCapacity, name: str) -> NodeCapacity:
@@ -110,9 +99,9 @@ def _node(capacity: PoolCapacity, name: str) -> NodeCapacity:
 async def test_the_quota_of_the_namespace_is_shown(harness: LauncherHarness, namespace: Namespace) -> None:
     body = {"metadata": {"name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
     await namespace.create(namespace.paths.quotas, body)
-    await until_capacity(harness, lambda capacity: capacity.quota_slots == 6)
+    await harness.until_capacity(lambda capacity: capacity.quota_slots == 6)
     await namespace.api.delete(f"{namespace.paths.quotas}/q")
-    await until_capacity(harness, lambda capacity: capacity.quota_slots is None)
+    await harness.until_capacity(lambda capacity: capacity.quota_slots is None)
 
 
 async def test_with_rights_in_the_namespace_alone_everything_else_works(
@@ -123,7 +112,7 @@ async def test_with_rights_in_the_namespace_alone_everything_else_works(
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
     async with open_place(bus, namespace, config) as harness:
         await harness.start()
-        found = await until_capacity(harness, lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
+        found = await harness.until_capacity(lambda capacity: capacity.quota_slots == 6 and capacity.slots == 6)
         assert [node.slots for node in found.nodes] == [4, 2]
         allocation = await harness.run(task(slots=2, notes={"run-seconds": "0.5"}, priority=60))
         await harness.until_begun(allocation)
@@ -141,7 +130,7 @@ async def test_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubecon
     async with open_place(bus, namespace, config) as harness:
         harness.settings = msgspec.structs.replace(harness.settings, assumed_slots=8)
         await harness.start()
-        found = await until_capacity(harness, lambda capacity: capacity.slots == 8)
+        found = await harness.until_capacity(lambda capacity: capacity.slots == 8)
         assert found.quota_slots is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -74,16 +74,6 @@ async def bound(namespace: Namespace, kubeconfig: Path) -> AsyncIterator[Namespa
         yield made
 
 
-async def until_capacity(harness: LauncherHarness, is_so: Callable[[PoolCapacity], bool]) -> PoolCapacity:
-    async def look() -> PoolCapacity | None:
-        found = await harness.capacity()
-        return found if found is not None and is_so(found) else None
-
-    found = await eventually(look, every_s=0.1)
-    assert found is not None
-    return found
-
-
 def holders(capacity: PoolCapacity) -> list[str]:
     return [device.allocation for node in capacity.nodes for device in node.devices if device.allocation is not None]
 
@@ -108,7 +98,7 @@ async def test_an_order_runs_in_the_namespace_that_it_names(home: LauncherHarnes
     assert kinds == ["configmaps", "jobs", "pods", "secrets"]
     assert await home.namespace.remains() == []
     await eventually(lambda: f"Pod {seen.pods[0].name}: Pod resources allocated." in home.text(allocation))
-    found = await until_capacity(home, lambda capacity: holders(capacity).count(allocation) == 2)
+    found = await home.until_capacity(lambda capacity: holders(capacity).count(allocation) == 2)
     assert found.quota_slots_of == {}
     await home.stop(allocation, namespace=bound.name)
     ended = await home.until_ended(allocation)
@@ -151,12 +141,7 @@ async def test_a_restart_finds_runs_in_all_namespaces(modest: LauncherHarness, b
     await until_written(harness, mine, theirs, ending)
     await harness.kill()
     jobs = {job["metadata"]["uid"] for job in (*await harness.namespace.jobs(), *await bound.jobs())}
-
-    async def has_ended() -> bool:
-        pods = await bound.pods(f"determined={ending}")
-        return [pod["status"]["phase"] for pod in pods] == ["Failed"]
-
-    await eventually(has_ended)
+    await bound.until_failed(ending)
     harness.observations.clear()
     await harness.start()
     ended = await harness.until_ended(ending)

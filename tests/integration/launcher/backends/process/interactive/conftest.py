@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from libs.bus import Bus, BusSettings
 from tests.harness.installed_client import interactive_python
-from tests.integration.launcher.fakes import FakeMaster, serve_master
+from tests.integration.launcher.fakes import FakeMaster
 from tests.integration.launcher.launcher_harness import LauncherHarness, open_harness
-
-
-@pytest.fixture
-def master() -> Iterator[FakeMaster]:
-    with serve_master() as fake:
-        yield fake
 
 
 @pytest.fixture
