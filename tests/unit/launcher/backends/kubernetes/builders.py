@@ -153,7 +153,7 @@ def job(name: str = "job", *, pods: int = 1, condition: str = "", message: str =
             "annotations": {"resolute/allocation": "1.x.1", "resolute/task": "1.x", **fields.get("annotations", {})},
             **({"deletionTimestamp": fields["deleted_at"]} if fields.get("deleted_at") else {}),
         },
-        "spec": {"completions": pods, "parallelism": pods},
+        "spec": {"completions": pods, "parallelism": fields.get("parallelism", pods)},
         "status": {"conditions": conditions, "active": fields.get("active", 0)},
     }
     return msgspec.convert(body, Job)

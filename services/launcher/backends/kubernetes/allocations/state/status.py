@@ -70,6 +70,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     has_outcome: bool
     is_outcome_saved: bool
     has_pods_to_delete: bool
+    is_job_told: bool
+    """The watch has shown that the Job is to have no pods. Whoever deletes one before its controller has read that gets
+    another in its place."""
     makes_no_pods: bool
     """The Job controller is done."""
     are_pods_listed: bool
@@ -115,7 +118,11 @@ TABLE: Final = (
     Row(AllocationPhase.STOPPING, lambda it: it.is_stopping),
     Row(AllocationPhase.JOB_GONE, lambda it: not it.has_job),
     Row(AllocationPhase.END_DECIDED, lambda it: it.has_outcome and not it.is_outcome_saved, NextAction.END_REST),
-    Row(AllocationPhase.DELETING_PODS, lambda it: it.has_outcome and it.has_pods_to_delete, NextAction.DELETE_PODS),
+    Row(
+        AllocationPhase.DELETING_PODS,
+        lambda it: it.has_outcome and it.is_job_told and it.has_pods_to_delete,
+        NextAction.DELETE_PODS,
+    ),
     Row(
         AllocationPhase.ENDING_UNLISTED,
         lambda it: it.has_outcome and it.makes_no_pods and not it.are_pods_listed,
@@ -192,6 +199,7 @@ def facts_of(observed: ObservedState, intent: Intent, causes: Mapping[str, Cause
         has_outcome=intent.outcome is not None,
         is_outcome_saved=intent.is_outcome_saved,
         has_pods_to_delete=bool(intent.outcome is not None and pods_to_delete(observed, intent)),
+        is_job_told=finished or (observed.job is not None and observed.job.spec.parallelism == 0),
         # Before Kubernetes 1.23 the controller replaces a pod that is deleted, until it reads otherwise.
         makes_no_pods=finished or (intent.is_outcome_saved and job_is_idle),
         are_pods_listed=intent.are_pods_listed,

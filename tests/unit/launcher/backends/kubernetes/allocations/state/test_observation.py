@@ -181,9 +181,11 @@ def test_a_gang_is_over_when_the_job_controller_agrees() -> None:
     found.observed.on_job(job(active=1))
     assert existence(found, view()) is LIVE
     found.observed.on_pod(running("another"), intent=found.intent, view=blind(T0))
+    assert reaction(found, view()) is None, "whoever deletes a pod now gets another one in its place"
+    found.observed.on_job(job(active=1, parallelism=0))
     assert reaction(found, view()) is NextAction.DELETE_PODS
     found.observed.on_pod_deleted(running("another", deleted_at=NOW), intent=found.intent, view=blind(T0))
-    found.observed.on_job(job(active=0))
+    found.observed.on_job(job(active=0, parallelism=0))
     assert reaction(found, view()) is NextAction.LIST_PODS
     found.intent.confirm_pods_listed()
     assert existence(found, view()) is ENDED

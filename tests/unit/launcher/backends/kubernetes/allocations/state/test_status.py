@@ -34,6 +34,7 @@ RUNNING = Facts(
     has_outcome=False,
     is_outcome_saved=False,
     has_pods_to_delete=False,
+    is_job_told=False,
     makes_no_pods=False,
     are_pods_listed=False,
     are_pods_refused=False,
@@ -74,8 +75,12 @@ CASES = [
     Case(Phase.JOB_GONE, but(has_job=False), LIVE),
     Case(Phase.JOB_GONE, but(has_job=False, has_live_pods=False), ENDED),
     Case(Phase.END_DECIDED, but(**FAILED), LIVE, NextAction.END_REST),
+    Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True, has_pods_to_delete=True), LIVE),
     Case(
-        Phase.DELETING_PODS, but(**FAILED, is_outcome_saved=True, has_pods_to_delete=True), LIVE, NextAction.DELETE_PODS
+        Phase.DELETING_PODS,
+        but(**FAILED, is_outcome_saved=True, has_pods_to_delete=True, is_job_told=True),
+        LIVE,
+        NextAction.DELETE_PODS,
     ),
     Case(Phase.ENDING_UNLISTED, but(**FAILED, is_outcome_saved=True, makes_no_pods=True), LIVE, NextAction.LIST_PODS),
     Case(Phase.ENDING, but(**FAILED, is_outcome_saved=True), LIVE),
