@@ -23,6 +23,7 @@ HISTORY = frozenset(
         "trial_tasks",
         "tasks",
         "interactive_tasks",
+        "generic_tasks",
         "allocations",
         "accelerator_data",
         # Of each allocation, for the reports of usage.
