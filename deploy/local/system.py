@@ -13,7 +13,7 @@ import urllib.request
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from deploy.local.configuration import certificates, initial_password, plan
 from deploy.local.configuration.status_ports import status_url
@@ -101,7 +101,9 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     _create_database(layout, options, give_up_at)
     if "api" not in without:
         trusted = certificates.trust(options.certificate)
-        _wait(lambda: _is_up(options, without, trusted), "api", layout, give_up_at)
+        _wait(lambda: _health(options, trusted) is not None, "api", layout, give_up_at)
+        if "launcher" not in without:
+            _wait(lambda: _has_pool(_health(options, trusted)), "launcher", layout, give_up_at)
     if "logs" not in without:
         _wait(lambda: _answers(status_url(layout, "logs", "readyz")), "logs", layout, give_up_at)
     _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
@@ -116,16 +118,19 @@ def _wait(is_ready: Callable[[], bool], name: str, layout: Layout, give_up_at: f
         time.sleep(_LOOK_EVERY_S)
 
 
-def _is_up(options: Options, without: set[str], trusted: ssl.SSLContext | None) -> bool:
-    """Does the api answer, and know a pool that could run something?"""
-    url = f"{options.master_url}/health"
+def _health(options: Options, trusted: ssl.SSLContext | None) -> dict[str, Any] | None:
+    """What the api says of the system; None while it does not answer, or has no database."""
     try:
-        with urllib.request.urlopen(url, timeout=2, context=trusted) as response:  # noqa: S310
-            report = json.load(response)
+        with urllib.request.urlopen(f"{options.master_url}/health", timeout=2, context=trusted) as response:  # noqa: S310
+            report: dict[str, Any] = json.load(response)
     except (OSError, ValueError):
-        return False
-    managers = report["resource_managers"]
-    return "launcher" in without or any(manager["status"] == "up" for manager in managers)
+        return None
+    return report
+
+
+def _has_pool(health: dict[str, Any] | None) -> bool:
+    """Has a launcher told the api of a pool that could run something?"""
+    return health is not None and any(manager["status"] == "up" for manager in health["resource_managers"])
 
 
 def _answers(url: str, trusted: ssl.SSLContext | None = None) -> bool:
