@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deploy.local.servers.process import ChildProcess, free_port
+from deploy.local.servers.ports import free_port
+from deploy.local.servers.process import ChildProcess
 from libs.bus.connection import Connection, open_connection
 from libs.bus.settings import BusSettings
 from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS, accounts

@@ -17,8 +17,8 @@ from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
 from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options
 from deploy.local.memory import has_room_for_standby
+from deploy.local.servers.ports import free_port
 from deploy.local.servers.postgres import closed_parent, postgres_user
-from deploy.local.servers.process import free_port
 
 CLIENT_VERSION: Final = "0.38.1"
 TASK_PYTHON_VARIABLE: Final = "RESOLUTE_TASK_PYTHON"

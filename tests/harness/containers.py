@@ -13,7 +13,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
 from deploy.local.servers.nats import NatsServer
-from deploy.local.servers.process import accepts_connections, free_port
+from deploy.local.servers.ports import accepts_connections, free_port
 
 NATS_IMAGE = os.environ.get("RESOLUTE_TEST_NATS_IMAGE", "nats:2.12-alpine")
 POSTGRES_IMAGE = os.environ.get("RESOLUTE_TEST_POSTGRES_IMAGE", "postgres:18")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import asyncpg
 import pytest
 
-from deploy.local.servers.process import LISTENING
+from deploy.local.servers.ports import LISTENING
 from tests.harness import NatsServer, PostgresServer
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.servers.process import ProcessFailed, accepts_connections, free_port
+from deploy.local.servers.ports import accepts_connections, free_port
+from deploy.local.servers.process import ProcessFailed
 from tests.harness import ServiceProcess
 from tests.harness.processes import REPOSITORY, answers_http
 from tests.harness.waiting import wait_until

@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from deploy.local.layout import Layout, Options, read_kept, write_private
-from deploy.local.servers.process import free_port
+from deploy.local.servers.ports import free_port
 
 HOST: Final = "127.0.0.1"
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from deploy import nats_configuration
-from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port
+from deploy.local.servers.ports import free_port
+from deploy.local.servers.process import ChildProcess, ProcessFailed
 
 START_TRIES: Final = 10
 RETRY_S: Final = 0.5

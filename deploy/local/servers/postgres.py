@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from deploy.local.servers.process import ChildProcess, ProcessFailed, free_port, is_root
+from deploy.local.servers.ports import free_port
+from deploy.local.servers.process import ChildProcess, ProcessFailed, is_root
 
 SUPERUSER: Final = "resolute"
 USERS_FOR_ROOT: Final = ("postgres", "nobody")

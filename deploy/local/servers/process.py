@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-LISTENING: Final = range(20000, 32768)
-"""Where we listen: below the ports that the system gives to outgoing connections, any of which could take one of ours
-before we do, or while we are down."""
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -141,32 +136,6 @@ def _die_with_parent(with_signal: signal.Signals | None) -> Callable[[], None] |
         libc.prctl(_PR_SET_PDEATHSIG, int(with_signal))
 
     return ask
-
-
-def free_port(host: str = "127.0.0.1", preferred: int | None = None, *, avoid: Collection[int] = ()) -> int:
-    """``preferred`` when nobody listens there, else one of LISTENING that nobody uses and that is not in ``avoid``.
-
-    Another server may take it before it is used. Raises OSError when there is none.
-    """
-    # Nobody else's seed: tests that run side by side would all begin with the same port.
-    others = random.SystemRandom().sample([port for port in LISTENING if port not in avoid], 100)
-    for port in [preferred, *others] if preferred else others:
-        with socket.socket() as candidate:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                candidate.bind((host, port))
-            except OSError:
-                continue
-            return port
-    raise OSError(f"no free port on {host}")
-
-
-def accepts_connections(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 def is_root() -> bool:

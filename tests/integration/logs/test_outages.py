@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from deploy.local.servers.process import free_port
+from deploy.local.servers.ports import free_port
 from libs.bus import BusSettings
 from libs.capture.lines import STREAMS, encode_end, encode_line, segment_name
 from libs.db.engine import Database

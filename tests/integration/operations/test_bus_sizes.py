@@ -15,7 +15,8 @@ from deploy.bus_servers.preparation import prepare
 from deploy.bus_servers.shrinking import shrink
 from deploy.bus_servers.store import Store
 from deploy.local.servers.nats import find_nats_server
-from deploy.local.servers.process import ChildProcess, free_port
+from deploy.local.servers.ports import free_port
+from deploy.local.servers.process import ChildProcess
 from libs.bus import Bus, BusSettings, connect_bus
 from libs.bus.connection import open_connection
 from libs.bus.contents.snapshots import API, ask, stream_names
