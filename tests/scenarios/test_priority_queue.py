@@ -207,6 +207,14 @@ CASES = [
         {"t3": W.JOB_MAX_SLOTS},
         max_slots={"j": 2},
     ),
+    Case(
+        "who has to wait for its own job after all no longer waits for room, and holds back nobody",
+        {"a": 8},
+        "t0 4[42]@a; t1:j 6[42]; t2:j 1[42]; t3 1[50]",
+        "t2 t3",
+        {"t1": W.JOB_MAX_SLOTS},
+        max_slots={"j": 6},
+    ),
     Case("max_slots does not count aux work", A4, "t1:j 0[42]", "t1", max_slots={"j": 0}),
     Case(
         "a quota holds back what exceeds it",

@@ -67,6 +67,7 @@ class _Pass:
                 decisions += [Wait(request.allocation, WaitReason.BEHIND_PRIORITY) for request in peers]
                 continue
             made = [self._decide_one(request) for request in peers]
+            made = [self._reconsider(request, one) for request, one in zip(peers, made, strict=True)]
             blocked = any(isinstance(one, Wait) and one.reason in BLOCKS_LOWER_PRIORITIES for one in made)
             self._awaited |= {
                 request.namespace
@@ -90,6 +91,13 @@ class _Pass:
         self._held_by_job[request.job] += request.slots
         self._held_by_namespace[request.namespace] += request.slots
         return Start(request.allocation, placements)
+
+    def _reconsider(self, request: PendingAllocation, decision: Decision) -> Decision:
+        """Whoever waits for room waits for the limit instead that requests of its own priority have used up since."""
+        if isinstance(decision, Start) or decision.reason not in BLOCKS_LOWER_PRIORITIES:
+            return decision
+        reason = self._limit_reached(request)
+        return decision if reason is None else Wait(request.allocation, reason)
 
     def _limit_reached(self, request: PendingAllocation) -> WaitReason | None:
         slots = request.slots
