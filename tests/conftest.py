@@ -42,8 +42,13 @@ NEEDS_INSTALLATION = (
 )
 
 # How long an example takes says more about the other work of a machine than about the code: speed is measured in
-# tests/bench, as ratios of one run.
-settings.register_profile("noisy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# tests/bench, as ratios of one run. Examples are the same every time, unless somebody asks for others.
+settings.register_profile(
+    "noisy machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="RESOLUTE_TEST_SEED" not in os.environ,
+)
 settings.load_profile("noisy machine")
 
 
