@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from deploy.local.servers.ports import free_port
 from tests.harness.client import Client
 from tests.harness.looking import Looking
-from tests.harness.ports import free_port
 from tests.harness.waiting import wait_until
 
 TRAIN = """

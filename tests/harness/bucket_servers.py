@@ -17,8 +17,8 @@ from typing import Any
 import httpx
 import pytest
 
+from deploy.local.servers.ports import free_port
 from deploy.local.servers.process import ChildProcess
-from tests.harness.ports import free_port
 from tests.harness.processes import REPOSITORY
 
 BUCKET = "checkpoints"

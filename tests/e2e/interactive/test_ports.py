@@ -13,9 +13,9 @@ import pytest
 
 from deploy.local import system as local_system
 from deploy.local.layout import Layout
+from deploy.local.servers.ports import free_port
 from tests.e2e.interactive.users import User
 from tests.harness.looking import Looking
-from tests.harness.ports import free_port
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem, arguments, state_folder
 from tests.programs import create_arguments, submit, yaml_text

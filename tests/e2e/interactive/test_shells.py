@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.local.servers.ports import free_port
 from tests.e2e.interactive.users import User
 from tests.harness.installed_client import need_ssh
-from tests.harness.ports import free_port
 from tests.harness.waiting import wait_until
 
 pytestmark = [pytest.mark.interactive, pytest.mark.timeout(300)]

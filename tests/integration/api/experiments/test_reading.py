@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.harness.ports import free_port
+from deploy.local.servers.ports import free_port
 from tests.integration.api.experiments.conftest import CONFIG, Api
 from tests.integration.api.experiments.rows import START
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import yaml
 
+from deploy.local.servers.ports import free_port
 from tests.harness.api import ApiProcess
 from tests.harness.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcStandIn
-from tests.harness.ports import free_port
 from tests.integration.api.world import CLUSTER, World
 
 

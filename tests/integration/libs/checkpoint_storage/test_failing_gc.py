@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.servers.ports import free_port
 from libs.cluster.config import TaskContainerDefaults
 from libs.tasks.checkpoint_gc import checkpoint_gc_task
 from tests.harness.installed_client import client_python
-from tests.harness.ports import free_port
 from tests.integration.libs.checkpoint_storage.test_failing_servers import answering, section
 
 

@@ -12,13 +12,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import structlog
 
+from deploy.local.servers.ports import free_port
 from deploy.operations.doctor.storage import check_storage
 from libs.checkpoint_storage import opening
 from libs.checkpoint_storage.files import BucketFiles
 from libs.errors import FailedPrecondition, ResoluteError, Unavailable
 from services.api.downloads.archives import Format
 from services.api.downloads.storage import checkpoint_archive
-from tests.harness.ports import free_port
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.harness.ports import free_port
+from deploy.local.servers.ports import free_port
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.process.interactive.tasks import (
     ALLOCATION,

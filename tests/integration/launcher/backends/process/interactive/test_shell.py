@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.servers.ports import free_port
 from libs.events.orders import Environment
 from tests.harness.installed_client import need_ssh
-from tests.harness.ports import free_port
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.process.interactive.tasks import ALLOCATION, KEYS, TASK, shell
 from tests.integration.launcher.fakes import FakeMaster

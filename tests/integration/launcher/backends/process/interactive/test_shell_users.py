@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.servers.ports import free_port
 from tests.harness.installed_client import need_ssh
-from tests.harness.ports import free_port
 from tests.harness.waiting import wait_until
 from tests.integration.launcher.backends.process.interactive.tasks import KEYS
 from tests.integration.launcher.backends.process.test_ordinary_user import NOBODY, REPOSITORY, ordinary_python

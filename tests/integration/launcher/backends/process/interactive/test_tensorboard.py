@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.local.servers.ports import free_port
 from libs.events.orders import BindMount
 from tests.harness.installed_client import interactive_python
-from tests.harness.ports import free_port
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.process.interactive.tasks import ALLOCATION, TASK, tensorboard
 from tests.integration.launcher.fakes import FakeMaster

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from deploy.local.servers.ports import free_port
 from libs.bus import Bus, BusSettings
 from libs.events.orders import BindMount, TaskSpec
 from tests.harness.installed_client import client_python
-from tests.harness.ports import free_port
 from tests.integration.launcher.backends.process.interactive.tasks import (
     ALLOCATION,
     notebook,
