@@ -73,13 +73,18 @@ def supervisor_permissions() -> Permissions:
 def subscriber_permissions() -> Permissions:
     """What outside subscribers need: events as they happen, and those that are kept, with consumers of any kind.
 
-    For users of the account of the subscribers: of the stream of the control plane they see a copy.
+    For users of the account of the subscribers: of the stream of the control plane they see a copy. The calls that list
+    streams and consumers show what is in their own account, and programs for people and dashboards begin with them.
     """
     return Permissions(
         publish=(
             f"{_API}.INFO",
             f"{_API}.STREAM.NAMES",
-            f"{_API}.STREAM.INFO.{_PUBLIC}",
+            f"{_API}.STREAM.LIST",
+            f"{_API}.STREAM.INFO.*",
+            f"{_API}.STREAM.MSG.GET.{_PUBLIC}",
+            f"{_API}.CONSUMER.NAMES.{_PUBLIC}",
+            f"{_API}.CONSUMER.LIST.{_PUBLIC}",
             f"{_API}.CONSUMER.CREATE.{_PUBLIC}",
             f"{_API}.CONSUMER.CREATE.{_PUBLIC}.>",
             f"{_API}.CONSUMER.DURABLE.CREATE.{_PUBLIC}.*",

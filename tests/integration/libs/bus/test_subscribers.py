@@ -105,6 +105,29 @@ async def test_subscribers_read_events_in_every_usual_way(guarded: NatsServer, s
         assert refused == []
 
 
+async def test_subscribers_list_what_their_own_account_has(guarded: NatsServer, services: Bus) -> None:
+    """The first calls of the ``nats`` command and of dashboards."""
+    subject = event("experiment", uuid4(), "state")
+    await services.publish(subject, b"listed")
+    async with raw(guarded, SUBSCRIBER) as (client, refused):
+        jetstream = client.jetstream()
+        durable = (await jetstream.add_consumer(PUBLIC_EVENTS_STREAM, ConsumerConfig(durable_name=uuid4().hex))).name
+        await eventually(lambda: is_copied(guarded))
+        assert [stream.config.name for stream in await jetstream.streams_info()] == [PUBLIC_EVENTS_STREAM]
+        assert durable in [consumer.name for consumer in await jetstream.consumers_info(PUBLIC_EVENTS_STREAM)]
+        for names, key, wanted in (
+            ("$JS.API.STREAM.NAMES", "streams", PUBLIC_EVENTS_STREAM),
+            (f"$JS.API.CONSUMER.NAMES.{PUBLIC_EVENTS_STREAM}", "consumers", durable),
+        ):
+            answer = json.loads((await client.request(names, b"{}", timeout=PATIENCE_S)).data)
+            assert wanted in answer[key]
+        assert (await jetstream.get_last_msg(PUBLIC_EVENTS_STREAM, subject)).data == b"listed"
+        with pytest.raises(APIError, match="stream not found"):
+            await jetstream.stream_info(EVENTS_STREAM)
+        await jetstream.delete_consumer(PUBLIC_EVENTS_STREAM, durable)
+        assert refused == []
+
+
 async def test_subscribers_only_read(subscriber: Bus) -> None:
     for write in (*WRITES.values(), *READS.values()):
         with pytest.raises(Unavailable):
