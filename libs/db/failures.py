@@ -1,4 +1,4 @@
-"""Tell a database that is lost, or not there yet, from a statement that is wrong."""
+"""Tell a database that is lost, not there yet or out of resources from a statement that is wrong."""
 
 from __future__ import annotations
 
@@ -23,17 +23,31 @@ _LOST: Final = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
 )
+_CANNOT_WORK: Final = ("53", "58")
+"""Classes of SQLSTATE: insufficient resources, such as a full disk (53100), and errors of the system around the server,
+such as one of input or output (58030). The same statement works once that is over (PostgreSQL manual, appendix A)."""
+_READ_ONLY: Final = "25006"
+"""What a server says that was the primary a moment ago."""
 
 
 def is_connection_failure(error: BaseException) -> bool:
-    """True when the database was lost or takes no connection now, rather than the statement wrong."""
+    """True when the database was lost, takes no connection or cannot work now, rather than the statement wrong.
+
+    A server whose disk is full is the same to its clients as one that is away: they wait, and try again.
+    """
     if is_refused_by_driver(error):
         return False
     if isinstance(error, DBAPIError) and (
         error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
     ):
         return True
-    return isinstance(_driver_error(error), _LOST)
+    cause = _driver_error(error)
+    return isinstance(cause, _LOST) or _cannot_work(cause)
+
+
+def _cannot_work(cause: BaseException | None) -> bool:
+    state = getattr(cause, "sqlstate", None) if isinstance(cause, asyncpg.PostgresError) else None
+    return state is not None and (state.startswith(_CANNOT_WORK) or state == _READ_ONLY)
 
 
 def _driver_error(error: BaseException) -> BaseException | None:
