@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deploy.command_line import Commands, behind_the_command
-from deploy.local import system
+from deploy.local import disks, system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
@@ -76,7 +76,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def _on_state_folder(run: Callable[[Layout, argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    return lambda arguments: run(Layout.at(arguments.state), arguments)
+    def run_or_explain(arguments: argparse.Namespace) -> int:
+        layout = Layout.at(arguments.state)
+        try:
+            return run(layout, arguments)
+        except OSError as error:
+            if (explained := disks.explained(layout, error)) is None:
+                raise
+            raise explained from error
+
+    return run_or_explain
 
 
 def _up(layout: Layout, arguments: argparse.Namespace) -> int:
@@ -122,7 +131,7 @@ def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int
             child.terminate()
             return child.wait()
     finally:
-        layout.record(service).unlink(missing_ok=True)
+        processes.forget(layout, service)
         for name in taken:
             layout.hold(name).unlink(missing_ok=True)
         processes.hang_up(layout)
@@ -135,12 +144,14 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
         return NOT_RUNNING
     found = {name: processes.find(layout, name) for name in plan.process_names(layout)}
     refused = _refused_streams(layout, options)
+    full = disks.full_disks(layout, options)
     if arguments.json:
         report = {
             "master": options.master_url,
             "nats": bus_users.url(options),
             "subscriber": str(layout.subscriber),
             "nats_refuses": refused,
+            "full_file_systems": [each.mount_point for each in full],
             "state": str(layout.root),
             "services": {
                 name: {"pid": process.pid, "restarts": process.restarts} if process else None
@@ -150,9 +161,11 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2))
     else:
         _print_status(layout, options)
-        if refused:
+        if full:
+            print(disks.in_words(full))
+        elif refused:
             print(f"nats does not store {', '.join(refused)}: is there space below {layout.nats}?")
-    return 0 if all(found.values()) and not refused else NOT_RUNNING
+    return 0 if all(found.values()) and not refused and not full else NOT_RUNNING
 
 
 def _refused_streams(layout: Layout, options: Options) -> list[str]:

@@ -152,12 +152,30 @@ class Options:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file that only its owner may read, whole or not at all; one that says so already is left as it is.
+
+    Raises OSError, and the file is what it was.
+    """
+    if _says(path, text):
+        return  # so that a full disk does not keep anybody from starting what he had
     partial = path.with_name(f"{path.name}.partial")
     partial.unlink(missing_ok=True)
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    partial.replace(path)
+    try:
+        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _says(path: Path, text: str) -> bool:
+    try:
+        return path.read_text() == text and path.stat().st_mode & 0o077 == 0
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False
 
 
 def read_kept(path: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from deploy.local import disks
 from deploy.local.configuration import certificates, initial_password, plan
 from deploy.local.configuration.status_ports import status_url
 from deploy.local.failure import CannotStart
@@ -62,7 +63,7 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     write_private(layout.plan_file, json.dumps(entries))
     with (layout.logs / "supervisor.log").open("ab") as log:
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "deploy.local.supervision.supervisor", str(layout.root)],
+            [sys.executable, *processes.supervisor_arguments(layout)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -113,6 +114,8 @@ def _wait(is_ready: Callable[[], bool], name: str, layout: Layout, give_up_at: f
     while not is_ready():
         if processes.find(layout, processes.SUPERVISOR) is None:
             raise CannotStart(f"the supervisor ended:\n{tail(layout.logs / 'supervisor.log')}")
+        if full := disks.full_disks(layout, Options.load(layout)):
+            raise CannotStart(f"{name} is not ready, and {disks.in_words(full)}")
         if time.monotonic() > give_up_at:
             raise CannotStart(f"{name} is not ready; the end of its log:\n{tail(layout.logs / f'{name}.log')}")
         time.sleep(_LOOK_EVERY_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +13,18 @@ from typing import Final
 import pytest
 
 _BLOCK: Final = bytes(4096)
+_LOOK_EVERY_S: Final = 0.02
 
 
 class SmallDisk:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
+
+    @property
+    def free_bytes(self) -> int:
+        found = os.statvfs(self.path)
+        return found.f_bavail * found.f_frsize
 
     def fill(self) -> None:
         """Leave no block free."""
@@ -33,6 +40,25 @@ class SmallDisk:
     def free(self) -> None:
         """Give back what was filled."""
         self._ballast.unlink()
+
+    @contextmanager
+    def filled(self) -> Iterator[None]:
+        """Leave no block free while the block runs, whoever deletes or truncates files meanwhile."""
+        over = threading.Event()
+
+        def keep_full() -> None:
+            while not over.wait(_LOOK_EVERY_S):
+                self.fill()
+
+        self.fill()
+        filling = threading.Thread(target=keep_full, name="ballast")
+        filling.start()
+        try:
+            yield
+        finally:
+            over.set()
+            filling.join()
+            self.free()
 
 
 @contextmanager

@@ -181,6 +181,8 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
     ]
     check = bus_users.storage_check(layout, options, directory=bus.store_directory)
     plan[-1]["storage_check"] = asdict(check)
+    for entry, directory in zip(plan, (database.data_directory, bus.store_directory), strict=True):
+        entry["directory"] = str(directory)
     modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}
     modules["logs"] = "logs"
     if options.standby:

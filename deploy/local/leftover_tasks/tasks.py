@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +41,8 @@ def end(layout: Layout) -> list[str]:
         return ended
     live = _live(layout)
     for files, _ in live:
-        files.write(StopRecord(deadline=time.time() + GRACE_S, ordered=True))
+        with suppress(OSError):  # as on a full disk: the signal alone ends the task too
+            files.write(StopRecord(deadline=time.time() + GRACE_S, ordered=True))
         if pid := holder(files.lock):
             send(pid, signal.SIGTERM)
     give_up_at = time.monotonic() + GRACE_S + 1

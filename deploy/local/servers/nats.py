@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy import nats_configuration
+from deploy.local.layout import write_private
 from deploy.local.servers.ports import free_port
 from deploy.local.servers.process import ChildProcess, ProcessFailed
 
@@ -80,10 +80,7 @@ class NatsServer:
         if self._port_is_ours:
             self.port = free_port()
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._config_path.unlink(missing_ok=True)
-        # There may be passwords in it.
-        with open(os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(self._config())
+        write_private(self._config_path, self._config())  # there may be passwords in it
 
     def start(self, *, timeout_s: float = 60.0) -> None:
         """Start and wait until JetStream answers. Raises ProcessFailed."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from deploy.local.supervision.file_systems import ENOUGH_BYTES
+
 TIMEOUT_S: Final = 2.0
-ENOUGH_BYTES: Final = 4 * 2**20
-"""What a disk takes that has space again; a stream writes blocks of about this size."""
 
 _FULL_BY_ITS_LIMIT: Final = 10077
 _HEADERS: Final = "NATS/1.0\r\nNats-TTL: 1s\r\n\r\n"

@@ -1,0 +1,99 @@
+"""The supervisor of one machine outlives whatever happens to its files, and is found with all that it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.local.layout import Layout
+from deploy.local.supervision import processes, records
+from tests.harness.processes import REPOSITORY
+from tests.harness.waiting import wait_until
+
+NAME = "sleeper"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(tmp_path / "state")
+    made.create()
+    entry = {
+        "name": NAME,
+        "argv": [sys.executable, "-c", "import time; time.sleep(600)", str(made.root)],
+        "env": dict(os.environ),
+        "cwd": "/",
+        "log": str(made.logs / f"{NAME}.log"),
+    }
+    made.plan_file.write_text(json.dumps([entry]))
+    return made
+
+
+def start(layout: Layout) -> subprocess.Popen[bytes]:
+    with (layout.logs / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, *processes.supervisor_arguments(layout)], cwd=REPOSITORY, stdout=log, stderr=log
+        )
+
+
+@pytest.fixture
+def supervised(layout: Layout) -> Iterator[Layout]:
+    yield layout
+    for name in (processes.SUPERVISOR, NAME):
+        processes.end(layout, name)
+
+
+def pid(layout: Layout, name: str = NAME) -> int | None:
+    found = processes.find(layout, name)
+    return None if found is None else found.pid
+
+
+def said(layout: Layout) -> str:
+    return (layout.logs / "supervisor.log").read_text()
+
+
+def test_what_cannot_be_recorded_runs_and_is_found_nevertheless(supervised: Layout) -> None:
+    in_the_way = supervised.record(NAME)
+    in_the_way.mkdir()
+    supervisor = start(supervised)
+    first = wait_until(lambda: pid(supervised), what="it runs without a record")
+    assert "the record of sleeper failed" in said(supervised)
+    os.kill(first, signal.SIGKILL)
+    second = wait_until(lambda: (now := pid(supervised)) != first and now, what="it is started anew")
+    assert pid(supervised, processes.SUPERVISOR) == supervisor.pid
+    in_the_way.rmdir()
+    wait_until(lambda: records.read(in_the_way), what="the record is written as soon as it can be")
+    found = processes.find(supervised, NAME)
+    assert found is not None
+    assert (found.pid, found.restarts, supervisor.poll()) == (second, 1, None)
+
+
+def test_a_service_that_cannot_be_started_is_tried_again(supervised: Layout) -> None:
+    plan = json.loads(supervised.plan_file.read_text())
+    program = supervised.root / "program"
+    plan[0]["argv"][0] = str(program)
+    supervised.plan_file.write_text(json.dumps(plan))
+    supervisor = start(supervised)
+    wait_until(lambda: "No such file or directory" in said(supervised), what="the failure is said")
+    program.symlink_to(sys.executable)
+    wait_until(lambda: pid(supervised), what="it is started")
+    assert supervisor.poll() is None
+
+
+def test_what_a_killed_supervisor_left_is_found_by_its_record_or_without(supervised: Layout) -> None:
+    supervisor = start(supervised)
+    left = wait_until(lambda: pid(supervised), what="it runs")
+    supervisor.kill()
+    supervisor.wait()
+    assert pid(supervised, processes.SUPERVISOR) is None
+    assert pid(supervised) == left
+    supervised.record(NAME).write_bytes(b"")  # as a full disk leaves a file that was written the simple way
+    assert pid(supervised) == left
+    assert processes.end(supervised, NAME)
+    assert pid(supervised) is None
