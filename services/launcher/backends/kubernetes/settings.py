@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from ipaddress import ip_network
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -43,6 +44,35 @@ class StandbySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError("must be so that 1.5 * retry_s <= renew_deadline_s < lease_s")
 
 
+class TaskNetworkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The NetworkPolicy that each allocation gets; see https://kubernetes.io/docs/concepts/services-networking/network-policies/."""
+
+    policies: bool = False
+    """Make one for each allocation, owned by its Job. The launcher needs the right to it wherever its tasks run."""
+    api: tuple[dict[str, Any], ...] = ()
+    """Where the pods of the api are, as peers of a policy. Tasks connect to them, and they to any port of tasks."""
+    log_intake: tuple[dict[str, Any], ...] = ()
+    """Where the pods of the log intake are, as peers of a policy."""
+    service_ports: tuple[Annotated[int, Meta(ge=1, le=65535)], ...] = (8081,)
+    """Ports of the pods of the api and of the log intake that tasks connect to."""
+    dns_ports: tuple[Annotated[int, Meta(ge=1, le=65535)], ...] = (53,)
+    """Ports on which tasks reach name servers, at any address, over UDP and TCP."""
+    closed: tuple[str, ...] = ()
+    """Ranges of addresses, such as ``10.0.0.0/8``, that tasks do not reach; they reach all others. It should name those
+    of pods, Services, nodes and the API server, and the link-local one."""
+    egress: tuple[dict[str, Any], ...] = ()
+    """Further egress rules of the policy."""
+    ingress: tuple[dict[str, Any], ...] = ()
+    """Further ingress rules of the policy."""
+
+    def __post_init__(self) -> None:
+        for each in self.closed:
+            try:
+                ip_network(each)
+            except ValueError as error:
+                raise ValueError(f"closed: {error}; write a range of addresses such as 10.0.0.0/8") from error
+
+
 class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kubeconfig: str | None = None
     """Path of a kubeconfig file; None uses the service account of the pod that the launcher runs in."""
@@ -54,6 +84,10 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     namespace: str = ""
     """Where the pool's tasks run; empty takes ``kubernetes_namespace`` of the pool, else ``default_namespace`` of the
     resource manager."""
+    former_namespaces: tuple[str, ...] = ()
+    """Where the pool's tasks ran before ``namespace`` was changed. Those that still run there are followed to their
+    end, and launchers that still act there are waited for."""
+    task_network: TaskNetworkSettings = TaskNetworkSettings()
     shipper: ShipperSettings = ShipperSettings()
     standby: StandbySettings = StandbySettings()
     wheels_dir: str | None = None
@@ -83,5 +117,8 @@ class KubernetesSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How long the namespace of a workspace is watched after its last task has gone."""
     connect_patience_s: Annotated[float, Meta(ge=0)] = 30.0
     """How long to wait at the start for an API server that does not answer."""
+    unreachable_hint: str = ""
+    """Sentence that ends the message about an API server that does not answer, such as which network policy is in the
+    way and where its ports are set. The chart gives one."""
     assumed_slots: Annotated[int, Meta(ge=0)] | None = None
     """Slots of the pool, for launchers that may not see nodes; None takes what the namespace's quota allows."""

@@ -64,7 +64,7 @@ class LaunchRecord:
 
     def __init__(self, api: KubeApi, *, namespace: str, pool: str, cluster_id: str) -> None:
         self._api = api
-        self._namespace = namespace
+        self.namespace = namespace
         self._name = system_name(cluster_id, pool, "launch-record")
         self._path = paths_in(namespace).config_map(self._name)
         self._labels = {
@@ -92,13 +92,13 @@ class LaunchRecord:
         self._entries = dict(written.data or {})
         annotations = written.metadata.annotations
         self._namespaces = {name.removeprefix(_NAMESPACE) for name in annotations if name.startswith(_NAMESPACE)}
-        allocations = {allocation: where or self._namespace for allocation, where in self._entries.items()}
+        allocations = {allocation: where or self.namespace for allocation, where in self._entries.items()}
         return Written(allocations=allocations, namespaces=frozenset(self._namespaces))
 
     def add(self, namespaces: Mapping[str, str]) -> None:
         """``namespaces`` are those of new allocations."""
         for allocation, namespace in namespaces.items():
-            where = "" if namespace == self._namespace else namespace
+            where = "" if namespace == self.namespace else namespace
             if self._entries.get(allocation) != where and _KEY.fullmatch(allocation):
                 self._entries[allocation] = where
                 self._change(allocation, where)
@@ -109,7 +109,7 @@ class LaunchRecord:
 
     async def note_namespace(self, namespace: str) -> None:
         """To be awaited before something is made in a namespace. Raises Unavailable."""
-        if namespace != self._namespace and namespace not in self._namespaces:
+        if namespace != self.namespace and namespace not in self._namespaces:
             await self._write_namespace(namespace, "")
             self._namespaces.add(namespace)
 
@@ -166,5 +166,5 @@ class LaunchRecord:
         }
         data = dict(sorted(self._entries.items()))
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-        await self._api.create(paths_in(self._namespace).config_maps, body, Struct)
+        await self._api.create(paths_in(self.namespace).config_maps, body, Struct)
         self._exists = True

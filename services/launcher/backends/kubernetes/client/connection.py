@@ -70,16 +70,23 @@ async def check(api: KubeApi, namespace: str, settings: KubernetesSettings) -> V
         return await with_retry(
             lambda: _version_if_permitted(api, namespace),
             is_transient=lambda error: isinstance(error, Unavailable),
-            on_retry=lambda error, attempt: log.warning("kubernetes.not_reachable", server=api.host, error=str(error)),
+            on_retry=lambda error, attempt: log.warning(
+                "kubernetes.not_reachable", server=api.host, error=f"{error}{_policy_hint(settings)}"
+            ),
             pause_s=every(_RETRY_S),
             timeout_s=settings.connect_patience_s,
         )
     except Unavailable as error:
-        raise Unavailable(f"cannot reach the Kubernetes API server {place}: {error}") from error
+        raise Unavailable(f"cannot reach the Kubernetes API server {place}: {error}{_policy_hint(settings)}") from error
     except (Refused, PermissionDenied) as error:
         raise PermissionDenied(
             f"the Kubernetes API server {place} refuses the launcher in namespace {namespace}: {error}"
         ) from error
+
+
+def _policy_hint(settings: KubernetesSettings) -> str:
+    """The network policy in the way, if there may be one: it counts the port of the server, not that of its Service."""
+    return f". {settings.unreachable_hint}" if settings.unreachable_hint else ""
 
 
 async def _version_if_permitted(api: KubeApi, namespace: str) -> Version:

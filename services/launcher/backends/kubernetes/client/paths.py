@@ -32,6 +32,7 @@ class Paths:
         self.events = f"{self.namespace}/events"
         self.tcp_routes = f"/apis/gateway.networking.k8s.io/v1alpha2/namespaces/{namespace}/tcproutes"
         self.quotas = f"{self.namespace}/resourcequotas"
+        self.network_policies = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
         self.leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     def job(self, name: str) -> str:

@@ -19,6 +19,7 @@ from services.launcher.backends.kubernetes.allocations.state.allocation import T
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
+from services.launcher.backends.kubernetes.client.connection import RIGHTS
 from services.launcher.backends.kubernetes.client.objects import Job, Named
 from services.launcher.backends.kubernetes.client.paths import paths_in
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
@@ -32,6 +33,7 @@ FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 30.0
 MAX_RETRIES_PER_S: Final = 20
 _EXISTS: Final = 409
+_FORBIDDEN: Final = 403
 _UNAUTHENTICATED: Final = 401
 """Our own trouble, and not that of the task."""
 
@@ -119,6 +121,8 @@ class Creation:
         job, is_new = await self._create_job(tracked, made)
         self._tracker.on_job(job)
         uid = job.metadata.uid
+        for manifest in made.network_policies:
+            await self._create_policy(tracked.namespace, manifest, made.name, uid, is_new=is_new)
         # Listeners before what leads to them: their ports are only known then.
         routes = await self._gateway.claim(tracked, order.spec, made.services) if self._gateway is not None else ()
         for manifest in made.secrets:
@@ -160,6 +164,20 @@ class Creation:
             await self._api.delete(paths.job(made.name), {"propagationPolicy": "Background"})
             raise Unavailable(f"Job {made.name} was begun in another way")
         return found, False
+
+    async def _create_policy(
+        self, namespace: str, manifest: dict[str, Any], job: str, uid: str, *, is_new: bool
+    ) -> None:
+        """Its pods are not let run without it. Raises PermissionDenied where the right is missing."""
+        try:
+            await self._create_owned(paths_in(namespace).network_policies, manifest, job, uid, is_new=is_new)
+        except Refused as error:
+            if error.code != _FORBIDDEN:
+                raise
+            raise PermissionDenied(
+                f"the launcher may not make the network policy of a task in namespace {namespace}: {error}. {RIGHTS}; "
+                "kubernetes.task_network.policies: false runs tasks without one"
+            ) from error
 
     async def _create_owned(self, path: str, manifest: dict[str, Any], job: str, uid: str, *, is_new: bool) -> None:
         body = owned(manifest, job=job, uid=uid)

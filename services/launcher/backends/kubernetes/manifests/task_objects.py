@@ -26,6 +26,7 @@ from services.launcher.backends.kubernetes.manifests.names import (
     minor_labels,
     port_name,
 )
+from services.launcher.backends.kubernetes.manifests.network_policy import network_policy
 from services.launcher.backends.kubernetes.manifests.pod import pod_template, registry_secret
 from services.launcher.backends.kubernetes.manifests.registry import KEY, TYPE, docker_config
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
@@ -39,6 +40,8 @@ class Manifests(Struct, frozen=True, kw_only=True):
     config_map: Json
     """To be created last: where it exists, everything does."""
     services: tuple[Json, ...] = ()
+    network_policies: tuple[Json, ...] = ()
+    """To be created before the ConfigMap, without which no container of the pods begins."""
 
     @property
     def name(self) -> str:
@@ -82,6 +85,11 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
         secrets=tuple(secrets),
         config_map=_object("ConfigMap", name, traits, minor, binaryData=public),
         services=_services(spec, traits, name, minor) if _needs_services(spec, traits) else (),
+        network_policies=(
+            (network_policy(traits.task_network, name=name, namespace=traits.namespace, labels=minor),)
+            if traits.task_network.policies
+            else ()
+        ),
     )
 
 

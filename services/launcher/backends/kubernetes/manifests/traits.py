@@ -10,7 +10,7 @@ from msgspec import Struct
 from libs.cluster.config import SlotType
 from libs.events.orders import TaskSpec
 from libs.podspec import merge_pod
-from services.launcher.backends.kubernetes.settings import ShipperSettings
+from services.launcher.backends.kubernetes.settings import ShipperSettings, TaskNetworkSettings
 from services.launcher.container.settings import TaskSettings
 
 SLOT_RESOURCE: Final[Mapping[SlotType, str]] = {"cuda": "nvidia.com/gpu", "rocm": "amd.com/gpu", "cpu": "cpu"}
@@ -33,6 +33,7 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     default_scheduler: str = ""
     tasks: TaskSettings = TaskSettings()
     shipper: ShipperSettings = ShipperSettings()
+    task_network: TaskNetworkSettings = TaskNetworkSettings()
     has_native_sidecars: bool = False
     """Whether init containers may stay beside the task (Kubernetes 1.29)."""
     wheels: str | None = None

@@ -8,7 +8,7 @@ more is taken to run on, until it can be seen again; in one that was deleted, no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -56,7 +56,10 @@ class _NamespaceState:
 
 
 class Namespaces:
-    """``own`` is the namespace of the pool, which is never closed."""
+    """``own`` is the namespace of the pool, which is never closed.
+
+    former  the records of namespaces that were the pool's own before: what they name must not begin anew in this one
+    """
 
     def __init__(
         self,
@@ -71,8 +74,10 @@ class Namespaces:
         wheels: Wheels,
         background: Background,
         idle_s: float,
+        former: Sequence[LaunchRecord] = (),
     ) -> None:
         self._api = api
+        self._former = former
         self.own = own
         self._launcher = launcher
         self._make_informers = make_informers
@@ -87,15 +92,19 @@ class Namespaces:
     async def start(self) -> None:
         """Find everything that exists. Raises what ``open`` does for the pool's namespace, and Unavailable."""
         written = await self._launch_record.read()
+        before = [await record.read() for record in self._former]
+        allocations = {name: where for each in (*before, written) for name, where in each.allocations.items()}
+        named = written.namespaces.union(*(each.namespaces for each in before))
         await self.prepare(self.own)
         there = await self._with_our(ALL_JOBS) | await self._with_our(ALL_PODS)
-        others = (written.namespaces | set(written.allocations.values()) | there) - {self.own}
+        formerly = {record.namespace for record in self._former}
+        others = (named | set(allocations.values()) | there | formerly) - {self.own}
         async with asyncio.TaskGroup() as tasks:
             for namespace in sorted(others):
                 tasks.create_task(self._try_to_open(namespace))
         for namespace in filter(self.is_open, sorted({self.own, *others})):
             await self._tidy(namespace)
-        self._remember(written.allocations)
+        self._remember(allocations)
         whole = [tracked for tracked in self._tracker.allocations.values() if not tracked.intent.is_abandoned]
         self._launch_record.add({tracked.allocation: tracked.namespace for tracked in whole})
 

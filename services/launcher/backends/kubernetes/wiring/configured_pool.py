@@ -29,6 +29,11 @@ class ConfiguredPool(Struct, frozen=True, kw_only=True):
         return self.settings.cluster_id
 
     @property
+    def former_namespaces(self) -> tuple[str, ...]:
+        """Where its tasks were before, in the order of the settings."""
+        return tuple(each for each in self.settings.former_namespaces if each != self.namespace)
+
+    @property
     def launcher(self) -> str:
         """What its objects are labelled with."""
         return launcher_id(self.cluster_id, self.name)

@@ -48,4 +48,8 @@ def namespaces_of(
         wheels=wheels,
         background=background,
         idle_s=pool.settings.namespace_idle_s,
+        former=[
+            LaunchRecord(api, namespace=each, pool=pool.name, cluster_id=pool.cluster_id)
+            for each in pool.former_namespaces
+        ],
     )

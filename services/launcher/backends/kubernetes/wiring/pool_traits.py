@@ -31,6 +31,7 @@ def pool_traits(
         default_scheduler=settings.default_scheduler or cluster.resource_manager.default_scheduler,
         tasks=tasks,
         shipper=settings.shipper,
+        task_network=settings.task_network,
         has_native_sidecars=version >= NATIVE_SIDECARS,
         wheels=wheels,
         services=settings.services,

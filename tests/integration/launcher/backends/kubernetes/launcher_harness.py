@@ -108,7 +108,8 @@ class Namespace:
     async def remains(self) -> list[str]:
         """Kind and name of everything that belongs to allocations."""
         found = []
-        for path in (self.paths.jobs, self.paths.pods, self.paths.config_maps, self.paths.secrets, self.paths.services):
+        owned = (self.paths.config_maps, self.paths.secrets, self.paths.services, self.paths.network_policies)
+        for path in (self.paths.jobs, self.paths.pods, *owned):
             kind = path.rsplit("/", 1)[1]
             found += [f"{kind}/{item['metadata']['name']}" for item in await self.items(path, "determined")]
         return found

@@ -15,6 +15,7 @@ import yaml
 
 from libs.bus import Bus
 from libs.events.orders import Owner, ProxyPort
+from services.launcher.backends.kubernetes.settings import TaskNetworkSettings
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import FaultyProxy, faulty_proxy
 from tests.integration.launcher.backends.kubernetes.launcher_harness import (
@@ -39,9 +40,12 @@ FOR_MISHAPS: set[Right] = {
     ("delete", "configmaps"),  # left over from a Job of the same name
     ("delete", "secrets"),
     ("delete", "services"),
+    ("delete", "networkpolicies"),
 }
 FOR_OTHERS: set[Right] = {("patch", "nodes")}
 """Used when an administrator asks for it; test_places.py has that."""
+
+POLICIES = TaskNetworkSettings(policies=True)
 
 _PATH = re.compile(
     r"/(?:api/v1|apis/[^/]+/v\w+)/(?:namespaces/[^/]+/)?(?P<resource>[a-z]+)(?:/(?P<name>[^/?]+))?(?:/(?P<sub>[a-z]+))?$"
@@ -70,7 +74,8 @@ def used(proxy: FaultyProxy) -> set[Right]:
 
 async def test_every_right_is_used_and_none_is_missing(idle: LauncherHarness, tmp_path: Path) -> None:
     async with faulty_proxy(Path(idle.settings.kubeconfig or ""), tmp_path) as (proxy, kubeconfig):
-        idle.settings = msgspec.structs.replace(idle.settings, kubeconfig=str(kubeconfig), services=True)
+        wanted = {"kubeconfig": str(kubeconfig), "services": True, "task_network": POLICIES}
+        idle.settings = msgspec.structs.replace(idle.settings, **wanted)
         # Made once in the life of a cluster; no other test has such a priority.
         priority = random.randint(70, 99)
         await idle.namespace.api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/determined-priority-{priority}")
@@ -104,6 +109,25 @@ async def test_every_right_is_used_and_none_is_missing(idle: LauncherHarness, tm
             raise AssertionError(f"never used: {may - used(proxy)}") from error
         assert used(proxy) - granted("role.yaml", "cluster-role.yaml") == set()
         await idle.kill()
+
+
+async def test_without_the_right_to_make_policies_tasks_are_refused_with_the_way_out(
+    idle: LauncherHarness, namespace: Namespace
+) -> None:
+    """They would run without the protection that the settings promise."""
+    path = f"{RBAC}/namespaces/{namespace.name}/roles/resolute-launcher"
+    role = await namespace.read(path)
+    rules = [rule for rule in role["rules"] if "networkpolicies" not in rule["resources"]]
+    await namespace.api.patch(path, {"rules": rules})
+    idle.settings = msgspec.structs.replace(idle.settings, task_network=POLICIES)
+    await idle.start()
+    allocation = await idle.run(task())
+    ended = await idle.until_ended(allocation)
+    assert ended.failure == "LAUNCH_ERROR"
+    assert "may not make the network policy" in ended.message
+    assert "deploy/helm/rights/role.yaml" in ended.message
+    await idle.withdraw(allocation)
+    await namespace.until_empty()
 
 
 @asynccontextmanager

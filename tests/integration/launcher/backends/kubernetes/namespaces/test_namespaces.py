@@ -439,3 +439,39 @@ async def test_two_workspaces_may_have_pods_of_the_same_name_in_view(home: Launc
     await eventually(has_none)
     assert home.told(allocation)[-1].pods[0].state == "RUNNING"
     assert len(home.told(allocation)[-1].pods) == 1
+
+
+async def test_a_pool_that_moves_follows_what_runs_where_it_was_and_begins_the_rest_where_it_is(
+    bus: Bus, modest: LauncherHarness, kubeconfig: Path
+) -> None:
+    """Without rights in the whole cluster, and with a launcher of before that still acts."""
+    home, old = modest, modest.namespace
+    async with new_namespace(kubeconfig) as new:
+        running = await home.run(task())
+        await home.until_running(running)
+        ended = await home.run(task(notes={"run-seconds": "0.2"}))
+        await home.until_ended(ended)
+        await grant(new, account_of(home))
+        moved = LauncherHarness(bus, new, Path(home.settings.kubeconfig or ""))
+        moved.observations = home.observations
+        moved.settings = msgspec.structs.replace(home.settings, namespace=new.name, former_namespaces=(old.name,))
+        starting = asyncio.create_task(moved.start())
+        try:
+            await asyncio.sleep(3)  # as long as it takes to get a lease that nobody holds
+            assert not starting.done(), "two launchers act for the pool"
+            await home.kill()
+            await starting
+            fresh = await moved.run(task())
+            await moved.until_running(fresh)
+            assert {job["metadata"]["labels"]["determined"] for job in await new.jobs()} == {fresh}
+            (pod,) = await old.pods(f"determined={running}")
+            assert pod["status"]["phase"] == "Running"
+            await moved.stop(running)
+            await moved.until_ended(running)
+            for allocation in (running, ended, fresh):
+                await moved.withdraw(allocation)
+            await old.until_empty()
+            await new.until_empty()
+        finally:
+            starting.cancel()
+            await moved.kill()
