@@ -33,6 +33,7 @@ IDLE_POLL_S = 5.0
 FIRST_RETRY_S = 0.25
 LAST_RETRY_S = 5.0
 REQUEST_TIMEOUT_S = 30.0
+FULL_POLL_S = 0.5
 GARBAGE = (400, 422)
 TOO_LARGE = 413
 
@@ -321,14 +322,31 @@ class Shipper:
 
     def _write(self, name: str, text: str) -> None:
         path = os.path.join(self.state, name)
-        with open(path + ".new", "w") as file:
-            file.write(text)
+        fd = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        write_when_possible(fd, text.encode())
+        os.close(fd)
         os.replace(path + ".new", path)
 
 
+def write_when_possible(fd: int, content: bytes) -> None:
+    """Make ``content`` all that a small file says; waits while the disk is full."""
+    while True:
+        try:
+            if os.pwrite(fd, content, 0) == len(content):
+                os.ftruncate(fd, len(content))
+                return
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+        time.sleep(FULL_POLL_S)
+
+
 def say(text: str) -> None:
-    sys.stderr.write(f"ship: {text}\n")
-    sys.stderr.flush()
+    """Write a line for whoever looks for the cause of a trouble; on a full disk it is lost, and delivery goes on."""
+    try:
+        os.write(2, f"ship: {text}\n".encode())
+    except OSError:
+        return
 
 
 def lock(state: str) -> bool:
@@ -338,8 +356,7 @@ def lock(state: str) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    write_when_possible(fd, b"%d\n" % os.getpid())
     return True
 
 

@@ -25,6 +25,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import token
+from services.launcher.backends.process.no_space import TRY_AGAIN_S, is_no_space
 from services.launcher.backends.process.observations import (
     awaits_delivery,
     is_over,
@@ -68,6 +69,8 @@ class _Run:
         """There is no supervisor, and will be none."""
         self.look_again: asyncio.TimerHandle | None = None
         """When its end waits no longer for the last lines."""
+        self.retry: asyncio.TimerHandle | None = None
+        """When its output is looked after again, for which there was no space."""
 
     @property
     def allocation(self) -> str:
@@ -121,8 +124,9 @@ class ProcessBackend:
         for run in self._runs.values():
             if run.watch is not None:
                 run.watch.close()
-            if run.look_again is not None:
-                run.look_again.cancel()
+            for timer in (run.look_again, run.retry):
+                if timer is not None:
+                    timer.cancel()
             if run.settling is not None:
                 await asyncio.gather(run.settling, return_exceptions=True)
 
@@ -140,6 +144,7 @@ class ProcessBackend:
         try:
             run.files.root.mkdir(mode=0o700, exist_ok=True)
             run.files.write(run.assignment)
+            run.files.keep_space(StopRecord)  # whoever ends a task may do so because it has filled the disk
             self._look_at(order.allocation)
             await self._launch(run)
         except BaseException:
@@ -230,6 +235,8 @@ class ProcessBackend:
         try:
             plan = await asyncio.to_thread(make_plan, self._machine, run.files, run.assignment)
         except (InvalidRequest, OSError) as error:
+            if is_no_space(error):
+                raise  # the order waits for space as it does for slots
             log.warning("backend.refused", allocation=run.allocation, reason=str(error))
             run.assignment = msgspec.structs.replace(run.assignment, refusal=str(error))
             run.files.write(run.assignment)
@@ -257,8 +264,9 @@ class ProcessBackend:
                 for rank in range(len(run.assignment.pods)):
                     await asyncio.to_thread(kill_pod, str(run.files.pod(rank).run))
                 last_words = run.files.supervisor_log.read_text(errors="replace").strip()[-500:]
-                run.files.write(
-                    status_without_supervisor(run.assignment, run.status(), run.files.read(StopRecord), last_words)
+                await _write_at_last(
+                    run.files,
+                    status_without_supervisor(run.assignment, run.status(), run.files.read(StopRecord), last_words),
                 )
         finally:
             os.close(lock)
@@ -275,16 +283,32 @@ class ProcessBackend:
         run = self._runs.get(allocation)
         if run is None:
             return
-        status = run.status()
-        if status is not None:
-            for pod, seen in zip(self._shipped_pods(run), status.pods, strict=True):
-                if seen.state == "TERMINATED":
-                    finish_output(pod.files, seen.exit_code)
-                self._shippers.keep(pod)
+        try:
+            self._look_after_output(run)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            log.warning("backend.no_space", allocation=allocation, error=str(error))
+            if run.retry is None:
+                run.retry = asyncio.get_running_loop().call_later(TRY_AGAIN_S, self._retry, run)
         if run.look_again is None and self._undelivered(run):
             run.look_again = asyncio.get_running_loop().call_later(LAST_LINES_S, self._look_once_more, run)
         self._changed[allocation] = None
         self._wake.set()
+
+    def _look_after_output(self, run: _Run) -> None:
+        """See to it that what has ended is sealed, and that a shipper delivers it. Raises OSError."""
+        status = run.status()
+        if status is None:
+            return
+        for pod, seen in zip(self._shipped_pods(run), status.pods, strict=True):
+            if seen.state == "TERMINATED":
+                finish_output(pod.files, seen.exit_code)
+            self._shippers.keep(pod)
+
+    def _retry(self, run: _Run) -> None:
+        run.retry = None
+        self._look_at(run.allocation)
 
     def _look_once_more(self, run: _Run) -> None:
         run.look_again = None
@@ -323,6 +347,20 @@ class ProcessBackend:
             return files.root.rename(given_up)
         finally:
             os.close(lock)
+
+
+async def _write_at_last(files: AllocationFiles, record: StatusRecord) -> None:
+    """Return when it is written, however long the disk is full."""
+    while True:
+        try:
+            files.write(record)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            log.warning("backend.no_space", directory=str(files.root), error=str(error))
+            await asyncio.sleep(TRY_AGAIN_S)
+        else:
+            return
 
 
 def delete_tree(path: Path) -> None:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from libs.events.observations import FailureKind, PodState
 from libs.events.orders import Order
 from libs.events.subjects import token
+from services.launcher.backends.process.replacing import keep_space, replace_file
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -139,15 +140,19 @@ class AllocationFiles:
             return None
 
     def write(self, record: Struct) -> None:
-        """Replace the file of this kind of record; it is on the disk when this returns."""
+        """Replace the file of this kind of record; it is on the disk when this returns.
+
+        Raises OSError, as when the disk is full; the file is what it was then.
+        """
         path = self._path(type(record))
-        new = path.with_suffix(".new")
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(fd)
-        new.replace(path)
+        replace_file(str(path), msgspec.json.encode(record))
+
+    def keep_space(self, kind: type[Struct]) -> None:
+        """Take the space of a small record of this kind now, so that it can be written while the disk is full.
+
+        Raises OSError.
+        """
+        keep_space(str(self._path(kind)))
 
     def written_at(self, kind: type[Struct]) -> float | None:
         """When the file of this kind was written last (Unix time, seconds), or None."""

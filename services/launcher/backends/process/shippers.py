@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
+from services.launcher.backends.process.no_space import is_no_space
 from services.launcher.backends.process.records import PodFiles, holder
 from services.launcher.backends.process.supervision.process_trees import send
 from services.launcher.backends.process.supervision.process_watch import ProcessWatch
@@ -128,7 +129,8 @@ def is_shipped(files: PodFiles) -> bool:
 def finish_output(files: PodFiles, exit_code: int | None) -> None:
     """After the last process of a pod: end its output where the wrapper was killed before it could.
 
-    A pod that never started printed nothing, and nobody waits for an end of that.
+    A pod that never started printed nothing, and nobody waits for an end of that. Raises OSError when there is no space
+    for the end; it can be done again.
     """
     if not files.logs.is_dir() or is_shipped(files):
         return
@@ -144,6 +146,8 @@ def _end_streams(files: PodFiles, exit_code: int | None) -> bool:
         if not is_sealed(str(files.logs)):
             seal(str(files.logs), exit_code)
     except OSError as error:
+        if is_no_space(error):
+            raise
         log.warning("shipper.output_unusable", directory=str(files.logs), problem=str(error))
         return False
     return True

@@ -29,6 +29,8 @@ from typing import Any, Final
 from services.launcher.backends.process.isolation.kernel import adopt_orphans
 from services.launcher.backends.process.isolation.mount_sources import MountLimits
 from services.launcher.backends.process.isolation.namespaces import Way
+from services.launcher.backends.process.no_space import TRY_AGAIN_S, is_no_space
+from services.launcher.backends.process.replacing import keep_space, replace_file
 from services.launcher.backends.process.supervision.pod_start import PodStart
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 
@@ -87,9 +89,11 @@ class AllocationSupervisor:
         """Why the remaining pods are being ended; empty while they are not."""
         self.deadline: float | None = None
         self.killed = False
+        self.is_written = True
+        """Whether the last status could be written."""
 
     def run(self) -> None:
-        self.write_status()
+        self.write_status_at_last()
         # After the first status: whoever writes stop.json either sees it and signals us, or is seen here.
         self.look_for_stop()
         for pod in self.pods:
@@ -104,10 +108,10 @@ class AllocationSupervisor:
             if self.asked_to_stop:
                 self.look_for_stop()
             self.enforce_deadline()
-            if changed and self.live():
+            if (changed or not self.is_written) and self.live():
                 self.write_status()
         self.end_strays()
-        self.write_status(ended=True)
+        self.write_status_at_last(ended=True)
 
     def live(self) -> list[SupervisedPod]:
         return [pod for pod in self.pods if pod.pid is not None]
@@ -123,6 +127,8 @@ class AllocationSupervisor:
 
     def wait(self) -> None:
         timeout = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        if not self.is_written:
+            timeout = TRY_AGAIN_S if timeout is None else min(timeout, TRY_AGAIN_S)
         ready, _, _ = select.select([self.wake], [], [], timeout)
         if ready:
             os.read(self.wake, 4096)
@@ -190,14 +196,27 @@ class AllocationSupervisor:
             time.sleep(0.01)
 
     def write_status(self, *, ended: bool = False) -> None:
+        """Write down how it stands, or note that it could not be written because the disk is full."""
         status = {"pods": [pod.seen() for pod in self.pods], "stopped": self.stopped, "ended": ended}
         path = os.path.join(self.directory, "status.json")
-        with open(path + ".new", "w") as file:
-            json.dump(status, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".new", path)
+        self.is_written = False
+        try:
+            replace_file(path, json.dumps(status).encode())
+            self.is_written = True
+            keep_space(path)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            if not self.is_written:
+                return
         self.notify()
+
+    def write_status_at_last(self, *, ended: bool = False) -> None:
+        """Return when it is written: nobody else would do it, and nothing runs that has to be watched."""
+        self.write_status(ended=ended)
+        while not self.is_written:
+            time.sleep(TRY_AGAIN_S)
+            self.write_status(ended=ended)
 
     def notify(self) -> None:
         """Tell the launcher to look; when it is away, it looks when it comes back."""
@@ -279,9 +298,23 @@ def lock(directory: str) -> bool:
         is_current = os.path.samestat(os.fstat(fd), os.stat(path))
     except FileNotFoundError:
         return False
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    write_pid(fd)
     return is_current
+
+
+def write_pid(fd: int) -> None:
+    """Say in the lock file who holds it, as soon as there is space for that."""
+    pid = b"%d\n" % os.getpid()
+    while True:
+        try:
+            os.pwrite(fd, pid, 0)
+            os.ftruncate(fd, len(pid))
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            time.sleep(TRY_AGAIN_S)
+        else:
+            return
 
 
 def main(directory: str) -> None:
