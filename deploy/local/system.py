@@ -20,6 +20,7 @@ from deploy.local.configuration import certificates, initial_password, plan
 from deploy.local.configuration.status_ports import status_url
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, write_private
+from deploy.local.log_files import open_log
 from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
 from deploy.local.supervision import processes
@@ -61,7 +62,7 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     except ProcessFailed as error:
         raise CannotStart(str(error)) from error
     write_private(layout.plan_file, json.dumps(entries))
-    with (layout.logs / "supervisor.log").open("ab") as log:
+    with open_log(layout.logs / "supervisor.log") as log:
         supervisor = subprocess.Popen(
             [sys.executable, *processes.supervisor_arguments(layout)],
             stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.local.log_files import open_log
 from deploy.local.servers.ports import accepts_connections, free_port
 from deploy.local.servers.process import ProcessFailed
 from tests.harness import ServiceProcess
@@ -33,6 +34,21 @@ def test_service_is_ready_survives_restart_and_ends(tmp_path: Path) -> None:
         assert accepts_connections(port)
         assert "GET / HTTP" in service.log()
     assert not accepts_connections(port)
+
+
+def test_logs_are_not_for_everybody(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.touch(mode=0o644)  # as an older release left it
+    service = ServiceProcess("http.server", "--nonsense", log_path=path, is_ready=lambda: False)
+    before = os.umask(0)
+    try:
+        with pytest.raises(ProcessFailed):
+            service.start()
+        with open_log(tmp_path / "new") as log:
+            log.write(b"line\n")
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (path, tmp_path / "new")] == [0o640, 0o640]
 
 
 def test_service_that_ends_early_shows_its_log(tmp_path: Path) -> None:

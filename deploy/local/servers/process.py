@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from deploy.local.log_files import open_log
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -68,7 +70,7 @@ class ChildProcess:
         if self.is_running:
             return
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log_file:
+        with open_log(self.log_path) as log_file:
             self._process = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,

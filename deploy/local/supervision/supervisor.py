@@ -27,6 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from deploy.local.log_files import open_descriptor
 from deploy.local.supervision import records
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
 from deploy.local.supervision.file_systems import FileSystem, full_file_systems
@@ -110,7 +111,7 @@ class Service:
     def _open_output(self) -> int | None:
         """The log of the service; None, our own, when that cannot be opened."""
         try:
-            return os.open(self.plan["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            return open_descriptor(Path(self.plan["log"]))
         except OSError as error:
             self.log.say(f"{self.name} logs here: {self.plan['log']} cannot be opened: {error.strerror}")
             return None
