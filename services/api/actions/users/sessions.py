@@ -60,8 +60,11 @@ async def open_session(connection: AsyncConnection, user_id: int, *, now: dateti
 
 
 async def log_out(db: Database, principal: Principal) -> None:
-    """End the login session of the caller; tokens made by ``det token create`` are not logged out."""
-    if principal.is_narrow:
+    """End the login session of the caller; tokens made by ``det token create`` are not logged out.
+
+    Raises FailedPrecondition for the tokens that a task has: they end with it, and nothing was ended.
+    """
+    if principal.is_narrow or principal.task is not None:
         raise FailedPrecondition("cannot manually logout of an allocation session")
     async with db.transaction() as connection:
         await connection.execute(

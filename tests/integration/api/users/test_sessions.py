@@ -23,7 +23,7 @@ from libs.tokens import digest, new_token
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.login_throttle import FIRST_WAIT_S, FREE_BY_NAME
 from services.api.access.sessions import Sessions
-from tests.builders import insert_allocation_session
+from tests.builders import insert_allocation, insert_allocation_session, insert_task, insert_user_session
 from tests.harness import FakeClock
 from tests.harness.api import ApiProcess
 from tests.harness.no_tls import NO_TLS
@@ -148,6 +148,20 @@ def test_remote_users_are_sent_to_their_provider(api: ApiProcess, admin: httpx.C
         f"{api.url}/api/v1/auth/login", json={"username": "remote", "password": "a"}, timeout=30, verify=NO_TLS
     )
     assert reply.status_code == 401
+
+
+def test_the_token_of_a_user_that_a_task_has_is_not_logged_out(api: ApiProcess, world: World) -> None:
+    async def insert_of_task(connection: Connection) -> str:
+        ident = await insert_task(connection, owner_id=2)
+        allocation = await insert_allocation(connection, task_id=ident)
+        return await insert_user_session(connection, token_type="TASK", user_id=2, allocation_id=allocation)
+
+    token: str = world.in_database(insert_of_task)
+    header = {"Authorization": f"Bearer {token}"}
+    logout = httpx.post(f"{api.url}/api/v1/auth/logout", headers=header, timeout=30, verify=NO_TLS)
+    assert logout.status_code == 400
+    assert logout.json()["error"]["error"] == "cannot manually logout of an allocation session"
+    assert status(api, token) == (200, "")
 
 
 def test_tasks_act_for_their_owner_until_they_end(api: ApiProcess, world: World) -> None:
