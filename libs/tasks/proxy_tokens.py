@@ -1,5 +1,9 @@
 """Proxy tokens: what opens one task to one user by way of the proxy, as the link to a notebook carries it. Pure.
 
+The link has the token of whoever asked for it. The server in the task has another one (``for_server``), which the proxy
+puts in the place of a user's: it is not one that opens the way through the proxy, so whoever has seen it in a page of
+the server needs credentials of their own all the same.
+
 A token says whose and for which task it is, and proves it by a keyed digest: nothing of it is stored, so the link can
 be shown again at any time. It is worth something as long as its task runs, and only in paths of that task, which is for
 the proxy to check.
@@ -47,6 +51,11 @@ class ProxyTokens:
         # Compared whole, so that another spelling of the same number is no second token.
         is_ours = hmac.compare_digest(token.encode("utf-8", "replace"), self.issue(holder).encode("utf-8", "replace"))
         return holder if is_ours else None
+
+    def for_server(self, task_id: str) -> str:
+        """What the server in a task asks for; no proxy token, and always the same for the same task."""
+        said = f"server\0{task_id}".encode("utf-8", "replace")
+        return urlsafe_b64encode(hmac.digest(self._secret, said, "sha256")).decode().rstrip("=")
 
     def _proof(self, holder: TokenHolder) -> str:
         said = f"proxy\0{holder.user_id}\0{holder.task_id}".encode("utf-8", "replace")

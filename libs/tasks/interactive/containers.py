@@ -22,6 +22,7 @@ from libs.tasks.stored import StoredTask, to_document
 MOST_BYTES: Final = 900_000
 """Of one that is stored: it becomes a message of the bus, with tokens and what its pool adds."""
 MOST_ARGUMENT_BYTES: Final = 128 * 1024 - 1
+SERVER_TOKEN: Final = "DET_NOTEBOOK_TOKEN"  # noqa: S105  (a variable's name)
 _SSH: Final = "/run/determined/ssh"
 _TENSORBOARD: Final = "tensorboard"
 _OWNER_ONLY: Final = 0o600
@@ -38,8 +39,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     """Where its service listens, if it has one."""
     keys: KeyPair | None = None
     """Of a shell."""
-    proxy_token: str = ""
-    """Of a notebook."""
+    server_token: str = ""
+    """Of a notebook: what its server asks for."""
     sources: TensorboardSources | None = None
     """Of a TensorBoard."""
 
@@ -110,7 +111,7 @@ def _variables(task_type: InteractiveType, config: Mapping[str, Any], launch: La
             ("NOTEBOOK_PORT", str(launch.port)),
             ("NOTEBOOK_CONFIG", msgspec.json.encode(config).decode()),
             ("NOTEBOOK_IDLE_TYPE", config["notebook_idle_type"]),
-            ("DET_NOTEBOOK_TOKEN", launch.proxy_token),
+            (SERVER_TOKEN, launch.server_token),
         )
     if task_type == "TENSORBOARD" and launch.sources is not None:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
@@ -11,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from libs.errors import ResoluteError, Unavailable
-from libs.telemetry import level
+from libs.telemetry import counter, level
 from services.api.http.database_errors import is_away
 from services.api.proxy.activity import Activity
 from services.api.proxy.gate import Gate, LetThrough
@@ -19,6 +20,16 @@ from services.api.proxy.services import ProxiedService
 from services.api.proxy.settings import ProxySettings
 
 OPEN: Final = level("resolute_api_proxy_connections", "Requests and websockets to tasks that are open")
+
+OF_STRANGERS: Final = level(
+    "resolute_api_proxy_connections_without_token",
+    "Requests and websockets without a token to tasks that are open",
+)
+STRANGERS: Final = counter(
+    "resolute_api_proxy_without_token_total",
+    "Requests and websockets without a token that came to shells and other ports of tasks which ask for none",
+    "outcome",
+)
 
 CLEAN_UP_S: Final = 2.0
 """How long connections that were cut may take to end."""
@@ -29,11 +40,17 @@ log = structlog.get_logger()
 class ProxyConnection:
     """One of them."""
 
-    __slots__ = ("_connections", "_cut", "admission", "service", "was_cut")
+    __slots__ = ("_connections", "_cut", "address", "admission", "service", "was_cut")
 
     def __init__(
-        self, connections: Connections, service: ProxiedService, admission: LetThrough, cut: Callable[[], object]
+        self,
+        connections: Connections,
+        service: ProxiedService,
+        admission: LetThrough,
+        cut: Callable[[], object],
+        address: str,
     ) -> None:
+        self.address = address
         self._connections = connections
         self._cut = cut
         self.service = service
@@ -77,34 +94,61 @@ class Connections:
         self._activity = activity
         self._settings = settings
         self._open: set[ProxyConnection] = set()
+        self._strangers: Counter[str] = Counter()
         self._none_left = asyncio.Event()
         self._none_left.set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, service: ProxiedService, admission: LetThrough, *, cut: Callable[[], object]) -> ProxyConnection:
-        """Count a connection until it says that it is ``closed``. Raises Unavailable when there are too many."""
+    def add(
+        self, service: ProxiedService, admission: LetThrough, *, cut: Callable[[], object], address: str
+    ) -> ProxyConnection:
+        """Count a connection until it says that it is ``closed``. Raises Unavailable when there are too many.
+
+        address  of the client; strangers at one address may have so many and no more
+        """
         if len(self._open) >= self._settings.connections:
             raise Unavailable("there are too many connections to tasks, try again later")
-        connection = ProxyConnection(self, service, admission, cut)
+        if admission.is_stranger:
+            self._add_stranger(address)
+        else:
+            self._activity.opened(service.task_id)
+        connection = ProxyConnection(self, service, admission, cut, address)
         self._open.add(connection)
         self._none_left.clear()
-        self._activity.opened(service.task_id)
         OPEN.value += 1
         return connection
 
-    def during(self, service: ProxiedService, admission: LetThrough) -> _During:
+    def during(self, service: ProxiedService, admission: LetThrough, *, address: str) -> _During:
         """Count what the current task does in the block, which is cancelled when it is cut: Unavailable then."""
         task = asyncio.current_task()
         assert task is not None
-        return _During(self.add(service, admission, cut=task.cancel), task)
+        return _During(self.add(service, admission, cut=task.cancel, address=address), task)
+
+    def _add_stranger(self, address: str) -> None:
+        most = self._settings.strangers_per_address
+        if self._strangers[address] >= most:
+            STRANGERS.labels("refused").inc()
+            raise Unavailable(f"there are {most} connections without a token from {address or 'this address'} already")
+        self._strangers[address] += 1
+        STRANGERS.labels("accepted").inc()
+        OF_STRANGERS.value += 1
+
+    def _remove_stranger(self, address: str) -> None:
+        self._strangers[address] -= 1
+        if not self._strangers[address]:
+            del self._strangers[address]
+        OF_STRANGERS.value -= 1
 
     def remove(self, connection: ProxyConnection) -> None:
         if connection not in self._open:
             return
         self._open.discard(connection)
-        self._activity.closed(connection.service.task_id)
+        if connection.admission.is_stranger:
+            self._remove_stranger(connection.address)
+        else:
+            self._activity.closed(connection.service.task_id)
         OPEN.value -= 1
         if not self._open:
             self._none_left.set()

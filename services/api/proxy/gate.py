@@ -11,14 +11,14 @@ from sqlalchemy import select
 from libs.cluster.config import BASIC, AuthzConfig
 from libs.db.engine import Database
 from libs.db.tables.users import users
-from libs.errors import NotFound, PermissionDenied, Unauthenticated
+from libs.errors import PermissionDenied, Unauthenticated
 from libs.ids import UserId
 from libs.tasks.proxy_tokens import ProxyTokens
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.principal import Principal
 from services.api.access.sessions import Sessions
 from services.api.proxy.credentials import Offer
-from services.api.proxy.permission import may_use
+from services.api.proxy.permission import check_use
 from services.api.proxy.services import ProxiedService
 
 REMEMBER_USER_S: Final = 10.0
@@ -32,17 +32,31 @@ class LoginNeeded(Unauthenticated):
 class LetThrough(NamedTuple):
     """Why a request was let through.
 
-    offer  the token that was good; None where the service asks nobody
+    offer  the token that was good; None for a stranger, where the service asks nobody
     """
 
     offer: Offer | None
+
+    @property
+    def is_stranger(self) -> bool:
+        return self.offer is None
 
 
 class Gate:
     """Lets requests through, and says later whether they would be let through again."""
 
-    def __init__(self, *, db: Database, sessions: Sessions, tokens: ProxyTokens, authz: AuthzConfig = BASIC) -> None:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        sessions: Sessions,
+        tokens: ProxyTokens,
+        authz: AuthzConfig = BASIC,
+        demands_token: bool = False,
+    ) -> None:
+        """``demands_token`` also of those who come to a service that asks nobody, as shells do."""
         self._db = db
+        self._demands_token = demands_token
         self._authz = authz
         self._sessions = sessions
         self._tokens = tokens
@@ -52,10 +66,11 @@ class Gate:
         """The first offer that is good counts.
 
         Raises Unauthenticated when there is none, LoginNeeded when none is good, PermissionDenied for a proxy token of
-        another task, and NotFound when the user may not know of the task.
+        another task and for who may look at a notebook and no more, and NotFound when the user may not know of the
+        task. A service that asks nobody lets strangers through, and refuses users that it knows as others do.
         """
-        if service.port.unauthenticated:
-            return LetThrough(None)
+        if service.port.unauthenticated and not self._demands_token:
+            return await self._admit_known(service, offers)
         if not offers:
             raise Unauthenticated("Unauthorized")
         for offer in offers:
@@ -63,10 +78,19 @@ class Gate:
                 principal = await self._principal(service, offer)
             except LoginNeeded:
                 continue
-            if not await may_use(self._db, self._authz, principal, service):
-                raise NotFound("service", service.task_id)
+            await check_use(self._db, self._authz, principal, service)
             return LetThrough(offer)
         raise LoginNeeded("invalid credentials")
+
+    async def _admit_known(self, service: ProxiedService, offers: Sequence[Offer]) -> LetThrough:
+        for offer in offers:
+            try:
+                principal = await self._principal(service, offer)
+            except (LoginNeeded, PermissionDenied):
+                continue  # whoever brings nothing that is good is a stranger
+            await check_use(self._db, self._authz, principal, service)
+            return LetThrough(offer)
+        return LetThrough(None)
 
     async def check_again(self, service: ProxiedService, admission: LetThrough) -> None:
         """Raises as ``admit`` does when what was good is not any more."""

@@ -37,6 +37,7 @@ from services.api.proxy.responses import (
     say_not_reached,
     wants_page,
 )
+from services.api.proxy.server_tokens import put_server_token
 from services.api.proxy.services import ProxiedService, Services
 from services.api.proxy.settings import ProxySettings
 from services.api.proxy.tunnels.websockets import WebSockets, Wish
@@ -58,7 +59,7 @@ class Proxy:
         authz: AuthzConfig = BASIC,
     ) -> None:
         self._services = Services(db)
-        self._gate = Gate(db=db, sessions=sessions, tokens=tokens, authz=authz)
+        self._gate = Gate(db=db, sessions=sessions, tokens=tokens, authz=authz, demands_token=settings.demand_token)
         self._activity = Activity(db=db, clock=clock)
         self.connections = Connections(gate=self._gate, activity=self._activity, settings=settings)
         self._websockets = WebSockets(connections=self.connections, settings=settings)
@@ -83,7 +84,6 @@ class Proxy:
         if path is None or service is None:
             await refuse_unknown(exchange, "" if path is None else path.service_id)
             return
-        self._activity.note(service.task_id)
         if not path.is_whole:
             await redirect_to_base(exchange, path)
             return
@@ -95,6 +95,11 @@ class Proxy:
                 raise
             await redirect_to_login(exchange)
             return
+        offer = admission.offer
+        if offer is not None:
+            self._activity.note(service.task_id)
+            if offer.is_proxy_token and service.server_token:
+                put_server_token(exchange.scope, offered=offer.token, server_token=service.server_token)
         try:
             await self._pass(exchange, path, service, admission)
         except NotReached as error:
@@ -110,10 +115,14 @@ class Proxy:
             raise InvalidRequest(f"service '{service.service_id}' is TCP: connect to it with a websocket")
         if service.target is None:
             raise NotReached("its address is not known")
+        client = exchange.scope.get("client")
+        address = client[0] if client else ""
         if take_over is not None:
-            wish = Wish(service=service, target=service.target, admission=admission, take_over=take_over)
+            wish = Wish(
+                service=service, target=service.target, admission=admission, take_over=take_over, address=address
+            )
             await self._websockets.open(exchange, wish)
             return
-        with self.connections.during(service, admission):
+        with self.connections.during(service, admission, address=address):
             lift_time_limits(exchange.scope)  # uploads may pause for hours, and the drain is who ends them
             await self._forwarding.forward(exchange, service.target, added=cookie_for(exchange, path, admission))

@@ -26,6 +26,7 @@ from libs.events.observations import ObservedPod
 from libs.events.orders import ProxyPort
 from libs.states.allocation import AllocationState
 from libs.tasks.environments import proxy_ports_of
+from libs.tasks.interactive.containers import SERVER_TOKEN
 from services.api.proxy.paths import task_of
 from services.api.proxy.targets import Target, target_of
 
@@ -41,6 +42,7 @@ class ProxiedService:
 
     target      where it is reached; None while the task starts
     allocation  the attempt that runs; None between two of them
+    server_token  what the server in the task asks for in place of a proxy token; "" where it asks for none of ours
     """
 
     service_id: str
@@ -52,6 +54,12 @@ class ProxiedService:
     port: ProxyPort
     target: Target | None
     allocation: str | None
+    server_token: str = ""
+
+    @property
+    def is_notebook(self) -> bool:
+        """Whether it is the server of a notebook itself, and not another port of one."""
+        return self.task_type == "NOTEBOOK" and self.service_id == self.task_id
 
 
 class Services:
@@ -107,6 +115,7 @@ class Services:
                 tasks.c.workspace_id,
                 tasks.c.experiment_id,
                 tasks.c.spec["proxy_ports"].label("own_ports"),
+                tasks.c.spec["extra_environment"].label("variables"),
                 experiments.c.config["environment"].label("environment"),
                 allocations.c.allocation_id,
                 allocations.c.proxy_address,
@@ -130,6 +139,7 @@ def services_of(row: Mapping[Any, Any]) -> dict[str, ProxiedService]:
         ports = proxy_ports_of(row["environment"], row["task_id"])
     else:
         ports = msgspec.convert(row["own_ports"] or (), tuple[ProxyPort, ...])
+    server_token = dict(row["variables"] or ()).get(SERVER_TOKEN, "")
     return {
         port.service_id: ProxiedService(
             service_id=port.service_id,
@@ -141,6 +151,7 @@ def services_of(row: Mapping[Any, Any]) -> dict[str, ProxiedService]:
             port=port,
             target=target_of(port.port, reported=row["proxy_address"], pods=pods),
             allocation=row["allocation_id"],
+            server_token=server_token,
         )
         for port in ports
     }

@@ -10,6 +10,11 @@ from msgspec import Meta, Struct
 class ProxySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     connections: Annotated[int, Meta(ge=1)] = 5_000
     """Requests and websockets to tasks at the same time; 503 beyond, and clients come again."""
+    demand_token: bool = False
+    """Whether shells and other ports that say ``unauthenticated`` ask for a token all the same. ``det shell open``
+    sends none: users then run ssh with ``--auth`` in its ProxyCommand."""
+    strangers_per_address: Annotated[int, Meta(ge=1)] = 200
+    """Requests and connections without a token that one address may have to tasks at the same time; 503 beyond."""
     dial_timeout_s: Annotated[float, Meta(gt=0)] = 5.0
     """How long a task may take to accept a connection; 502 afterwards."""
     ping_interval_s: Annotated[float, Meta(gt=0)] = 25.0

@@ -19,11 +19,10 @@ from libs.db.tables.tasks import allocations, jobs, tasks
 from libs.db.task_lines import add_task_line
 from libs.db.transactions import in_transaction
 from libs.events.changes import AllocationChanged, JobChanged, TaskChanged
-from libs.ids import UserId, allocation_id, new_uuid
+from libs.ids import allocation_id, new_uuid
 from libs.ssh_keys import KeyPair, new_key_pair
 from libs.tasks.interactive.containers import Launch, stored_task
 from libs.tasks.interactive.idle import idle_timeout_s
-from libs.tasks.proxy_tokens import TokenHolder
 from libs.tasks.stored import to_document
 from services.api.access.principal import Principal
 from services.api.actions.interactive.home import load_home
@@ -48,7 +47,7 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
         task_id=task_id,
         slot_type=app.cluster.slot_type if prepared.config["resources"]["slots"] else "cpu",
         keys=keys,
-        proxy_token=app.proxy_tokens.issue(TokenHolder(UserId(principal.user_id), task_id)),
+        server_token=app.proxy_tokens.for_server(task_id),
         sources=prepared.sources,
     )
     own: Row = {

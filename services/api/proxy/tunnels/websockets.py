@@ -37,6 +37,8 @@ class Wish:
     target: Target
     admission: LetThrough
     take_over: TakeOver
+    address: str
+    """Of the client; empty when that is not known."""
 
 
 class WebSockets:
@@ -66,22 +68,21 @@ class WebSockets:
         head = accepted(exchange.scope["headers"])
         if head is None:
             raise InvalidRequest("Sec-WebSocket-Key is missing, or Sec-WebSocket-Version is not 13")
-        with self._connections.during(wish.service, wish.admission):
+        with self._connections.during(wish.service, wish.admission, address=wish.address):
             inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
         client = WebSocketEnd(head, ping_interval_s=self._settings.ping_interval_s)
         self._join(client, TcpEnd(), inbox, exchange, wish)
 
     async def _to_websocket(self, exchange: Exchange, wish: Wish) -> None:
         scope = exchange.scope
-        sender = scope["client"][0] if scope["client"] else ""
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
-        with self._connections.during(wish.service, wish.admission):
+        with self._connections.during(wish.service, wish.admission, address=wish.address):
             inbox = await dial(Inbox, wish.target, timeout_s=self._settings.dial_timeout_s)
         try:
             handshake = Handshake(inbox)
-            with self._connections.during(wish.service, wish.admission):
+            with self._connections.during(wish.service, wish.admission, address=wish.address):
                 answer = await handshake.request(
-                    scope["raw_path"] + query, to_task(scope["headers"], client=sender, scheme=scope["scheme"])
+                    scope["raw_path"] + query, to_task(scope["headers"], client=wish.address, scheme=scope["scheme"])
                 )
                 if answer.status != HTTPStatus.SWITCHING_PROTOCOLS:
                     await send_response(exchange, answer.status, answer.headers, handshake.body())
@@ -101,7 +102,7 @@ class WebSockets:
         join(client, task)
         task.connection_made(inbox.transport)
         try:
-            connection = self._connections.add(wish.service, wish.admission, cut=client.cut_both)
+            connection = self._connections.add(wish.service, wish.admission, cut=client.cut_both, address=wish.address)
             client.on_end = connection.closed
             try:
                 wish.take_over(client)

@@ -6,18 +6,19 @@ Source: docs/reference/tasks-and-cli.md 2.7 (fields) and 2.10 (states and exit s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import Row
 
 from libs.cluster.config import ClusterConfig
 from libs.events.observations import ObservedPod
-from libs.ids import UserId
 from libs.states.allocation import AllocationState
 from libs.tasks.environments import AgentLink, owner_of_task
 from libs.tasks.interactive.kinds import InteractiveType
 from libs.tasks.proxy_tokens import ProxyTokens, TokenHolder
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
 from services.api.queries.cluster.agents import DEVICE_TYPES
 from services.api.queries.tasks.allocations import shown_state
 from services.api.wire.base import timestamp_ms
@@ -33,9 +34,26 @@ EXITED: Final = "allocation exited successfully"
 NEVER_STARTED: Final = "task was aborted before the task was started"
 
 
-def message_of(row: Row[Any], *, cluster: ClusterConfig, tokens: ProxyTokens) -> InteractiveTask:
-    """The task as the kind of message that its type has."""
-    return _MESSAGES[row.task_type](row, _common(row, cluster), cluster, tokens)
+def message_of(row: Row[Any], *, cluster: ClusterConfig, tokens: ProxyTokens, rights: UserRights) -> InteractiveTask:
+    """The task as the kind of message that its type has.
+
+    What opens it, the key of a shell and the token of a notebook, is for callers who may control the task: whoever gets
+    in acts as its owner. The token is that of the caller, so that it ends with the rights of the caller.
+    """
+    may_enter = rights.may(Action.CONTROL_TASK, workspace_id=row.workspace_id)
+    token = tokens.issue(TokenHolder(rights.principal.user_id, row.task_id)) if may_enter else ""
+    return _MESSAGES[row.task_type](row, _common(row, cluster), _Entrance(cluster, may_enter=may_enter, token=token))
+
+
+class _Entrance(NamedTuple):
+    """What messages say of the way into a task.
+
+    token  the proxy token of the caller; "" for those who may not enter
+    """
+
+    cluster: ClusterConfig
+    may_enter: bool
+    token: str
 
 
 def exit_status(row: Row[Any]) -> str:
@@ -85,17 +103,16 @@ def _pods(row: Row[Any]) -> tuple[ObservedPod, ...]:
     return msgspec.convert(row.pods, tuple[ObservedPod, ...])
 
 
-def _command(_row: Row[Any], common: dict[str, Any], _cluster: ClusterConfig, _tokens: ProxyTokens) -> Command:
+def _command(_row: Row[Any], common: dict[str, Any], _entrance: _Entrance) -> Command:
     return Command(**common)
 
 
-def _notebook(row: Row[Any], common: dict[str, Any], _cluster: ClusterConfig, tokens: ProxyTokens) -> Notebook:
-    # The token of its owner, whoever asks: it is the one that the server inside takes.
-    token = tokens.issue(TokenHolder(UserId(row.owner_id), row.task_id))
-    return Notebook(service_address=f"/proxy/{row.task_id}/?token={token}", **common)
+def _notebook(row: Row[Any], common: dict[str, Any], entrance: _Entrance) -> Notebook:
+    query = f"?token={entrance.token}" if entrance.may_enter else ""
+    return Notebook(service_address=f"/proxy/{row.task_id}/{query}", **common)
 
 
-def _tensorboard(row: Row[Any], common: dict[str, Any], _cluster: ClusterConfig, _tokens: ProxyTokens) -> Tensorboard:
+def _tensorboard(row: Row[Any], common: dict[str, Any], _entrance: _Entrance) -> Tensorboard:
     return Tensorboard(
         service_address=f"/proxy/{row.task_id}/",
         experiment_ids=list(row.experiment_ids),
@@ -104,12 +121,12 @@ def _tensorboard(row: Row[Any], common: dict[str, Any], _cluster: ClusterConfig,
     )
 
 
-def _shell(row: Row[Any], common: dict[str, Any], cluster: ClusterConfig, _tokens: ProxyTokens) -> Shell:
+def _shell(row: Row[Any], common: dict[str, Any], entrance: _Entrance) -> Shell:
     return Shell(
-        private_key=row.private_key or "",
+        private_key=(row.private_key or "") if entrance.may_enter else "",
         public_key=row.public_key or "",
         addresses=[address for pod in _pods(row) for address in _addresses(pod, row.proxy_ports or ())],
-        agent_user_group=_agent_user_group(row, cluster),
+        agent_user_group=_agent_user_group(row, entrance.cluster),
         **common,
     )
 
@@ -147,7 +164,7 @@ def _agent_user_group(row: Row[Any], cluster: ClusterConfig) -> dict[str, Any]:
     return {"id": 0, "user_id": 0, **names}
 
 
-_Make = Callable[[Row[Any], dict[str, Any], ClusterConfig, ProxyTokens], InteractiveTask]
+_Make = Callable[[Row[Any], dict[str, Any], _Entrance], InteractiveTask]
 _MESSAGES: Final[Mapping[InteractiveType, _Make]] = {
     "COMMAND": _command,
     "NOTEBOOK": _notebook,

@@ -39,7 +39,8 @@ def _launch(kind: InteractiveType, response: type[Message]) -> Handler:
         task_id = await store(app, prepared, request, call.principal, now=now)
         async with app.db.read() as connection:
             row = await load_row(connection, kind, task_id)
-        return _answer(kind, response, message_of(row, cluster=app.cluster, tokens=app.proxy_tokens), prepared)
+        task = message_of(row, cluster=app.cluster, tokens=app.proxy_tokens, rights=call.rights)
+        return _answer(kind, response, task, prepared)
 
     return launch
 

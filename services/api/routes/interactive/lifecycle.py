@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -67,7 +67,7 @@ def _get(replies: _Replies) -> Handler:
         app, kind = call.app, replies.kind
         async with app.db.read() as connection:
             row = await load_row(connection, kind, call.path_str(replies.parameter))
-        task = message_of(row, cluster=app.cluster, tokens=app.proxy_tokens)
+        task = message_of(row, cluster=app.cluster, tokens=app.proxy_tokens, rights=call.rights)
         config = mask_secrets(row.config, to_owner=row.owner_id == call.principal.user_id)
         return replies.one(**{replies.noun: task, "config": struct_value(config)})
 
@@ -79,7 +79,7 @@ def _list(replies: _Replies) -> Handler:
         app, kind = call.app, replies.kind
         async with app.db.read() as connection:
             rows, page = await list_rows(connection, kind, call.query, now=app.clock.now(), rights=call.rights)
-        tasks = [message_of(row, cluster=app.cluster, tokens=app.proxy_tokens) for row in rows]
+        tasks = [message_of(row, cluster=app.cluster, tokens=app.proxy_tokens, rights=call.rights) for row in rows]
         return replies.several(**{replies.plural: tasks, "pagination": page})
 
     return list_all
@@ -91,7 +91,7 @@ def _kill(replies: _Replies) -> Handler:
         allocation = await in_transaction(app.db, lambda tx: actions.kill_task(tx, kind, task_id))
         # What waits in the queue ends at once, and clients look for it at once.
         await wait_until_reconciled(app.bus, allocations=[allocation])
-        return replies.changed(**{replies.noun: await _message(app, kind, task_id)})
+        return replies.changed(**{replies.noun: await _message(call, kind, task_id)})
 
     return kill
 
@@ -107,15 +107,16 @@ def _set_priority(replies: _Replies) -> Handler:
             raise FailedPrecondition(f"{replies.noun} '{task_id}' has ended: its priority cannot change any more")
         wanted = QueueControl(job_id=row.job_id, priority=call.body.priority)
         await update_queue(app.db, [wanted], cluster=app.cluster, capacity=app.capacity)
-        return replies.changed(**{replies.noun: await _message(app, kind, task_id)})
+        return replies.changed(**{replies.noun: await _message(call, kind, task_id)})
 
     return set_priority
 
 
-async def _message(app: App, kind: InteractiveType, task_id: str) -> InteractiveTask:
+async def _message(call: Call[App, None, Any], kind: InteractiveType, task_id: str) -> InteractiveTask:
+    app = call.app
     async with app.db.read() as connection:
         row = await load_row(connection, kind, task_id)
-    return message_of(row, cluster=app.cluster, tokens=app.proxy_tokens)
+    return message_of(row, cluster=app.cluster, tokens=app.proxy_tokens, rights=call.rights)
 
 
 async def put_idle(call: Call[App, None, IdleReport]) -> None:

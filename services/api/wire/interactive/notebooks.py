@@ -12,7 +12,7 @@ from services.api.wire.interactive.common import InteractiveTask, LaunchRequest
 
 
 class Notebook(InteractiveTask):
-    """``service_address`` is a path with the token of the notebook."""
+    """``service_address`` is a path with a token of the caller, unless the caller may not open it."""
 
     service_address: str = ""
 

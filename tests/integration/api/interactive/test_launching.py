@@ -137,13 +137,15 @@ def test_shells_have_keys_of_their_own(user: httpx.Client, world: World) -> None
     }
 
 
-def test_notebooks_have_the_token_of_their_link(user: httpx.Client, world: World) -> None:
+def test_notebooks_have_a_token_of_their_own(user: httpx.Client, world: World) -> None:
     notebook = launch(user, "notebook", {"idle_timeout": "90s"})["notebook"]
     row = row_of(world, notebook["id"])
     assert row["idle_timeout_s"] == 90
     spec = from_document(row["spec"])
     variables = dict(spec.extra_environment)
-    assert notebook["serviceAddress"] == f"/proxy/{notebook['id']}/?token={variables['DET_NOTEBOOK_TOKEN']}"
+    assert notebook["serviceAddress"].startswith(f"/proxy/{notebook['id']}/?token=2.{notebook['id']}.")
+    assert variables["DET_NOTEBOOK_TOKEN"], "the server in it has one of its own"
+    assert variables["DET_NOTEBOOK_TOKEN"] not in notebook["serviceAddress"]
     assert json.loads(variables["NOTEBOOK_CONFIG"])["idle_timeout"] == "1m30s"
     [port] = spec.proxy_ports
     assert (port.service_id, str(port.port)) == (notebook["id"], variables["NOTEBOOK_PORT"])

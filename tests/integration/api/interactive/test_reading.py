@@ -58,7 +58,7 @@ def test_one_that_waits(admin: httpx.Client, task: Task, task_type: str) -> None
 def test_what_only_some_kinds_have(admin: httpx.Client, task: Task) -> None:
     notebook = task("NOTEBOOK")
     address = get(admin, f"notebooks/{notebook}")["notebook"]["serviceAddress"]
-    assert address.startswith(f"/proxy/{notebook}/?token=2.{notebook}.")
+    assert address.startswith(f"/proxy/{notebook}/?token=1.{notebook}."), "of whoever asks"
     board = task("TENSORBOARD", experiment_ids=[3, 5], trial_ids=[8])
     shown = get(admin, f"tensorboards/{board}")["tensorboard"]
     assert (shown["serviceAddress"], shown["experimentIds"], shown["trialIds"]) == (f"/proxy/{board}/", [3, 5], [8])

@@ -26,12 +26,19 @@ def running(address: str | None = HERE, *, seen: tuple[str, ...] = (HERE,)) -> d
 
 
 def insert_service(
-    world: World, port: int, *, task_type: str = "NOTEBOOK", allocation: dict[str, Any] | None = None, **options: bool
+    world: World,
+    port: int,
+    *,
+    task_type: str = "NOTEBOOK",
+    allocation: dict[str, Any] | None = None,
+    server_token: str = "",
+    **options: bool,
 ) -> str:
     """A task with one port, its default service; returns the id of both. ``options`` as of ProxyPort."""
     task_id = new_uuid()
+    variables = (("DET_NOTEBOOK_TOKEN", server_token),) if server_token else ()
     ports = (ProxyPort(service_id=task_id, port=port, **options),)
-    spec = to_document(StoredTask(description="a task", proxy_ports=ports))
+    spec = to_document(StoredTask(description="a task", proxy_ports=ports, extra_environment=variables))
 
     async def insert(connection: Connection) -> None:
         await insert_interactive(

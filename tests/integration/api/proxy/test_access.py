@@ -101,6 +101,20 @@ async def test_a_proxy_token_opens_its_task_and_the_rest_of_its_pages(
     assert (refusal.status_code, refusal.json()) == (403, {"message": "the token is for another task"})
 
 
+async def test_the_server_in_a_task_has_a_token_that_opens_nothing_else(
+    world: World, stranger: httpx.AsyncClient, port: int, tokens: ProxyTokens
+) -> None:
+    task = insert_service(world, port, server_token="of-the-server")
+    token = tokens.issue(TokenHolder(UserId(USER), task))
+    seen = (await stranger.get(f"/proxy/{task}/lab?a=%2F&token={token}&b")).json()
+    assert seen["target"] == f"/proxy/{task}/lab?a=%2F&token=of-the-server&b"
+    stranger.cookies.clear()
+    seen = (await stranger.get(f"/proxy/{task}/lab", headers={"Authorization": f"token {token}"})).json()
+    assert ["authorization", "token of-the-server"] in seen["headers"]
+    assert token not in str(seen)
+    assert (await stranger.get(f"/proxy/{task}/lab?token=of-the-server")).status_code == 401
+
+
 async def test_a_token_of_the_tasks_own_does_no_harm(
     world: World, stranger: httpx.AsyncClient, port: int, token: str
 ) -> None:

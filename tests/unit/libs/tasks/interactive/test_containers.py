@@ -38,7 +38,7 @@ def stored(kind: InteractiveType, submitted: dict[str, Any] | None = None) -> St
         slot_type="cpu",
         port=None if kind == "COMMAND" else 3000,
         keys=KeyPair("private\n", "public\n"),
-        proxy_token="token",
+        server_token="token",
         sources=SOURCES if kind == "TENSORBOARD" else None,
     )
     return stored_task(kind, config(**(submitted or {})), launch)
