@@ -28,6 +28,7 @@ from libs.bus.contents.snapshots import (
     take_snapshot,
 )
 from libs.errors import FailedPrecondition, Unavailable
+from libs.events.accounts import named_subscribers
 from libs.retry import every, with_retry
 
 log = structlog.get_logger()
@@ -51,10 +52,11 @@ async def convert(store: Store, *, program: Path, name: str, second: str, cluste
     store.recover()
     store.built.mkdir(parents=True)
     first = OfflineServer(name, store.root)
-    with offline_servers(program, [first], folder=store.work, cluster=cluster) as servers:
+    named = named_subscribers(store.accounts())
+    with offline_servers(program, [first], folder=store.work, cluster=cluster, subscribers=named) as servers:
         snapshots = {account: await _take_all(servers, account, store.work) for account in sorted(store.accounts())}
     members = [OfflineServer(name, store.built), OfflineServer(second, store.work / "stand-in")]
-    with offline_servers(program, members, folder=store.work, cluster=cluster) as servers:
+    with offline_servers(program, members, folder=store.work, cluster=cluster, subscribers=named) as servers:
         for account, streams in snapshots.items():
             for snapshot in streams:
                 await _restore(servers, account, snapshot)

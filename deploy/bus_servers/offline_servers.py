@@ -15,7 +15,7 @@ from deploy.local.servers.ports import free_port
 from deploy.local.servers.process import ChildProcess
 from libs.bus.connection import Connection, open_connection
 from libs.bus.settings import BusSettings
-from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS, accounts
+from libs.events.accounts import CONTROL_PLANE, accounts, subscriber_account
 
 KEEPS: Final = "keeps"
 """Tag of the first server, by which streams are placed on it."""
@@ -51,12 +51,13 @@ class OfflineServers:
 
 @contextmanager
 def offline_servers(
-    program: Path, members: Sequence[OfflineServer], *, folder: Path, cluster: str
+    program: Path, members: Sequence[OfflineServer], *, folder: Path, cluster: str, subscribers: Sequence[str]
 ) -> Iterator[OfflineServers]:
     """Run one server by itself, or several as a cluster, for the duration of the block.
 
-    folder   for configurations and logs, which exists
-    cluster  its name, where there are several
+    folder       for configurations and logs, which exists
+    cluster      its name, where there are several
+    subscribers  names of those that have an account of their own
     """
     password = secrets.token_urlsafe(24)
     ports = [free_port() for _ in members]
@@ -67,7 +68,9 @@ def offline_servers(
             config = folder / f"{index}.conf"
             config.touch(mode=0o600)
             together = _cluster(cluster, routes, index) if len(members) > 1 else {}
-            config.write_text(json.dumps({**_alone(member, ports[index], password, keeps=index == 0), **together}))
+            config.write_text(
+                json.dumps({**_alone(member, ports[index], password, subscribers, keeps=index == 0), **together})
+            )
             process = ChildProcess(
                 [str(program), "-c", str(config)],
                 log_path=folder / f"{index}.log",
@@ -81,12 +84,15 @@ def offline_servers(
             process.stop(grace_s=60)
 
 
-def _alone(member: OfflineServer, port: int, password: str, *, keeps: bool) -> dict[str, object]:
+def _alone(
+    member: OfflineServer, port: int, password: str, subscribers: Sequence[str], *, keeps: bool
+) -> dict[str, object]:
     block = accounts(
         control_plane=[{"user": CONTROL_PLANE, "password": password}],
-        subscribers=[{"user": SUBSCRIBERS, "password": password}],
+        subscribers={name: [{"user": subscriber_account(name), "password": password}] for name in (None, *subscribers)},
     )
-    block[SUBSCRIBERS]["jetstream"] = "enabled"
+    for account in block.values():
+        account["jetstream"] = "enabled"
     return {
         "server_name": member.name,
         "listen": f"127.0.0.1:{port}",

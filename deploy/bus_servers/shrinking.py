@@ -60,7 +60,8 @@ async def shrink(connection: Connection, *, server: str) -> int:
 async def _streams(connection: Connection) -> list[tuple[str, str]]:
     """Where its API is, and its name: all that there are, whoever made them."""
     names = sorted(set(await stream_names(connection)) - {SHRUNK})
-    return [*((API, stream) for stream in names), (accounts.COPY_API, PUBLIC_EVENTS_STREAM)]
+    copies = [accounts.copy_api(name) for name in (None, *connection.settings.subscribers)]
+    return [*((API, stream) for stream in names), *((api, PUBLIC_EVENTS_STREAM) for api in copies)]
 
 
 async def _leave(connection: Connection, api: str, stream: str, server: str) -> bool:

@@ -10,13 +10,18 @@ import json
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from deploy.compose.secret_files import ADMIN, files, names
 from deploy.local.configuration.initial_password import new_password
+from libs.bus.settings import BusSettings
 from libs.cluster.loading import read_cluster_config
 from libs.errors import InvalidRequest, ResoluteError
+from libs.settings import load
 
 ROOT: Final = Path("/secrets")
 KEPT: Final = Path("kept/passwords.json")
@@ -26,14 +31,21 @@ _READERS: Final = 0o444
 """Of a file in a volume that only its readers mount: they run as different users."""
 
 
-def prepare(root: Path, cluster_config: Path) -> None:
-    """Bring all files below ``root`` up to date. Raises InvalidRequest."""
+class _Settings(Struct, frozen=True, kw_only=True):
+    bus: BusSettings = BusSettings()
+
+
+def prepare(root: Path, cluster_config: Path, subscribers: Sequence[str] = ()) -> None:
+    """Bring all files below ``root`` up to date. Raises InvalidRequest.
+
+    subscribers  names of those that get an account on the bus of their own
+    """
     pools = [pool.pool_name for pool in read_cluster_config(cluster_config)[0].resource_pools]
     kept = _kept(root / KEPT)
-    missing = {name: _new_password(name) for name in names(pools) if name not in kept}
+    missing = {name: _new_password(name) for name in names(pools, subscribers) if name not in kept}
     if missing:
         _write(root / KEPT, json.dumps(kept | missing, indent=2), mode=_OWNER_ONLY)
-    for path, content in files(kept | missing, pools).items():
+    for path, content in files(kept | missing, pools, subscribers).items():
         _write(root / path, content, mode=_READERS)
 
 
@@ -63,6 +75,8 @@ def _write(path: Path, content: str, *, mode: int) -> None:
 
 if __name__ == "__main__":
     try:
-        prepare(ROOT, Path(os.environ[CLUSTER_CONFIG]))
+        # The same variable that tells the services whose copies of the events they keep up to date.
+        bus = load(_Settings, None, os.environ).bus
+        prepare(ROOT, Path(os.environ[CLUSTER_CONFIG]), bus.subscribers)
     except ResoluteError as error:
         sys.exit(f"prepare: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, Layout, Options
 from deploy.local.leftover_tasks import tasks
 from deploy.local.supervision import bus_check, processes
+from libs.events.accounts import SUBSCRIBER_NAMES
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
 NOT_RUNNING = 3
@@ -38,6 +40,13 @@ def add_parser(commands: Commands) -> None:
     up.add_argument("--slots", type=int, help="slots of this machine (default: its cores)")
     up.add_argument("--python", help="interpreter for tasks; needs determined (default: the one made by make setup)")
     up.add_argument("--config", help="cluster configuration file (default: config/cluster.yaml in the state folder)")
+    up.add_argument(
+        "--subscriber",
+        action="append",
+        type=_subscriber_name,
+        metavar="NAME",
+        help="also a subscriber to events with limits of its own; its credentials are in subscribers/NAME.json",
+    )
     up.add_argument("--service", choices=plan.SERVICES, help="run this one in the foreground, and the others if needed")
     up.add_argument(
         "--passwords",
@@ -135,6 +144,12 @@ def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int
         for name in taken:
             layout.hold(name).unlink(missing_ok=True)
         processes.hang_up(layout)
+
+
+def _subscriber_name(text: str) -> str:
+    if not re.match(SUBSCRIBER_NAMES, text):
+        raise argparse.ArgumentTypeError(f"{text!r}: use small letters, digits and hyphens, 32 at most")
+    return text
 
 
 def _status(layout: Layout, arguments: argparse.Namespace) -> int:

@@ -60,6 +60,10 @@ class Layout:
         """What a subscriber to events needs to connect: address, user and password as JSON."""
         return self.root / "subscriber.json"
 
+    def named_subscriber(self, name: str) -> Path:
+        """The same for one that has a name."""
+        return self.root / "subscribers" / f"{name}.json"
+
     @property
     def initial_password(self) -> Path:
         """Of admin and determined, if one was made; nobody needs the file any more once it is known elsewhere."""
@@ -113,6 +117,8 @@ class Options:
     """Tasks are pods of a cluster; None: processes of this machine."""
     certificate: str | None = None
     """Of the api, when the cluster configuration has it serve HTTPS."""
+    subscribers: tuple[str, ...] = ()
+    """Names of subscribers to events that have an account on the bus, besides the one without a name."""
 
     @property
     def master_url(self) -> str:
@@ -148,6 +154,7 @@ class Options:
             return None
         if kept.get("kubernetes"):
             kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
+        kept["subscribers"] = tuple(kept.get("subscribers", ()))
         return cls(**kept)
 
 

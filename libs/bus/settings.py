@@ -6,6 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from libs.events.accounts import SUBSCRIBER_NAMES
+
+SubscriberName = Annotated[str, Meta(pattern=SUBSCRIBER_NAMES)]
+
 
 class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str = "nats://127.0.0.1:4222"
@@ -31,6 +35,8 @@ class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     copy_events: bool = False
     """Whether subscribers have an account of their own, as ``libs/events/accounts.py`` describes it: whoever manages
     streams then keeps a copy of the public events there."""
+    subscribers: tuple[SubscriberName, ...] = ()
+    """Names of further subscribers, each with an account and a copy of its own."""
     replicas: Annotated[int, Meta(ge=1, le=5)] = 1
     """Copies of each stream; 3 on a cluster of three servers."""
     logs_max_bytes: Annotated[int, Meta(ge=1)] = 4 * 2**30

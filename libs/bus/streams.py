@@ -125,6 +125,7 @@ async def ensure_streams(connection: Connection) -> None:
     """Create or update every stream and bucket; safe to call concurrently from anywhere.
 
     Raises Unavailable when the server does not answer, or refuses (as when it has too few members for ``replicas``).
+    Copies of subscribers that have a name are not waited for: nothing of the control plane needs them.
     """
     settings = connection.settings
     await connection.wait_connected(settings.request_timeout_s)
@@ -136,8 +137,20 @@ async def ensure_streams(connection: Connection) -> None:
             config.subjects = [*(config.subjects or ()), subjects.storage_check(config.name)]
         await _ensure_stream(connection.jetstream, config)
     if settings.copy_events:
-        theirs = JetStreamContext(connection.client, prefix=accounts.COPY_API, timeout=settings.request_timeout_s)
-        await _ensure_stream(theirs, public_events_config(settings))
+        await _ensure_copy(connection, None)
+        for name in settings.subscribers:
+            try:
+                await _ensure_copy(connection, name)
+            except Unavailable as error:
+                # A server that does not know the account yet is started anew for it, and this is done again then.
+                log.warning("bus.no_copy", subscriber=name, error=str(error))
+
+
+async def _ensure_copy(connection: Connection, subscriber: str | None) -> None:
+    settings = connection.settings
+    prefix = accounts.copy_api(subscriber)
+    theirs = JetStreamContext(connection.client, prefix=prefix, timeout=settings.request_timeout_s)
+    await _ensure_stream(theirs, public_events_config(settings))
 
 
 async def _ensure_stream(jetstream: JetStreamContext, config: StreamConfig) -> None:

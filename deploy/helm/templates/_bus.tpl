@@ -42,6 +42,9 @@
 {{- $bus := .root.Files.Get "files/bus.json" | fromJson -}}
 {{ include "resolute.busEnv" (dict "root" .root "name" .name "user" "services" "key" "bus-services" "inbox" $bus.services_inbox) }}
 - {name: RESOLUTE_BUS__COPY_EVENTS, value: "true"}
+{{- with .root.Values.nats.subscribers }}
+- {name: RESOLUTE_BUS__SUBSCRIBERS, value: {{ toJson . | quote }}}
+{{- end }}
 - {name: RESOLUTE_BUS__REPLICAS, value: {{ .root.Values.nats.external.replicas | default .root.Values.nats.replicas | int | quote }}}
 {{- with .root.Values.nats.logsMaxBytes }}
 - {name: RESOLUTE_BUS__LOGS_MAX_BYTES, value: {{ int64 . | quote }}}
@@ -60,5 +63,16 @@
 {{- end -}}
 {{- $_ := set (get $accounts $bus.control_plane) "users" $users -}}
 {{- $_ := set (get $accounts $bus.subscribers) "users" (list (dict "user" "events" "password" (get $passwords "bus-events") "permissions" $bus.subscriber)) -}}
+{{- $names := list $bus.subscribers -}}
+{{- $controlPlane := get $accounts $bus.control_plane -}}
+{{- range $name := .root.Values.nats.subscribers -}}
+{{- $named := $bus.named_subscriber | toJson | replace "SUBSCRIBER-NAME" $name | fromJson -}}
+{{- $names = append $names $named.account -}}
+{{- $user := dict "user" (printf "events-%s" $name) "password" (get $passwords (printf "bus-events-%s" $name)) "permissions" $bus.subscriber -}}
+{{- $_ := set $named.content "users" (list $user) -}}
+{{- $_ := set $accounts $named.account $named.content -}}
+{{- $_ := set $controlPlane "imports" (concat $controlPlane.imports $named.imports) -}}
+{{- end -}}
+{{- range $controlPlane.exports }}{{ $_ := set . "accounts" $names }}{{ end -}}
 {{- toRawJson $accounts -}}
 {{- end -}}

@@ -15,16 +15,17 @@ from typing import Any
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options, read_kept, write_private
 from deploy.local.supervision.bus_check import StorageCheck
-from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
+from deploy.nats_configuration import SERVICES, SUPERVISOR, launcher_user, subscriber_user
 from libs.events.permissions import SERVICES_INBOX, SUPERVISOR_INBOX, launcher_inbox
 from libs.events.subjects import STREAMS
 from libs.events.subjects import storage_check as storage_check_of
 
 
-def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
+def passwords(layout: Layout, options: Options, pools: Iterable[str]) -> dict[str, str]:
     """Password of every user: those kept from before, and new ones for users that had none."""
     kept: dict[str, str] = read_kept(layout.bus_users)
-    wanted = (SERVICES, SUBSCRIBER, SUPERVISOR, *(launcher_user(pool) for pool in pools))
+    subscribers = map(subscriber_user, (None, *options.subscribers))
+    wanted = (SERVICES, *subscribers, SUPERVISOR, *(launcher_user(pool) for pool in pools))
     missing = {user: secrets.token_urlsafe(24) for user in wanted if user not in kept}
     if missing:
         kept |= missing
@@ -34,7 +35,12 @@ def passwords(layout: Layout, pools: Iterable[str]) -> dict[str, str]:
 
 def services_bus(layout: Layout, options: Options, name: str) -> dict[str, Any]:
     """The section ``bus`` in the settings of a service of the control plane."""
-    return {**_bus(layout, options, SERVICES, name), "inbox_prefix": SERVICES_INBOX, "copy_events": True}
+    return {
+        **_bus(layout, options, SERVICES, name),
+        "inbox_prefix": SERVICES_INBOX,
+        "copy_events": True,
+        "subscribers": list(options.subscribers),
+    }
 
 
 def launcher_bus(layout: Layout, options: Options, pool: str) -> dict[str, Any]:
@@ -59,9 +65,14 @@ def storage_check(layout: Layout, options: Options, *, directory: Path) -> Stora
 
 
 def write_credentials(layout: Layout, options: Options) -> None:
-    """Write what a subscriber needs: address, user and password."""
-    credentials = {"url": url(options), "user": SUBSCRIBER, "password": read_kept(layout.bus_users)[SUBSCRIBER]}
-    write_private(layout.subscriber, json.dumps(credentials, indent=2) + "\n")
+    """Write what each subscriber needs: address, user and password."""
+    password_of = read_kept(layout.bus_users)
+    for name in (None, *options.subscribers):
+        user = subscriber_user(name)
+        path = layout.subscriber if name is None else layout.named_subscriber(name)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        credentials = {"url": url(options), "user": user, "password": password_of[user]}
+        write_private(path, json.dumps(credentials, indent=2) + "\n")
 
 
 def subscriber_bus(layout: Layout, name: str) -> dict[str, Any]:

@@ -51,8 +51,9 @@ def postgres(layout: Layout, options: Options) -> PostgresServer:
 
 def nats(layout: Layout, options: Options) -> NatsServer:
     pools = launchers(layout, options).values()
-    users = nats_configuration.authorization(bus_users.passwords(layout, pools), pools)
-    return NatsServer(layout.nats, port=options.nats_port, extra_config=users)
+    password_of = bus_users.passwords(layout, options, pools)
+    users = nats_configuration.authorization(password_of, pools, subscribers=options.subscribers)
+    return NatsServer(layout.nats, port=options.nats_port, extra_config=users, subscribers=1 + len(options.subscribers))
 
 
 def process_names(layout: Layout) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ def write_settings(layout: Layout, options: Options) -> None:
     cluster = options.cluster_file(layout)
     if not cluster.exists():
         cluster.write_text(yaml.safe_dump(_cluster(layout, options), sort_keys=False))
-    bus_users.passwords(layout, launchers(layout, options).values())
+    bus_users.passwords(layout, options, launchers(layout, options).values())
     bus_users.write_credentials(layout, options)
     for name, settings in _settings(layout, options, cluster).items():
         _write(layout, options, name, settings)
@@ -98,7 +99,7 @@ def write_settings(layout: Layout, options: Options) -> None:
 def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str) -> None:
     """Settings of every launcher; those of a cluster need the id of the installation, which the api knows."""
     pools = launchers(layout, options)
-    bus_users.passwords(layout, pools.values())
+    bus_users.passwords(layout, options, pools.values())
     for name, pool in pools.items():
         settings: dict[str, Any] = {
             "pool": pool,

@@ -38,17 +38,25 @@ class NatsServer:
 
     port              0 picks a free one at the first start
     extra_config      lines for the configuration file, such as an ``authorization`` block
+    subscribers       how many accounts of subscribers are in it
     dies_with_parent  see ChildProcess; for tests
     """
 
     def __init__(
-        self, directory: Path, *, port: int = 0, extra_config: str = "", dies_with_parent: bool = False
+        self,
+        directory: Path,
+        *,
+        port: int = 0,
+        extra_config: str = "",
+        subscribers: int = 1,
+        dies_with_parent: bool = False,
     ) -> None:
         self.directory = directory
         self.port = port
         self._port_is_ours = port == 0
         self._had_port = False
         self._extra_config = extra_config
+        self._subscribers = subscribers
         self._config_path = directory / "nats.conf"
         self.argv = [str(find_nats_server()), "-c", str(self._config_path)]
         """Starts the server by hand; ``prepare`` must have been called."""
@@ -119,6 +127,7 @@ class NatsServer:
             listen=f"127.0.0.1:{self.port}",
             name=f"resolute-{self.port}",
             store_directory=str(self.store_directory),
+            subscribers=self._subscribers,
         )
         return f"{settings}{self._extra_config}\n"
 

@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
-from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
+from deploy.nats_configuration import SERVICES, SUPERVISOR, launcher_user, subscriber_user
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
 from libs.bus import BusSettings, connect_bus
 from libs.errors import InvalidRequest, Unavailable
-from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS
+from libs.events.accounts import CONTROL_PLANE, subscriber_account
 from libs.events.permissions import (
     OWN_RIGHTS,
     SERVICES_INBOX,
@@ -62,7 +62,7 @@ class Expected(Struct, frozen=True):
     """None for everything."""
 
 
-def expected_users(pools: Iterable[str]) -> dict[str, Expected]:
+def expected_users(pools: Iterable[str], subscribers: Iterable[str]) -> dict[str, Expected]:
     """What each user is to have, by its name. Pure."""
     launchers = {
         launcher_user(pool): Expected(CONTROL_PLANE, launcher_inbox(pool), launcher_permissions(pool)) for pool in pools
@@ -70,7 +70,10 @@ def expected_users(pools: Iterable[str]) -> dict[str, Expected]:
     return {
         SERVICES: Expected(CONTROL_PLANE, SERVICES_INBOX, None),
         SUPERVISOR: Expected(CONTROL_PLANE, SUPERVISOR_INBOX, supervisor_permissions()),
-        SUBSCRIBER: Expected(SUBSCRIBERS, SUBSCRIBERS_INBOX, subscriber_permissions()),
+        **{
+            subscriber_user(name): Expected(subscriber_account(name), SUBSCRIBERS_INBOX, subscriber_permissions())
+            for name in (None, *subscribers)
+        },
         **launchers,
     }
 
@@ -94,7 +97,7 @@ def own_password(settings: BusSettings) -> dict[str, str]:
 async def check_users(settings: BusSettings, passwords: Mapping[str, str], pools: Iterable[str]) -> list[Finding]:
     """One finding for each user whose password is among ``passwords``."""
     findings = []
-    for user, expected in expected_users(pools).items():
+    for user, expected in expected_users(pools, settings.subscribers).items():
         if user not in passwords:
             continue
         as_user = structs.replace(

@@ -13,8 +13,8 @@ import pytest
 from deploy.bus_permissions import FILE, bus_file
 from deploy.cli import _parser
 from deploy.local.servers.nats import find_nats_server
-from deploy.nats_configuration import allowed
-from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS, accounts
+from deploy.nats_configuration import allowed, subscriber_user
+from libs.events.accounts import CONTROL_PLANE, accounts, subscriber_account
 from libs.events.permissions import launcher_permissions, subscriber_permissions
 from libs.events.subjects import token
 from tests.harness.helm import CHART, Release, render
@@ -30,16 +30,24 @@ def nats_conf(release: Release) -> str:
 
 
 @pytest.mark.parametrize(
-    ("values", "pools"),
-    [("defaults", ["default"]), ("two_pools", ["A100", "cpu_only"]), ("remote_pool", ["default", "far.away"])],
+    ("values", "pools", "named"),
+    [
+        ("defaults", ["default"], []),
+        ("two_pools", ["A100", "cpu_only"], []),
+        ("remote_pool", ["default", "far.away"], []),
+        ("subscribers", ["default"], ["grafana", "alerts-2"]),
+    ],
 )
-def test_accounts_and_users_are_those_of_the_code(values: str, pools: list[str], rendered: Rendered) -> None:
+def test_accounts_and_users_are_those_of_the_code(
+    values: str, pools: list[str], named: list[str], rendered: Rendered
+) -> None:
     release = rendered(values)
     _, _, block = nats_conf(release).partition("accounts: ")
     found = json.loads(block)
-    expected = accounts(control_plane=[], subscribers=[])
+    expected = accounts(control_plane=[], subscribers={name: [] for name in (None, *named)})
     users = found[CONTROL_PLANE].pop("users")
-    (subscriber,) = found[SUBSCRIBERS].pop("users")
+    names = [None, *named]
+    subscribers = [user for name in names for user in found[subscriber_account(name)].pop("users")]
     for account in expected.values():
         del account["users"]
     assert found == json.loads(json.dumps(expected))
@@ -47,11 +55,13 @@ def test_accounts_and_users_are_those_of_the_code(values: str, pools: list[str],
     assert "permissions" not in users[0]
     for user, pool in zip(users[1:], pools, strict=True):
         assert user["permissions"] == json.loads(json.dumps(allowed(launcher_permissions(pool))))
-    assert subscriber["permissions"] == json.loads(json.dumps(allowed(subscriber_permissions())))
-    assert len({user["password"] for user in [*users, subscriber]}) == len(users) + 1
+    assert [user["user"] for user in subscribers] == [subscriber_user(name) for name in names]
+    for user in subscribers:
+        assert user["permissions"] == json.loads(json.dumps(allowed(subscriber_permissions())))
+    assert len({user["password"] for user in [*users, *subscribers]}) == len(users) + len(subscribers)
 
 
-@pytest.mark.parametrize("values", ["defaults", "two_pools", "three_nats"])
+@pytest.mark.parametrize("values", ["defaults", "two_pools", "three_nats", "subscribers"])
 def test_the_server_takes_the_configuration(values: str, rendered: Rendered, tmp_path: Path) -> None:
     path = tmp_path / "nats.conf"
     # Certificates are looked for where the pod has them.

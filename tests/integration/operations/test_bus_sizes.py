@@ -50,7 +50,10 @@ class Servers:
     def start(self, index: int, *, of: int) -> None:
         block = accounts(
             control_plane=[{"user": "services", "password": "a"}],
-            subscribers=[{"user": "events", "password": "b"}],
+            subscribers={
+                None: [{"user": "events", "password": "b"}],
+                "grafana": [{"user": "grafana", "password": "c"}],
+            },
         )
         config: dict[str, Any] = {
             "server_name": NAMES[index],
@@ -96,6 +99,7 @@ class Servers:
             user="services",
             password="a",
             copy_events=True,
+            subscribers=("grafana",),
             replicas=replicas,
             connect_timeout_s=20,
         )
@@ -193,7 +197,7 @@ async def test_one_becomes_three_and_one_and_three_again(servers: Servers) -> No
     after = await servers.contents(replicas=3)
     assert after["LOGS"] == (LINES - ACKNOWLEDGED + 1, before["LOGS"][1], before["LOGS"][2] + 1)
 
-    assert await shrink_to_first(servers) == len(KEPT) + 1
+    assert await shrink_to_first(servers) == len(KEPT) + 2  # the copies of both subscribers
     for index in (2, 1, 0):
         servers.stop(index)
     servers.start(0, of=1)

@@ -11,8 +11,10 @@ lame_duck_grace_period: 5s
 jetstream {
   store_dir: /data
   max_memory_store: 256MB
-  # A limit, not a reservation; the streams have their own.
-  max_file_store: 64GB
+  # A limit, not a reservation; the streams have their own. Those of the accounts have to fit into it.
+  {{- $stored := ($root.Files.Get "files/bus.json" | fromJson).max_file_store }}
+  {{- $subscribers := len ($root.Values.nats.subscribers | default list) | add 1 }}
+  max_file_store: {{ add (int64 $stored.everything_else) (mul (int64 $stored.each_subscriber) $subscribers) }}
 }
 {{- if gt (int $root.Values.nats.replicas) 1 }}
 cluster {

@@ -13,6 +13,7 @@ from deploy.nats_configuration import SUBSCRIBER
 from libs.bus import Bus, connect_bus
 from tests.harness import NatsServer
 from tests.integration.libs.bus.users import (
+    NAMED,
     OURS,
     PASSWORDS,
     SHORT_S,
@@ -25,8 +26,10 @@ from tests.integration.libs.bus.users import (
 
 @pytest.fixture(scope="module")
 def guarded(server_directory: Path) -> Iterator[NatsServer]:
-    config = nats_configuration.authorization(PASSWORDS, (OURS, THEIRS))
-    server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
+    config = nats_configuration.authorization(PASSWORDS, (OURS, THEIRS), subscribers=NAMED)
+    server = NatsServer(
+        server_directory / uuid4().hex[:8], extra_config=config, subscribers=1 + len(NAMED), dies_with_parent=True
+    )
     try:
         server.start()
         yield server
@@ -36,7 +39,7 @@ def guarded(server_directory: Path) -> Iterator[NatsServer]:
 
 @pytest.fixture
 async def services(guarded: NatsServer) -> AsyncIterator[Bus]:
-    async with connect_bus(services_settings(guarded)) as bus:
+    async with connect_bus(services_settings(guarded, subscribers=NAMED)) as bus:
         yield bus
 
 

@@ -14,8 +14,8 @@ from nats.errors import TimeoutError as NoAnswer
 from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import APIError
 
-from deploy.nats_configuration import SERVICES, SUBSCRIBER
-from libs.bus import Bus, Message
+from deploy.nats_configuration import SERVICES, SUBSCRIBER, subscriber_user
+from libs.bus import Bus, Message, connect_bus
 from libs.errors import Unavailable
 from libs.events.accounts import ORIGINAL_API, ORIGINAL_DELIVERY, SUBSCRIBERS_JETSTREAM
 from libs.events.permissions import SERVICES_INBOX
@@ -35,7 +35,7 @@ from libs.events.subjects import (
 from tests.harness import NatsServer, eventually
 from tests.harness.waiting import PATIENCE_S
 from tests.integration.libs.bus.test_permissions import READS, WRITES
-from tests.integration.libs.bus.users import OURS, raw
+from tests.integration.libs.bus.users import NAMED, OURS, raw, services_settings
 
 REFUSED_AFTER_S = 0.1
 
@@ -220,6 +220,33 @@ async def test_all_their_consumers_together_are_limited(guarded: NatsServer, ser
             await eventually(lambda: b"the scheduler has its own" in heard)
         for name in made:
             await jetstream.delete_consumer(PUBLIC_EVENTS_STREAM, name)
+
+
+async def test_a_subscriber_with_a_name_is_refused_at_its_own_limit_alone(guarded: NatsServer, services: Bus) -> None:
+    subject = event("experiment", uuid4(), "state")
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, filter_subject=subject)
+    first, second = map(subscriber_user, NAMED)
+    async with raw(guarded, first) as (greedy, _):
+        for _ in range(SUBSCRIBERS_JETSTREAM["max_consumers"]):
+            await greedy.jetstream().add_consumer(PUBLIC_EVENTS_STREAM, config)
+        with pytest.raises(APIError, match="maximum consumers limit reached"):
+            await greedy.jetstream().add_consumer(PUBLIC_EVENTS_STREAM, config)
+        await services.publish(subject, b"for everybody")
+        for user in (second, SUBSCRIBER):
+            async with raw(guarded, user) as (other, refused):
+                found = await other.jetstream().subscribe(subject, stream=PUBLIC_EVENTS_STREAM, ordered_consumer=True)
+                assert (await found.next_msg(timeout=PATIENCE_S)).data == b"for everybody"
+                names = [info.name for info in await other.jetstream().consumers_info(PUBLIC_EVENTS_STREAM)]
+                # Each sees its own account.
+                assert len(names) < SUBSCRIBERS_JETSTREAM["max_consumers"]
+                assert refused == []
+
+
+async def test_a_name_that_the_server_does_not_know_stops_nobody(guarded: NatsServer, services: Bus) -> None:
+    unknown = services_settings(guarded, subscribers=(*NAMED, "new"))
+    async with connect_bus(unknown) as bus:
+        await bus.ensure_streams()
+        await bus.publish(event("experiment", uuid4(), "state"), b"{}")
 
 
 async def test_the_copy_goes_on_after_a_restart(guarded: NatsServer, services: Bus) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import nats
 
-from deploy.nats_configuration import SERVICES, SUBSCRIBER, SUPERVISOR, launcher_user
+from deploy.nats_configuration import SERVICES, SUPERVISOR, launcher_user, subscriber_user
 from libs.bus import BusSettings
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
 from tests.harness import NatsServer
@@ -16,10 +16,13 @@ from tests.harness import NatsServer
 OURS: Final = "gpu.A100 (large)"
 THEIRS: Final = "cpu"
 """With ``OURS`` everything that has to be escaped in a subject, and in the configuration of the server."""
+NAMED: Final = ("grafana", "alerts-2")
+"""Subscribers with an account of their own."""
 SHORT_S: Final = 0.2
 """For what is refused: the server does not answer then."""
 PASSWORDS: Final = {
-    user: f'{user}"\\password' for user in (SERVICES, SUBSCRIBER, SUPERVISOR, *map(launcher_user, (OURS, THEIRS)))
+    user: f'{user}"\\password'
+    for user in (SERVICES, SUPERVISOR, *map(subscriber_user, (None, *NAMED)), *map(launcher_user, (OURS, THEIRS)))
 }
 
 

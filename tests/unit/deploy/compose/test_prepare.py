@@ -69,3 +69,13 @@ def test_the_bus_knows_every_service_and_launcher_by_its_own_password() -> None:
     assert all(user["password"] == f"<{name}>" for name, user in users.items())
     assert "permissions" not in users["api"]
     assert "permissions" in users["launcher-default"]
+
+
+def test_a_subscriber_with_a_name_has_an_account_and_credentials(volumes: Path, cluster_config: Path) -> None:
+    prepare(volumes, cluster_config, ["grafana"])
+    made = content(volumes)
+    credentials = json.loads(made["nats/subscriber-grafana.json"])
+    accounts = json.loads(made["nats/nats-server.conf"].partition("accounts: ")[2])
+    (user,) = accounts["SUBSCRIBERS-grafana"]["users"]
+    assert (user["user"], user["password"]) == (credentials["user"], credentials["password"])
+    assert credentials["password"] != json.loads(made["nats/subscriber.json"])["password"]

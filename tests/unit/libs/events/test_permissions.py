@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from libs.events import subjects
-from libs.events.accounts import CONTROL_PLANE, ORIGINAL_API, SUBSCRIBERS, accounts
+from libs.events.accounts import CONTROL_PLANE, ORIGINAL_API, accounts, subscriber_account
 from libs.events.permissions import (
     OWN_RIGHTS,
     SERVICES_INBOX,
@@ -101,9 +101,18 @@ def test_subscribers_do_not_touch_what_the_scheduler_reads() -> None:
 
 
 def test_accounts_import_what_the_other_exports_to_them() -> None:
-    both = accounts(control_plane=[], subscribers=[])
-    for name, other in ((CONTROL_PLANE, SUBSCRIBERS), (SUBSCRIBERS, CONTROL_PLANE)):
-        for kind in ("stream", "service"):
-            imported = {each[kind]["subject"] for each in both[name]["imports"] if kind in each}
-            assert imported == {each[kind] for each in both[other]["exports"] if kind in each}
-        assert all(each["accounts"] == [other] for each in both[name]["exports"])
+    every = accounts(control_plane=[], subscribers={None: [], "grafana": [], "api": []})
+    theirs = [subscriber_account(name) for name in (None, "grafana", "api")]
+    assert [*every] == [CONTROL_PLANE, *theirs]
+    for kind in ("stream", "service"):
+        for account in theirs:
+            exported = {each[kind] for each in every[CONTROL_PLANE]["exports"] if kind in each}
+            imported = {each[kind]["subject"] for each in every[account]["imports"] if kind in each}
+            assert imported == exported
+            exported = {each[kind] for each in every[account]["exports"] if kind in each}
+            found = [each[kind] for each in every[CONTROL_PLANE]["imports"] if kind in each]
+            assert {each["subject"] for each in found if each["account"] == account} == exported
+    assert all(each["accounts"] == theirs for each in every[CONTROL_PLANE]["exports"])
+    assert all(each["accounts"] == [CONTROL_PLANE] for account in theirs for each in every[account]["exports"])
+    reached = [each["to"] for each in every[CONTROL_PLANE]["imports"]]
+    assert len(reached) == len(set(reached))

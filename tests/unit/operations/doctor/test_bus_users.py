@@ -21,7 +21,7 @@ from libs.bus import BusSettings
 from libs.errors import InvalidRequest
 from libs.events.accounts import CONTROL_PLANE, SUBSCRIBERS
 
-USERS = expected_users(["a"])
+USERS = expected_users(["a"], [])
 LAUNCHER = launcher_user("a")
 ALL = USERS[LAUNCHER].permissions
 assert ALL is not None
