@@ -1,6 +1,7 @@
 """Headers of messages: CloudEvents attributes, the de-duplication id, and the marks of a KV bucket.
 
-Source: CloudEvents NATS protocol binding 1.0, binary mode; NATS ADR-4 (headers), ADR-8 (KV), ADR-43 (TTL per message).
+Source: CloudEvents 1.0.2, its NATS protocol binding in binary mode, and its extension for distributed tracing;
+NATS ADR-4 (headers), ADR-8 (KV), ADR-43 (TTL per message).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 MSG_ID: Final = "Nats-Msg-Id"
 STATUS: Final = "Status"
@@ -17,32 +18,47 @@ TTL: Final = "Nats-TTL"
 ROLLUP: Final = "Nats-Rollup"
 KV_OPERATION: Final = "KV-Operation"
 TRACEPARENT: Final = "traceparent"
+TYPE: Final = "ce-type"
+SUBJECT: Final = "ce-subject"
+TIME: Final = "ce-time"
 MARKER_REASON: Final = "Nats-Marker-Reason"
 
 _KEPT: Final = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%') + " "
 
 
-def event_headers(*, id: str, type: str, source: str, time: datetime, traceparent: str | None = None) -> dict[str, str]:
+def event_headers(
+    *, id: str, type: str, source: str, subject: str, time: datetime, traceparent: str | None = None
+) -> dict[str, str]:
     """CloudEvents attributes of a message, and its de-duplication id.
 
-    id      unique for ``source``; usually the outbox id. Two messages with one id within two minutes are stored once
-    type    tag of the struct, as in ``experiment.changed``
-    source  the service that says it, as in ``/resolute/scheduler``
-    time    timezone-aware
+    id           unique for ``source``. Two messages with one id within two minutes are stored once
+    type         as in ``resolute.v1.experiment.state``
+    source       a reference to what says it, as in ``/resolute/<cluster id>``: a URI, so that names in it are escaped
+    subject      id of the object that the event is about
+    time         timezone-aware
+    traceparent  the trace in which it happened: an attribute, and the context of the message itself
     """
     headers = {
         "ce-specversion": "1.0",
         "ce-id": id,
-        "ce-type": type,
+        TYPE: type,
         "ce-source": source,
-        "ce-time": time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        SUBJECT: subject,
+        TIME: time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "ce-datacontenttype": "application/json",
         MSG_ID: id,
     }
     if traceparent is not None:
         headers[TRACEPARENT] = traceparent
+        headers[f"ce-{TRACEPARENT}"] = traceparent
     # The binding wants everything outside printable ASCII percent-encoded, as header values have no encoding.
     return {name: quote(value, safe=_KEPT) for name, value in headers.items()}
+
+
+def event_attribute(headers: Mapping[str, str], name: str) -> str | None:
+    """An attribute of a CloudEvent by the name of its header; None for a message that lacks it."""
+    value = headers.get(name)
+    return None if value is None else unquote(value)
 
 
 def deletion_headers() -> dict[str, str]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.bus.headers import TRACEPARENT, deletion_headers
+from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, deletion_headers
 from libs.db.audit import note
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
@@ -61,10 +61,10 @@ def message(subject: str, payload: bytes, headers: Mapping[str, str] | None = No
 
 
 def event_message(event: PublicEvent) -> dict[str, Any]:
-    """The row that publishes a public event under its subject."""
+    """The row that publishes a public event under its subject; the relay adds the attributes that any event has."""
     entity, key = _ENTITY[type(event)]
     ident = getattr(event, key)
-    headers = {"ce-type": f"resolute.v1.{entity}.{event.what}", "ce-subject": str(ident)}
+    headers = {TYPE: f"{subjects.EVENT_PREFIX}.{entity}.{event.what}", SUBJECT: str(ident)}
     return message(subjects.event(entity, ident, event.what), _encoded(event), headers)
 
 

@@ -17,10 +17,11 @@ import msgspec
 import structlog
 
 from libs.bus import Outbound
-from libs.bus.headers import TRACEPARENT
+from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, event_headers
 from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
+from libs.events.subjects import event_source
 from libs.retry import every, with_retry
 from libs.telemetry import counter, gauge
 from libs.tracing import SpanKind, is_tracing, parse_traceparent, record
@@ -80,24 +81,23 @@ async def _relay_while_connected(url: str, bus: Publisher) -> None:
             await asyncio.sleep(_RETRY_S)
         RELAYING.set(1)
         log.info("outbox.relaying")
-        # Ids start anew with every database, so they are told apart by the cluster they belong to.
-        origin = str(await connection.fetchval("SELECT cluster_id FROM cluster"))[:8]
+        cluster_id = str(await connection.fetchval("SELECT cluster_id FROM cluster"))
         news = asyncio.Event()
         await connection.add_listener(CHANNEL, lambda *_: news.set())
         while True:
             news.clear()
-            if await _relay_batch(connection, bus, origin) < BATCH:
+            if await _relay_batch(connection, bus, cluster_id) < BATCH:
                 await wait_until_set(news, timeout_s=_LOOK_AGAIN_S)
     finally:
         RELAYING.set(0)
         connection.terminate()  # frees the lock at once, also when the connection is half dead
 
 
-async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
+async def _relay_batch(connection: Any, bus: Publisher, cluster_id: str) -> int:
     rows = await connection.fetch(
         "SELECT id, subject, headers, payload, created_at FROM outbox ORDER BY id LIMIT $1", BATCH
     )
-    messages = [_message(row, origin) for row in rows]
+    messages = [_message(row, cluster_id) for row in rows]
     OLDEST.set(rows[0]["created_at"].timestamp() if rows else 0)
     done = 0
     try:
@@ -112,9 +112,20 @@ async def _relay_batch(connection: Any, bus: Publisher, origin: str) -> int:
     return len(rows)
 
 
-def _message(row: Mapping[str, Any], origin: str) -> Outbound:
-    msg_id = f"{origin}-{row['id']}"
-    headers = {"ce-id": msg_id, **msgspec.json.decode(row["headers"])}
+def _message(row: Mapping[str, Any], cluster_id: str) -> Outbound:
+    """A row as it goes to the bus; one that has a type is an event, and becomes a CloudEvent."""
+    # Ids start anew with every database, so they are told apart by the cluster they belong to.
+    msg_id = f"{cluster_id[:8]}-{row['id']}"
+    headers = msgspec.json.decode(row["headers"])
+    if TYPE in headers:
+        headers = event_headers(
+            id=msg_id,
+            type=headers[TYPE],
+            source=event_source(cluster_id),
+            subject=headers[SUBJECT],
+            time=row["created_at"],
+            traceparent=headers.get(TRACEPARENT),
+        )
     return Outbound(row["subject"], row["payload"], msg_id, headers)
 
 

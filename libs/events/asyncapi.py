@@ -157,7 +157,11 @@ def document() -> dict[str, Any]:
         },
         "components": {
             "messages": _messages(found),
-            "schemas": {**dict(sorted(schemas.items())), "EventHeaders": _event_headers()},
+            "schemas": {
+                **dict(sorted(schemas.items())),
+                "EventHeaders": _event_headers(),
+                "MessageHeaders": {"type": "object", "properties": _message_headers()},
+            },
         },
     }
 
@@ -187,27 +191,55 @@ def _messages(found: Mapping[str, Channel]) -> dict[str, Any]:
             "name": name,
             "summary": channel.description,
             "contentType": channel.content_type,
-            "headers": {"$ref": "#/components/schemas/EventHeaders"},
+            "headers": {"$ref": f"#/components/schemas/{_headers_of(channel.message)}"},
             "payload": {"$ref": f"#/components/schemas/{name}"},
         }
     return dict(sorted(described.items()))
 
 
+def _headers_of(message: type[Struct]) -> str:
+    return "EventHeaders" if message in (*get_args(PublicEvent), AllocationObserved) else "MessageHeaders"
+
+
 def _event_headers() -> dict[str, Any]:
-    text = {"type": "string"}
+    attributes = {
+        "ce-specversion": {"const": "1.0"},
+        "ce-id": {"type": "string", "description": "Unique for its ce-source; a copy has the same."},
+        "ce-type": {"type": "string", "description": "What happened, as in resolute.v1.experiment.state."},
+        "ce-source": {"type": "string", "format": "uri-reference", "description": "Who says it."},
+        "ce-subject": {"type": "string", "description": "Id of the object that it is about."},
+        "ce-time": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Of the transaction that changed the object; of an observation, when it was made.",
+        },
+        "ce-datacontenttype": {"const": JSON},
+    }
     return {
         "type": "object",
-        "description": "CloudEvents attributes; messages that are not events may lack them.",
+        "description": (
+            "Attributes of CloudEvents 1.0. What is not printable ASCII is percent-encoded, as are quotes and "
+            "percent signs."
+        ),
+        "required": [*attributes, "Nats-Msg-Id"],
         "properties": {
-            "ce-specversion": {"const": "1.0"},
-            "ce-id": text,
-            "ce-type": text,
-            "ce-source": text,
-            "ce-time": {"type": "string", "format": "date-time"},
-            "ce-datacontenttype": text,
-            "Nats-Msg-Id": {"type": "string", "description": "The same as ce-id; the server stores an id once."},
-            "traceparent": {"type": "string", "description": "W3C trace context."},
+            **attributes,
+            "ce-traceparent": {
+                "type": "string",
+                "description": "W3C trace context in which it happened, where there is one.",
+            },
+            **_message_headers(),
         },
+    }
+
+
+def _message_headers() -> dict[str, Any]:
+    return {
+        "Nats-Msg-Id": {
+            "type": "string",
+            "description": "The server stores an id once within two minutes. Of an event it is ce-id.",
+        },
+        "traceparent": {"type": "string", "description": "W3C trace context of the message, where there is one."},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from typing import Final
+from urllib.parse import quote
 
 EVENTS_STREAM: Final = "EVENTS"
 PUBLIC_EVENTS_STREAM: Final = "PUBLIC_EVENTS"
@@ -52,6 +53,16 @@ def _escaped(char: str) -> str:
 def event(entity: str, ident: object, what: str) -> str:
     """Subject of an event: ``resolute.v1.<entity>.<id>.<what>``."""
     return f"{EVENT_PREFIX}.{entity}.{token(ident)}.{what}"
+
+
+def event_source(cluster_id: str) -> str:
+    """``source`` of the events of an installation as CloudEvents, on the bus and in webhooks."""
+    return f"/resolute/{cluster_id}"
+
+
+def observation_source(pool: str) -> str:
+    """``source`` of what the launcher of a pool sees."""
+    return f"/resolute/launcher/{quote(pool, safe='')}"
 
 
 def events_of(entity: str, ident: object | None = None, what: str = "*") -> str:

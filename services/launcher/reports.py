@@ -163,7 +163,8 @@ class Reports:
         headers = event_headers(
             id=f"{observation.allocation}/{observation.revision}",
             type="allocation.observed",
-            source=f"/resolute/launcher/{self._pool}",
+            source=subjects.observation_source(self._pool),
+            subject=observation.allocation,
             time=self._clock.now(),
         )
         subject = subjects.observed(self._pool, observation.allocation)

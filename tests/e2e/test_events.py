@@ -1,7 +1,9 @@
-"""The subscriber in the documentation works as it stands there."""
+"""The subscriber in the documentation works as it stands there, and what it is told are CloudEvents."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import subprocess
@@ -9,7 +11,12 @@ import sys
 import threading
 from pathlib import Path
 
+import nats
+from nats.aio.msg import Msg
+from nats.errors import TimeoutError as NothingLeft
+
 from tests.harness.client import Client
+from tests.harness.cloud_events import check_contract, read_cloud_event
 from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
@@ -45,3 +52,32 @@ def test_the_subscriber_in_the_documentation_sees_an_experiment(
     finally:
         subscriber.kill()
         subscriber.wait()
+
+
+def test_all_that_is_published_of_an_experiment_are_cloud_events_as_described(
+    det: Client, look: Looking, whole_system: WholeSystem
+) -> None:
+    experiment = submit(det, "steps.py")
+    look.wait(experiment)
+    found = asyncio.run(kept_events(whole_system.layout.root / "subscriber.json"))
+    types = set()
+    for message in found:
+        event = read_cloud_event(message.headers or {}, message.data)
+        check_contract(message.headers or {}, event.get_data())
+        types.add(event.get_type())
+    assert {"resolute.v1.experiment.state", "resolute.v1.trial.metrics", "allocation.observed"} <= types
+
+
+async def kept_events(subscriber: Path) -> list[Msg]:
+    bus = json.loads(subscriber.read_text())
+    client = await nats.connect(bus["url"], user=bus["user"], password=bus["password"])
+    try:
+        events = await client.jetstream().subscribe("resolute.v1.>", stream="PUBLIC_EVENTS", ordered_consumer=True)
+        found = []
+        while True:
+            try:
+                found.append(await events.next_msg(timeout=2))
+            except NothingLeft:
+                return found
+    finally:
+        await client.close()

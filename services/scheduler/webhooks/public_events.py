@@ -11,7 +11,9 @@ import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import Message
+from libs.bus.headers import SUBJECT, TIME, event_attribute
 from libs.events.changes import TrialChanged
+from libs.events.subjects import event_source
 from libs.webhooks import cloud_events
 from libs.webhooks.events import MetricFacts, NewDelivery, Once, TriggerType, WebhookEvent, event_id
 from libs.webhooks.experiments import KnownExperiment, load_experiments
@@ -27,7 +29,7 @@ class PublicEvents:
     """What the webhooks of an installation are told of the messages on its bus."""
 
     def __init__(self, cluster_id: str) -> None:
-        self._source = f"/resolute/{cluster_id}"
+        self._source = event_source(cluster_id)
 
     async def deliveries(self, connection: AsyncConnection, messages: Sequence[Message]) -> list[NewDelivery]:
         triggers = await load_triggers(connection, TriggerType.EVENT, TriggerType.METRIC_THRESHOLD_EXCEEDED)
@@ -52,7 +54,7 @@ class PublicEvents:
         return [*told, *(await _exceeded(connection, metrics, thresholds))]
 
     def _event(self, message: Message, event_type: str) -> WebhookEvent:
-        at = message.stored_at or datetime.now(UTC)
+        at = _time(message)
         ident = message_id(message)
         return WebhookEvent(
             event_id=event_id(ident),
@@ -61,12 +63,18 @@ class PublicEvents:
             cloud_event=cloud_events.envelope(
                 id=ident,
                 type=event_type,
-                subject=message.headers.get("ce-subject") or message.subject.split(".")[3],
+                subject=event_attribute(message.headers, SUBJECT) or message.subject.split(".")[3],
                 source=self._source,
                 at=at,
                 data=_data(message),
             ),
         )
+
+
+def _time(message: Message) -> datetime:
+    """That of the event, as subscribers of the bus have it; of one that was published without, when it was stored."""
+    time = event_attribute(message.headers, TIME)
+    return datetime.fromisoformat(time) if time else message.stored_at or datetime.now(UTC)
 
 
 def _data(message: Message) -> Any:
