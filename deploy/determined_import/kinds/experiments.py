@@ -11,7 +11,9 @@ from deploy.determined_import.kinds.rules import (
     TRIAL_END,
     TRIAL_IS_OPEN,
     TRIAL_STATE,
-    unless_null,
+    json_object,
+    json_object_or_null,
+    members,
     utc,
 )
 from libs.db.tables.checkpoints import trial_sources
@@ -60,7 +62,7 @@ EXPERIMENTS: Final = CopiedTable(
     columns={
         "id": "e.id",
         "state": EXPERIMENT_STATE,
-        "config": "e.config",
+        "config": json_object("e.config"),
         "original_config": "coalesce(e.original_config, '')",
         "owner_id": "e.owner_id",
         "project_id": "e.project_id",
@@ -106,7 +108,7 @@ TRIALS: Final = CopiedTable(
         "request_id": f"nullif(v.request_id, '{_NOBODYS}')",
         "external_id": "r.external_run_id",
         "seed": "coalesce(v.seed, 0)",
-        "hparams": unless_null("r.hparams", "{}"),
+        "hparams": json_object("r.hparams"),
         "state": TRIAL_STATE,
         "restarts": "r.restarts",
         # Also the number of its present allocation here, so the next one must find a number that was never used.
@@ -114,7 +116,7 @@ TRIALS: Final = CopiedTable(
         "start_time": "r.start_time",
         "end_time": TRIAL_END,
         "total_batches": "r.total_batches",
-        "summary_metrics": unless_null("r.summary_metrics", "{}"),
+        "summary_metrics": members("r.summary_metrics", "object"),
         "searcher_metric_value": "r.searcher_metric_value",
         "searcher_metric_signed": "r.searcher_metric_value_signed",
         "best_validation_id": "r.best_validation_id",
@@ -126,7 +128,7 @@ TRIALS: Final = CopiedTable(
         "checkpoint_size": "r.checkpoint_size",
         "checkpoint_count": "r.checkpoint_count",
         "archived": "r.archived",
-        "metadata": "nullif(m.metadata, 'null'::jsonb)",
+        "metadata": json_object_or_null("m.metadata"),
         "last_activity": "r.last_activity",
     },
 )

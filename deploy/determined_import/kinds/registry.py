@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import unless_null
+from deploy.determined_import.kinds.rules import json_object
 from libs.db.tables.cluster import usage_days
 from libs.db.tables.models import model_versions, models
 
@@ -19,7 +19,7 @@ MODELS: Final = CopiedTable(
         "name": "m.name",
         "description": "coalesce(m.description, '')",
         "notes": "coalesce(m.notes, '')",
-        "metadata": unless_null("m.metadata", "{}"),
+        "metadata": json_object("m.metadata"),
         # Array to array: a label may hold a comma.
         "labels": "coalesce(to_jsonb(m.labels), '[]')",
         "owner_id": "m.user_id",
@@ -43,7 +43,7 @@ VERSIONS: Final = CopiedTable(
         "name": "coalesce(v.name, '')",
         "comment": "coalesce(v.comment, '')",
         "notes": "coalesce(v.notes, '')",
-        "metadata": unless_null("v.metadata", "{}"),
+        "metadata": json_object("v.metadata"),
         "labels": "coalesce(to_jsonb(v.labels), '[]')",
         "owner_id": "v.user_id",
         "created_at": "v.creation_time",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import unless_null
+from deploy.determined_import.kinds.rules import json_object, members
 from libs.db.tables.checkpoints import checkpoints, storage_backends
 from libs.db.tables.metrics import metrics
 
@@ -29,7 +29,7 @@ METRICS: Final = CopiedTable(
         "archived": "m.archived OR (m.partition_type <> 'PROFILING' AND row_number() OVER (PARTITION BY m.trial_id,"
         " m.metric_group, m.total_batches, m.partition_type, m.archived ORDER BY m.id DESC) > 1)",
     },
-    skipped={"without values": "m.metrics IS NULL"},
+    skipped={"without values": "jsonb_typeof(m.metrics) IS DISTINCT FROM 'object'"},
     batch_rows=100_000,
 )
 
@@ -78,8 +78,8 @@ CHECKPOINTS: Final = CopiedTable(
         "experiment_id": "r.experiment_id",
         "report_time": "c.report_time",
         "state": "c.state::text",
-        "resources": unless_null("c.resources", "{}"),
-        "metadata": unless_null("c.metadata", "{}"),
+        "resources": members("c.resources", "number"),
+        "metadata": json_object("c.metadata"),
         "steps_completed": f"CASE WHEN jsonb_typeof({_STEPS}) = 'number' AND abs(({_STEPS})::numeric) < 2^62"
         f" THEN trunc(({_STEPS})::numeric) END",
         "size_bytes": "c.size",

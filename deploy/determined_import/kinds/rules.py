@@ -37,9 +37,22 @@ def utc(moment: str) -> str:
     return f"({moment}) AT TIME ZONE 'UTC'"
 
 
-def unless_null(document: str, instead: str) -> str:
-    """A JSON document, where neither NULL nor JSON null stands for nothing."""
-    return f"coalesce(nullif({document}, 'null'::jsonb), '{instead}'::jsonb)"
+def json_object(document: str) -> str:
+    """A JSON object; an empty one for NULL and for any other JSON value, which readers could not use."""
+    return f"CASE WHEN jsonb_typeof({document}) = 'object' THEN {document} ELSE '{{}}'::jsonb END"
+
+
+def json_object_or_null(document: str) -> str:
+    """A JSON object, or NULL for any other JSON value."""
+    return f"CASE WHEN jsonb_typeof({document}) = 'object' THEN {document} END"
+
+
+def members(document: str, kind: str) -> str:
+    """A JSON object with those members of ``document`` that are of this JSON type."""
+    return (
+        "(SELECT coalesce(jsonb_object_agg(member.key, member.value), '{}'::jsonb)"  # noqa: S608
+        f" FROM jsonb_each({json_object(document)}) member WHERE jsonb_typeof(member.value) = '{kind}')"
+    )
 
 
 def folder_state(state: str) -> str:

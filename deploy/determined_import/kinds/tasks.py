@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, unless_null, utc
+from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, json_object, members, utc
 from libs.db.tables.tasks import accelerator_data, allocations, generic_tasks, tasks
 from libs.db.tables.trials import trial_tasks
 
@@ -62,7 +62,7 @@ GENERIC_TASKS: Final = CopiedTable(
         "forked_from": "t.forked_from",
         "no_pause": "t.no_pause",
         "state": "CASE WHEN t.task_state::text IN ('COMPLETED', 'ERROR') THEN t.task_state::text ELSE 'CANCELED' END",
-        "config": unless_null("t.config", "{}"),
+        "config": json_object("t.config"),
     },
     batch_rows=100_000,
 )
@@ -106,7 +106,7 @@ ALLOCATIONS: Final = CopiedTable(
         "end_time": utc("coalesce(a.end_time, t.end_time, a.start_time, t.start_time)"),
         "released_at": utc("coalesce(a.end_time, t.end_time, a.start_time, t.start_time)"),
         "is_ready": "coalesce(a.is_ready, false)",
-        "ports": "a.ports",
+        "ports": members("a.ports", "number"),
         "proxy_address": "a.proxy_address",
         "exit_reason": "a.exit_reason",
         "exit_error": "a.exit_error",

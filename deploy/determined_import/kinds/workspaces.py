@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import folder_state, unless_null
+from deploy.determined_import.kinds.rules import folder_state, json_object, json_object_or_null
 from libs.db.tables.namespaces import auto_created_namespaces, workspace_namespace_bindings
 from libs.db.tables.templates import config_policies, templates
 from libs.db.tables.webhooks import webhook_triggers, webhooks
@@ -29,7 +29,7 @@ WORKSPACES: Final = CopiedTable(
         "agent_user": "w.user_",
         "agent_gid": "w.gid",
         "agent_group": "w.group_",
-        "checkpoint_storage": "nullif(w.checkpoint_storage_config, 'null'::jsonb)",
+        "checkpoint_storage": json_object_or_null("w.checkpoint_storage_config"),
         "default_compute_pool": "coalesce(w.default_compute_pool, '')",
         "default_aux_pool": "coalesce(w.default_aux_pool, '')",
         "auto_created_namespace": "w.auto_created_namespace_name",
@@ -82,6 +82,12 @@ POOLS: Final = CopiedTable(
     skipped={"the pool was gone": "NOT b.valid"},
 )
 
+# Clients leave out what is empty, so a note may lack either; the old server stores it as it came.
+_NOTES: Final = """(SELECT coalesce(jsonb_agg(jsonb_build_object('name', coalesce(note.value ->> 'name', ''),
+        'contents', coalesce(note.value ->> 'contents', '')) ORDER BY note.ordinality), '[]'::jsonb)
+    FROM jsonb_array_elements(CASE WHEN jsonb_typeof(p.notes) = 'array' THEN p.notes ELSE '[]' END)
+        WITH ORDINALITY note WHERE jsonb_typeof(note.value) = 'object')"""
+
 PROJECTS: Final = CopiedTable(
     kind="projects",
     target=projects,
@@ -99,7 +105,7 @@ PROJECTS: Final = CopiedTable(
         "state": folder_state("p.state"),
         "error_message": "coalesce(p.error_message, '')",
         "created_at": "p.created_at",
-        "notes": unless_null("p.notes", "[]"),
+        "notes": _NOTES,
         "max_local_id": "p.max_local_id",
     },
     before=(
@@ -131,7 +137,7 @@ TEMPLATES: Final = CopiedTable(
     rows="templates t",
     key="t.name",
     key_type="text",
-    columns={"name": "t.name", "config": unless_null("t.config", "{}"), "workspace_id": "t.workspace_id"},
+    columns={"name": "t.name", "config": json_object("t.config"), "workspace_id": "t.workspace_id"},
 )
 
 POLICIES: Final = CopiedTable(
@@ -142,8 +148,8 @@ POLICIES: Final = CopiedTable(
     columns={
         "workspace_id": "p.workspace_id",
         "workload_type": "p.workload_type::text",
-        "invariant_config": "nullif(p.invariant_config, 'null'::jsonb)",
-        "constraints": "nullif(p.constraints, 'null'::jsonb)",
+        "invariant_config": json_object_or_null("p.invariant_config"),
+        "constraints": json_object_or_null("p.constraints"),
         "updated_by": "p.last_updated_by",
         "updated_at": "p.last_updated_time",
     },
@@ -173,6 +179,6 @@ TRIGGERS: Final = CopiedTable(
         "id": "t.id",
         "webhook_id": "t.webhook_id",
         "trigger_type": "t.trigger_type::text",
-        "condition": unless_null("t.condition", "{}"),
+        "condition": json_object("t.condition"),
     },
 )

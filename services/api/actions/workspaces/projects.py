@@ -23,7 +23,7 @@ from libs.events.changes import WorkspaceChanged
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.actions.workspaces.rights import require_on_project
-from services.api.queries.workspaces.projects import project_row
+from services.api.queries.workspaces.projects import project_row, stored_notes
 from services.api.queries.workspaces.workspaces import Row, workspace_row
 from services.api.wire.workspaces.projects import Note, PatchProject, PostProjectRequest
 
@@ -126,7 +126,7 @@ async def set_notes(db: Database, project_id: int, notes: list[Note], *, append:
     """The notes afterwards: ``notes`` alone, or behind those that are there."""
     async with db.transaction() as connection:
         before = await project_row(connection, project_id, lock=True)
-        kept = [Note(name=note["name"], contents=note["contents"]) for note in before["notes"]] if append else []
+        kept = stored_notes(before["notes"]) if append else []
         after = [*kept, *notes]
         stored = [{"name": note.name, "contents": note.contents} for note in after]
         await connection.execute(update(projects).where(projects.c.id == project_id).values(notes=stored))

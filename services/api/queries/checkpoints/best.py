@@ -22,7 +22,7 @@ from services.api.queries.metric_values import (
     sign_of_searcher_metric,
 )
 from services.api.queries.prepared import PreparedQuery, one_of_given
-from services.api.wire.base import int64, struct_value, timestamp
+from services.api.wire.base import Int64, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload
 
 _value = number_in(searcher_metric_of(metrics, experiments))
@@ -54,13 +54,19 @@ async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]
     return {row.trial_id: as_workload(row) for row in await _BEST.rows(connection, trials=trial_ids)}
 
 
+def sizes_of(resources: Any) -> dict[str, Int64]:
+    """Sizes by path as clients read them; what is no number, as some imports have it, is left out."""
+    found = resources if isinstance(resources, dict) else {}
+    return {path: int64(int(size)) for path, size in found.items() if isinstance(size, int | float)}
+
+
 def as_workload(row: Any) -> CheckpointWorkload:
     """A row of ``checkpoints`` as one of the things a trial has done."""
     return CheckpointWorkload(
         uuid=row.uuid,
         end_time=timestamp(row.report_time),
         state=CheckpointState[row.state],
-        resources={path: int64(int(size)) for path, size in row.resources.items()},
+        resources=sizes_of(row.resources),
         total_batches=row.steps_completed or 0,
         metadata=struct_value(row.metadata),
     )

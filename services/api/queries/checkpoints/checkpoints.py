@@ -20,6 +20,7 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from libs.searchers.reports import read_number
+from services.api.queries.checkpoints.best import sizes_of
 from services.api.queries.metric_values import (
     number_in,
     report_at_step,
@@ -27,7 +28,7 @@ from services.api.queries.metric_values import (
     sign_of_searcher_metric,
 )
 from services.api.queries.pagination import list_bounds
-from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.wire.base import Pagination, double, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import (
     Checkpoint,
     CheckpointSortBy,
@@ -115,7 +116,7 @@ def _as_checkpoint(row: Any, reader_id: int) -> Checkpoint:
         allocation_id=UNSET if row.allocation_id is None else row.allocation_id,
         uuid=row.uuid,
         report_time=timestamp(row.report_time),
-        resources={path: int64(int(size)) for path, size in row.resources.items()},
+        resources=sizes_of(row.resources),
         metadata=struct_value(row.metadata),
         state=CheckpointState[row.state],
         training=_training_of(row, reader_id),

@@ -14,9 +14,10 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from services.api.metrics.groups import AVG_METRICS, BATCH_METRICS, TRAINING, VALIDATION, VALIDATION_METRICS
+from services.api.queries.checkpoints.best import sizes_of
 from services.api.queries.metric_values import number_in
 from services.api.queries.pagination import ALL, sql_page
-from services.api.wire.base import Pagination, int64, struct_value, timestamp
+from services.api.wire.base import Pagination, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.ordering import OrderBy
 from services.api.wire.trials.metrics import GetWorkloadsQuery, MetricType, Workload, WorkloadFilter
@@ -107,7 +108,7 @@ def _workload(row: Any) -> Workload:
                 uuid=row.ident,
                 end_time=timestamp(row.end_time),
                 state=CheckpointState[row.state],
-                resources={path: int64(int(size)) for path, size in row.resources.items()},
+                resources=sizes_of(row.resources),
                 total_batches=row.total_batches,
                 metadata=struct_value(row.content),
             )

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.config.stored import text_in
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.db.tables.users import user_activity, users
@@ -39,6 +40,14 @@ def _select() -> Select[Any]:
     )
 
 
+def stored_notes(stored: Any) -> list[Note]:
+    """Notes as they were stored; those of imports may lack a name or contents."""
+    found = stored if isinstance(stored, list) else []
+    return [
+        Note(name=text_in(note, "name"), contents=text_in(note, "contents")) for note in found if isinstance(note, dict)
+    ]
+
+
 def wire_project(row: Row) -> Project:
     return Project(
         id=row["id"],
@@ -46,7 +55,7 @@ def wire_project(row: Row) -> Project:
         workspace_id=row["workspace_id"],
         description=row["description"],
         last_experiment_started_at=timestamp(row["last_started_at"]),
-        notes=[Note(name=note["name"], contents=note["contents"]) for note in row["notes"]],
+        notes=stored_notes(row["notes"]),
         num_experiments=row["num_experiments"],
         num_active_experiments=row["num_active_experiments"],
         archived=row["archived"] or row["workspace_archived"],

@@ -241,6 +241,18 @@ def test_workspaces_of_others_are_for_administrators(
     assert error_of(reply) == (403, f"only admins may {verb} other user's workspaces")
 
 
+def test_notes_that_lack_something_are_read(admin: httpx.Client, world: World) -> None:
+    """As earlier imports have stored them."""
+    ident = project(admin, workspace(admin, "odd notes")["id"], "p")["id"]
+    stored = [{"name": "empty"}, None, {"contents": "unnamed"}]
+    change = update(projects).where(projects.c.id == ident).values(notes=stored)
+    world.in_database(lambda connection: connection.execute(change))
+    kept = [{"name": "empty", "contents": ""}, {"name": "", "contents": "unnamed"}]
+    assert admin.get(f"/api/v1/projects/{ident}").json()["project"]["notes"] == kept
+    more = {"name": "more", "contents": "text"}
+    assert admin.post(f"/api/v1/projects/{ident}/notes", json=more).json()["notes"] == [*kept, more]
+
+
 def test_notes_are_added_and_replaced(admin: httpx.Client) -> None:
     ident = project(admin, workspace(admin, "notes")["id"], "p")["id"]
     one, two = {"name": "a", "contents": "1"}, {"name": "b", "contents": "2"}
