@@ -43,6 +43,8 @@ class App:
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))
     """Of the installation; by default of this process alone."""
     logins: Logins = field(default_factory=Logins)
+    scim_logins: Logins = field(default_factory=Logins)
+    """Of programs: their wrong passwords delay no login of a person."""
     oidc: OidcProvider | None = None
     """Where users can log in beside here."""
     downloads: Downloads = field(default_factory=Downloads)

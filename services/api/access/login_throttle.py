@@ -1,6 +1,9 @@
-"""Throttles passwords: every wrong one makes the next wait longer, by name and by address. Pure.
+"""Throttles passwords: every wrong one makes the next attempt at the same name from the same address wait longer. Pure.
 
-A name that does not exist is slowed like any other, so nobody learns which ones do. Each process counts for itself.
+Three things are counted. Attempts wait by name and address together, so nobody else behind the address waits with them.
+They also wait by name, once many addresses have guessed at it, unless the password was known from theirs before. By
+address, only refusals wait: whoever tries many names has to wait for each answer, and a right password has its answer
+at once. A name that does not exist is slowed like any other. Each process counts for itself.
 """
 
 from __future__ import annotations
@@ -10,9 +13,11 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-FREE_BY_NAME: Final = 5
+FREE_BY_NAME_AND_ADDRESS: Final = 5
+FREE_BY_NAME: Final = 20
+"""Of all addresses together. A single one counts for five of them at most, and so keeps out nobody elsewhere."""
 FREE_BY_ADDRESS: Final = 20
-"""Many users may share one, behind a proxy or a gateway."""
+"""Of all names together: many users may share one, behind a proxy or a gateway."""
 FIRST_WAIT_S: Final = 0.25
 LONGEST_WAIT_S: Final = 8.0
 FORGOTTEN_AFTER_S: Final = 900.0
@@ -31,44 +36,59 @@ class _Failures:
 
 
 class LoginThrottle:
-    """Counts failures by name and address; moments are seconds of a clock that only goes forward."""
+    """Counts failures; moments are seconds of a clock that only goes forward."""
 
     def __init__(self) -> None:
+        self._by_pair: OrderedDict[tuple[str, str], _Failures] = OrderedDict()
         self._by_name: OrderedDict[str, _Failures] = OrderedDict()
         self._by_address: OrderedDict[str, _Failures] = OrderedDict()
         self._welcome: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def wait_s(self, name: str, address: str, now: float) -> float:
         """How long this attempt has to wait; 0 lets it through, and the next one waits for its turn."""
-        site = _site(address)
-        counted = [(self._by_address, site, FREE_BY_ADDRESS)]
+        pair = (name, _site(address))
+        found = [(_recent(self._by_pair, pair, now), FREE_BY_NAME_AND_ADDRESS)]
         # Whoever has known the password from here is not kept out by those who guess it from elsewhere.
-        if (name, site) not in self._welcome:
-            counted.append((self._by_name, name, FREE_BY_NAME))
-        found = [(_recent(table, key, now), free) for table, key, free in counted]
+        if pair not in self._welcome:
+            found.append((_recent(self._by_name, name, now), FREE_BY_NAME))
         wait = max((failures.next_at - now for failures, _ in found if failures is not None), default=0.0)
         if wait > 0:
             return wait
         for failures, free in found:
             if failures is not None and failures.count >= free:
-                failures.next_at = now + min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** (failures.count - free))
+                failures.next_at = now + _pause_s(failures.count - free)
         return 0.0
 
-    def fail(self, name: str, address: str, now: float) -> None:
-        """Count a wrong login."""
-        for table, key in ((self._by_name, name), (self._by_address, _site(address))):
-            failures = _recent(table, key, now) or _Failures()
-            failures.count += 1
-            failures.last_at = now
-            _remember(table, key, failures)
+    def fail(self, name: str, address: str, now: float) -> float:
+        """Count a wrong login, and return how long its refusal has to wait."""
+        pair = (name, _site(address))
+        from_here = _count(self._by_pair, pair, now)
+        if from_here <= FREE_BY_NAME_AND_ADDRESS:
+            _count(self._by_name, name, now)
+        of_address = _count(self._by_address, pair[1], now)
+        return 0.0 if of_address <= FREE_BY_ADDRESS else _pause_s(of_address - FREE_BY_ADDRESS - 1)
 
     def succeed(self, name: str, address: str) -> None:
         """Forget the failures of a name; those of the address stay, or its owner could guess other names for ever."""
+        pair = (name, _site(address))
         self._by_name.pop(name, None)
-        _remember(self._welcome, (name, _site(address)), None)
+        self._by_pair.pop(pair, None)
+        _remember(self._welcome, pair, None)
 
 
-def _recent(table: OrderedDict[str, _Failures], key: str, now: float) -> _Failures | None:
+def _pause_s(further: int) -> float:
+    return float(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(further, 16)))
+
+
+def _count(table: OrderedDict[_Key, _Failures], key: _Key, now: float) -> int:
+    failures = _recent(table, key, now) or _Failures()
+    failures.count += 1
+    failures.last_at = now
+    _remember(table, key, failures)
+    return failures.count
+
+
+def _recent(table: OrderedDict[_Key, _Failures], key: _Key, now: float) -> _Failures | None:
     failures = table.get(key)
     return failures if failures is not None and now - failures.last_at < FORGOTTEN_AFTER_S else None
 

@@ -1,4 +1,4 @@
-"""Logins, one at a time for a name: wrong passwords are logged and make the next attempts wait."""
+"""Logins: wrong passwords are logged, and make the next attempts at the name from the same address wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 from libs.errors import ResourceExhausted, Unauthenticated
 from services.api.access.login_throttle import LoginThrottle
 
-LONGEST_QUEUE_S: Final = 10.0
+LONGEST_QUEUE_S: Final = 30.0
 """How long an attempt may wait for its turn before it is refused unseen."""
 MOST_AT_ONCE: Final = 4
 """Passwords that are checked at the same time: it is slow on purpose, and all other work needs the processor too."""
@@ -42,13 +42,15 @@ class Logins:
         try:
             result = await check()
         except Unauthenticated as error:
-            self._throttle.fail(name, address, time.monotonic())
-            log.warning("login.failed", user=name[:100], address=address, reason=str(error))
-            raise
+            refusal = error
+        else:
+            self._throttle.succeed(name, address)
+            return result
         finally:
             self._at_once.release()
-        self._throttle.succeed(name, address)
-        return result
+        log.warning("login.failed", user=name[:100], address=address, reason=str(refusal))
+        await asyncio.sleep(self._throttle.fail(name, address, time.monotonic()))
+        raise refusal
 
     async def _turn(self, name: str, address: str) -> None:
         while True:

@@ -68,7 +68,7 @@ def endpoint(handle: Handle) -> Handler:
             address=call.address,
             config=config.auth,
             db=call.app.db,
-            logins=call.app.logins,
+            logins=call.app.scim_logins,
             now=call.app.clock.now(),
         )
         request = _request(call)

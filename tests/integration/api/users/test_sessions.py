@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -21,10 +22,10 @@ from libs.errors import Unauthenticated
 from libs.events.changes import AllocationChanged
 from libs.tokens import digest, new_token
 from services.api.access.credentials import Credentials, TokenKind
-from services.api.access.login_throttle import FIRST_WAIT_S, FREE_BY_NAME
+from services.api.access.login_throttle import FIRST_WAIT_S, FREE_BY_ADDRESS, FREE_BY_NAME_AND_ADDRESS
 from services.api.access.sessions import Sessions
 from tests.builders import insert_allocation, insert_allocation_session, insert_task, insert_user_session
-from tests.harness import FakeClock
+from tests.harness import FakeClock, eventually
 from tests.harness.api import ApiProcess
 from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import wait_until
@@ -257,13 +258,39 @@ def test_wrong_logins_are_logged_and_slowed_and_say_nothing_about_names(world: W
             return reply.status_code, reply.json()["error"]["error"]
 
         began = time.monotonic()
-        assert {guess("nobody") for _ in range(FREE_BY_NAME + 2)} == {(401, "invalid credentials")}
+        assert {guess("nobody") for _ in range(FREE_BY_NAME_AND_ADDRESS + 2)} == {(401, "invalid credentials")}
         assert time.monotonic() - began >= FIRST_WAIT_S
         assert guess("determined") == (401, "invalid credentials")
         assert api.token("determined")
         failed = [json.loads(line) for line in api.process.log().splitlines() if "login.failed" in line]
-        assert [entry["user"] for entry in failed] == ["nobody"] * (FREE_BY_NAME + 2) + ["determined"]
+        assert [entry["user"] for entry in failed] == ["nobody"] * (FREE_BY_NAME_AND_ADDRESS + 2) + ["determined"]
         assert {entry["address"] for entry in failed} == {"127.0.0.1"}
+
+
+async def test_wrong_logins_of_one_client_keep_nobody_else_of_its_address_from_logging_in(world: World) -> None:
+    config = world.directory / "with-scim.yaml"
+    config.write_text("scim: {enabled: true, auth: {username: provider, password: right}}")
+    with world.api("office", cluster_config=str(config)) as api:
+        async with httpx.AsyncClient(base_url=api.url, timeout=60, verify=NO_TLS) as office:
+            guesses = [
+                asyncio.create_task(
+                    office.post("/api/v1/auth/login", json={"username": f"user{number % 30}", "password": "wrong"})
+                )
+                for number in range(60)
+            ]
+            programs = [
+                asyncio.create_task(office.get("/scim/v2/Users", auth=("provider", f"{number}")))
+                for number in range(30)
+            ]
+            await eventually(lambda: api.process.log().count("login.failed") > FREE_BY_ADDRESS)
+            for _ in range(5):
+                began = time.monotonic()
+                reply = await office.post("/api/v1/auth/login", json={"username": "determined", "password": ""})
+                assert reply.status_code == 200
+                assert time.monotonic() - began < 5
+            for each in (*guesses, *programs):
+                each.cancel()
+            await asyncio.gather(*guesses, *programs, return_exceptions=True)
 
 
 @pytest.mark.parametrize(
