@@ -61,12 +61,31 @@ def replay(config: Mapping[str, Any], trials: Sequence[PastTrial], validations: 
     """Begin the search of a complete configuration, and tell it what became of its trials. Raises NotReplayable."""
     try:
         searcher = Searcher.create(
-            config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"]
+            _part(config, "searcher"),
+            _member(config, "hyperparameters"),
+            _member(_part(config, "reproducibility"), "reproducibility.experiment_seed"),
         )
         return _Replay(searcher, trials).run(validations)
-    except (InvalidRequest, LookupError, TypeError, ValueError) as error:
+    except InvalidRequest as error:
+        raise NotReplayable(str(error)) from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         # Configurations of many releases come by here; whatever a searcher makes of one is a matter of this experiment.
-        raise NotReplayable(f"{type(error).__name__}: {error}") from error
+        raise NotReplayable(f"its configuration cannot be searched with ({type(error).__name__}: {error})") from error
+
+
+def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = _member(config, name)
+    if not isinstance(found, Mapping):
+        raise NotReplayable(f"{name} of its configuration is no object")
+    return found
+
+
+def _member(part: Mapping[str, Any], path: str) -> Any:
+    """The last name of ``path`` in the part that has it."""
+    name = path.rpartition(".")[2]
+    if part.get(name) is None:
+        raise NotReplayable(f"its configuration has no {path}")
+    return part[name]
 
 
 class _Replay:
@@ -94,10 +113,16 @@ class _Replay:
         )
 
     def _in_order(self, validations: Iterable[PastValidation]) -> list[PastValidation | PastTrial]:
-        ends = [(trial.ended, 1, trial) for trial in self._trials.values() if trial.ended is not None]
-        known = [(each.at, 0, each) for each in validations if each.request_id in self._trials]
-        timed: list[tuple[datetime, int, PastValidation | PastTrial]] = [*ends, *known]
-        return [event for _, _, event in sorted(timed, key=lambda each: each[:2])]
+        """What a trial has validated comes before its end: the old server stores a report after its search has heard of
+        it, and so perhaps after the end that followed from it."""
+        ends = [(trial.ended, 1, trial.ended, trial) for trial in self._trials.values() if trial.ended is not None]
+        known = [
+            (min(each.at, self._trials[each.request_id].ended or each.at), 0, each.at, each)
+            for each in validations
+            if each.request_id in self._trials
+        ]
+        timed: list[tuple[datetime, int, datetime, PastValidation | PastTrial]] = [*ends, *known]
+        return [event for *_, event in sorted(timed, key=lambda each: each[:3])]
 
     def _tell(self, event: PastValidation | PastTrial) -> None:
         if event.request_id not in self._created:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deploy.determined_import.searches.replay import NotReplayable, PastTrial, PastValidation, replay
-from libs.searchers.actions import Create, Stop
+from libs.searchers.actions import Action, Create, Stop
 from libs.searchers.searcher import Searcher
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -65,6 +65,47 @@ def test_validations_are_heard_in_the_order_of_time() -> None:
     assert stopped
     assert replayed.stops == tuple(stopped)
     assert replayed.snapshot == search.snapshot()
+
+
+def test_a_validation_that_was_stored_after_the_end_of_its_trial_comes_before_it() -> None:
+    searcher = {**HALVING, "max_concurrent_trials": 2}
+    search, ids = live(searcher)
+    actions: list[Action] = []
+    for ident, loss in zip(ids, (0.1, 0.9), strict=True):
+        actions += search.validation_completed(ident, {"loss": loss, "batches": 4})
+    actions += search.trial_exited(ids[1])
+    created = [action.request_id for action in actions if isinstance(action, Create)]
+    for ident in created:
+        search.trial_created(ident)
+    heard = [
+        PastValidation(request_id=ident, at=NOON + timedelta(minutes=minute), metrics={"loss": loss, "batches": 4})
+        for ident, loss, minute in ((ids[0], 0.1, 1), (ids[1], 0.9, 3))
+    ]
+    trials = [past(ids[0]), past(ids[1], "COMPLETED", minute=2), *(past(ident) for ident in created)]
+    assert replay(config_of(searcher), trials, heard).snapshot == search.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("searcher", None, "its configuration has no searcher"),
+        ("searcher", "random", "searcher of its configuration is no object"),
+        ("hyperparameters", None, "its configuration has no hyperparameters"),
+        ("reproducibility", None, "its configuration has no reproducibility"),
+        ("reproducibility", {}, "its configuration has no reproducibility.experiment_seed"),
+    ],
+)
+def test_what_a_configuration_lacks_is_named(part: str, value: object, why: str) -> None:
+    with pytest.raises(NotReplayable, match=why):
+        replay({**config_of(RANDOM), part: value}, [], [])
+
+
+@pytest.mark.parametrize(
+    "space", ["text", ["a"], {"lr": {"type": "double", "minval": None, "maxval": {}}}, {"lr": {"type": 7}}]
+)
+def test_a_space_that_is_none_is_a_matter_of_its_experiment(space: object) -> None:
+    with pytest.raises(NotReplayable):
+        replay({**config_of(RANDOM), "hyperparameters": space}, [], [])
 
 
 def test_a_search_whose_trials_are_all_over_is_over() -> None:
