@@ -10,7 +10,7 @@ from deploy.determined_import.kinds.copied import CopiedTable
 from deploy.determined_import.kinds.order import chosen_kinds, reasons_left_behind
 from deploy.determined_import.new_database import NewDatabase, open_new_database
 from deploy.determined_import.old_database import OldDatabase, open_old_database
-from deploy.determined_import.refusal import ImportRefused
+from deploy.determined_import.refusal import ImportRefused, without_rows
 from deploy.determined_import.report import ImportReport, KindReport, LeftBehind
 from deploy.determined_import.searches.continuing import continue_searches
 
@@ -54,8 +54,8 @@ async def _import_kind(old: OldDatabase, new: NewDatabase, table: CopiedTable, s
         await new.finish_kind(table, await old.count(table))
     except asyncpg.PostgresError as error:
         raise ImportRefused(
-            f"{table.kind} behind {last or 'the first'} could not be imported: {error}. What came before is kept,"
-            " and the same command goes on from there"
+            f"{table.kind} behind {last or 'the first'} could not be imported: {without_rows(error)}."
+            " What came before is kept, and the same command goes on from there"
         ) from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Table
+from sqlalchemy import Date, DateTime, Table
 from sqlalchemy.dialects import postgresql
 
 _DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -61,12 +61,12 @@ def batch(table: CopiedTable, last: str | None, until: str) -> str:
     if last is not None:
         conditions.append(f"{table.key} > {_literal(last)}::{table.key_type}")
     conditions += [f"({condition}) IS NOT TRUE" for condition in table.skipped.values()]
-    return f"{_select(table)} WHERE {' AND '.join(conditions)}"
+    return _within_years(table, f"{_select(table)} WHERE {' AND '.join(conditions)}")
 
 
 def no_rows(table: CopiedTable) -> str:
     """Fails where the old database lacks something that ``batch`` asks for."""
-    return f"{_select(table)} LIMIT 0"
+    return _within_years(table, f"{_select(table)} LIMIT 0")
 
 
 def counts(table: CopiedTable) -> str:
@@ -97,6 +97,18 @@ def _select(table: CopiedTable) -> str:
         for name, expression in table.columns.items()
     )
     return f"SELECT {', '.join(columns)} FROM {table.rows} {table.joins}"  # noqa: S608
+
+
+def _within_years(table: CopiedTable, query: str) -> str:
+    """``query`` with moments and days that Python can hold; PostgreSQL has some before year 1 and after 9999."""
+    columns = [
+        f"CASE WHEN {name} < '0001-01-02' THEN '0001-01-02' WHEN {name} > '9999-12-30' THEN '9999-12-30'"
+        f" ELSE {name} END AS {name}"
+        if isinstance(table.target.c[name].type, Date | DateTime)
+        else name
+        for name in table.columns
+    ]
+    return f"SELECT {', '.join(columns)} FROM ({query}) AS found"  # noqa: S608
 
 
 def _literal(value: str) -> str:

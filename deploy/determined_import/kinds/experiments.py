@@ -14,6 +14,7 @@ from deploy.determined_import.kinds.rules import (
     json_object,
     json_object_or_null,
     members,
+    run_is_there,
     utc,
 )
 from libs.db.tables.checkpoints import trial_sources
@@ -131,6 +132,7 @@ TRIALS: Final = CopiedTable(
         "metadata": json_object_or_null("m.metadata"),
         "last_activity": "r.last_activity",
     },
+    skipped={"the experiment is missing": f"NOT {run_is_there('r.id')}"},
 )
 
 TRIAL_SOURCES: Final = CopiedTable(
@@ -145,6 +147,7 @@ TRIAL_SOURCES: Final = CopiedTable(
         "model_version": "s.model_version",
         "trial_source_info_type": "s.trial_source_info_type::text",
     },
+    skipped={"the trial is missing": f"NOT {run_is_there('s.trial_id')}"},
 )
 
 FORMER_ADDRESSES: Final = CopiedTable(
@@ -154,7 +157,7 @@ FORMER_ADDRESSES: Final = CopiedTable(
     key="l.local_id",
     columns={"key": "l.project_key", "local_id": "l.local_id", "trial_id": "l.run_id"},
     skipped={
-        "the run is gone": "NOT EXISTS (SELECT FROM runs r WHERE r.id = l.run_id)",
+        "the run is gone": f"NOT {run_is_there('l.run_id')}",
         "it is the present one": "EXISTS (SELECT FROM runs r JOIN projects p ON p.id = r.project_id"
         " WHERE r.id = l.run_id AND r.local_id = l.local_id AND p.key = l.project_key)",
         "it leads to another run as well": "EXISTS (SELECT FROM local_id_redirect o WHERE o.project_key = l.project_key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import json_object, members
+from deploy.determined_import.kinds.rules import json_object, members, run_is_there
 from libs.db.tables.checkpoints import checkpoints, storage_backends
 from libs.db.tables.metrics import metrics
 
@@ -67,7 +67,8 @@ CHECKPOINTS: Final = CopiedTable(
     kind="checkpoints",
     target=checkpoints,
     rows="checkpoints_v2 c",
-    joins="LEFT JOIN run_checkpoints x ON x.checkpoint_id = c.uuid LEFT JOIN runs r ON r.id = x.run_id",
+    joins="LEFT JOIN run_checkpoints x ON x.checkpoint_id = c.uuid LEFT JOIN runs r"
+    f" ON r.id = x.run_id AND {run_is_there('x.run_id')}",
     key="c.uuid",
     key_type="uuid",
     columns={

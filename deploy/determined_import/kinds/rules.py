@@ -32,6 +32,13 @@ TRIAL_IS_OPEN: Final = f"({TRIAL_STATE}) IN ('ACTIVE', 'PAUSED', 'RUNNING')"
 TRIAL_END: Final = f"CASE WHEN NOT {TRIAL_IS_OPEN} THEN coalesce(r.end_time, e.end_time, r.start_time) END"
 
 
+def run_is_there(run: str) -> str:
+    """Whether a run, by the expression of its id, is there with its experiment."""
+    return (
+        f"EXISTS (SELECT FROM runs run JOIN experiments of_run ON of_run.id = run.experiment_id WHERE run.id = {run})"
+    )
+
+
 def utc(moment: str) -> str:
     """A moment that the old database keeps without its time zone."""
     return f"({moment}) AT TIME ZONE 'UTC'"

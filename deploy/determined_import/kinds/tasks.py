@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from deploy.determined_import.kinds.copied import CopiedTable
-from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, json_object, members, utc
+from deploy.determined_import.kinds.rules import TRIAL_IS_OPEN, json_object, members, run_is_there, utc
 from libs.db.tables.tasks import accelerator_data, allocations, generic_tasks, tasks
 from libs.db.tables.trials import trial_tasks
 
 _TASK_END: Final = utc("coalesce(t.end_time, a.end_time, a.start_time, t.start_time)")
+
+# A trial that was continued has a task for each time; only the last one goes on.
+_WAS_CONTINUED: Final = """EXISTS (SELECT FROM run_id_task_id y JOIN tasks later ON later.task_id = y.task_id
+    WHERE y.run_id = r.id AND (later.start_time, later.task_id) > (t.start_time, t.task_id))"""
 
 TASKS: Final = CopiedTable(
     kind="tasks",
@@ -37,7 +41,7 @@ TASKS: Final = CopiedTable(
         "owner_id": "coalesce(j.owner_id, e.owner_id, 1)",
         "workspace_id": "coalesce(p.workspace_id, a.workspace_id, 1)",
         "start_time": utc("t.start_time"),
-        "end_time": f"CASE WHEN e.id IS NULL OR NOT {TRIAL_IS_OPEN} THEN {_TASK_END} END",
+        "end_time": f"CASE WHEN e.id IS NULL OR NOT {TRIAL_IS_OPEN} OR {_WAS_CONTINUED} THEN {_TASK_END} END",
         "context_tgz": "d.context_directory",
     },
     batch_rows=100_000,
@@ -79,8 +83,9 @@ TRIAL_TASKS: Final = CopiedTable(
         "task_id": "x.task_id",
     },
     skipped={
+        "the trial is missing": f"NOT {run_is_there('x.run_id')}",
         "the task is that of an earlier trial": "EXISTS (SELECT FROM run_id_task_id o"
-        " WHERE o.task_id = x.task_id AND o.run_id < x.run_id)"
+        " WHERE o.task_id = x.task_id AND o.run_id < x.run_id)",
     },
     batch_rows=100_000,
 )

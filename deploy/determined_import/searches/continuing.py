@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import ColumnElement, Row, case, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deploy.determined_import.searches.replay import NotReplayable, PastTrial, PastValidation, Replayed, replay
@@ -60,7 +60,8 @@ async def continue_searches(url: str) -> UnfinishedExperiments:
 
 
 async def _continue(connection: AsyncConnection, experiment_id: int) -> None:
-    experiment = (await connection.execute(select(experiments).where(experiments.c.id == experiment_id))).one()
+    columns = (experiments.c[name] for name in ("id", "project_id", "job_id", "owner_id", "config"))
+    experiment = (await connection.execute(select(*columns).where(experiments.c.id == experiment_id))).one()
     past = await _past_trials(connection, experiment_id)
     try:
         replayed = replay(experiment.config, past, await _past_validations(connection, experiment_id))
@@ -76,16 +77,26 @@ async def _continue(connection: AsyncConnection, experiment_id: int) -> None:
 
 async def _past_trials(connection: AsyncConnection, experiment_id: int) -> Sequence[PastTrial]:
     rows = await connection.execute(
-        select(trials.c.request_id, trials.c.state, trials.c.end_time)
+        select(trials.c.request_id, trials.c.state, _within_years(trials.c.end_time))
         .where(trials.c.experiment_id == experiment_id, trials.c.request_id.is_not(None))
         .order_by(trials.c.id)
     )
-    return [PastTrial(request_id=row.request_id, state=row.state, ended=row.end_time) for row in rows]
+    return [PastTrial(request_id=row.request_id, state=row.state, ended=row.moment) for row in rows]
+
+
+def _within_years(moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
+    """A moment that Python can hold; earlier imports have stored others."""
+    first, last = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+    return case((moment < first, first), (moment > last, last), else_=moment).label("moment")
 
 
 async def _past_validations(connection: AsyncConnection, experiment_id: int) -> Sequence[PastValidation]:
     rows = await connection.execute(
-        select(trials.c.request_id, metrics.c.end_time, metrics.c.metrics["validation_metrics"].label("reported"))
+        select(
+            trials.c.request_id,
+            _within_years(metrics.c.end_time),
+            metrics.c.metrics["validation_metrics"].label("reported"),
+        )
         .join(trials, trials.c.id == metrics.c.trial_id)
         .where(
             trials.c.experiment_id == experiment_id,
@@ -95,7 +106,11 @@ async def _past_validations(connection: AsyncConnection, experiment_id: int) -> 
         )
         .order_by(metrics.c.end_time, metrics.c.id)
     )
-    return [PastValidation(request_id=row.request_id, at=row.end_time, metrics=row.reported or {}) for row in rows]
+    return [PastValidation(request_id=row.request_id, at=row.moment, metrics=_object(row.reported)) for row in rows]
+
+
+def _object(document: Any) -> dict[str, Any]:
+    return document if isinstance(document, dict) else {}
 
 
 async def _follow(connection: AsyncConnection, experiment: Row[Any], replayed: Replayed) -> None:

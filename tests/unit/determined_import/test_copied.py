@@ -20,12 +20,14 @@ TABLE = CopiedTable(
 
 def test_a_batch_is_read_in_the_types_of_its_target() -> None:
     query = batch(TABLE, None, "z")
-    assert query.startswith("SELECT (b.w)::BIGINT AS workspace_id, (b.name)::TEXT AS pool FROM rp b")
+    assert query.startswith(
+        "SELECT workspace_id, pool FROM (SELECT (b.w)::BIGINT AS workspace_id, (b.name)::TEXT AS pool FROM rp b"
+    )
 
 
 def test_a_batch_begins_behind_the_last_one_and_leaves_out_what_is_skipped_or_unknown() -> None:
     assert batch(TABLE, "a'b", "z").endswith(
-        " WHERE b.name <= 'z'::text AND b.name > 'a''b'::text AND (NOT b.valid) IS NOT TRUE"
+        " WHERE b.name <= 'z'::text AND b.name > 'a''b'::text AND (NOT b.valid) IS NOT TRUE) AS found"
     )
 
 
