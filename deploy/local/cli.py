@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
 import shutil
 import signal
@@ -22,6 +23,7 @@ from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, Layout, Options
 from deploy.local.leftover_tasks import tasks
 from deploy.local.supervision import bus_check, processes
+from deploy.local.supervision.environment import service_environment
 from libs.events.accounts import SUBSCRIBER_NAMES
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
@@ -131,7 +133,8 @@ def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int
             time.sleep(0.05)
         entry = next(entry for entry in json.loads(layout.plan_file.read_text()) if entry["name"] == service)
         print(f"running {service}; Ctrl-C hands it back", file=sys.stderr)
-        child = subprocess.Popen(entry["argv"], env=entry["env"], cwd=entry["cwd"], start_new_session=True)
+        environment = service_environment(service, os.environ)
+        child = subprocess.Popen(entry["argv"], env=environment, cwd=entry["cwd"], start_new_session=True)
         processes.write_record(layout, service, child.pid)
         signal.signal(signal.SIGTERM, lambda *_: child.terminate())
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import ssl
 import subprocess
@@ -24,6 +26,7 @@ from deploy.local.log_files import open_log
 from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
 from deploy.local.supervision import processes
+from deploy.local.supervision.environment import supervisor_environment
 
 READY_WITHIN_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.05
@@ -35,6 +38,7 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     without   services that somebody else runs
     """
     layout.create()
+    _forget_environment(layout)
     initial_password.prepare(layout, arguments)
     options = choose(layout, arguments)
     held = plan.services(layout, options) if getattr(arguments, "only_servers", False) else set(without)
@@ -68,9 +72,25 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            env=supervisor_environment(os.environ),
             start_new_session=True,
         )
     processes.write_record(layout, processes.SUPERVISOR, supervisor.pid)
+
+
+def _forget_environment(layout: Layout) -> None:
+    """Plans of earlier releases have the environment of whoever started the system, with whatever keys were in it.
+
+    A supervisor that runs has read its plan and needs it no more.
+    """
+    try:
+        entries = json.loads(layout.plan_file.read_text())
+    except (FileNotFoundError, ValueError):
+        return
+    if any("env" in entry for entry in entries):
+        kept = [{key: value for key, value in entry.items() if key != "env"} for entry in entries]
+        with contextlib.suppress(OSError):  # of a full disk: the next start tries again
+            write_private(layout.plan_file, json.dumps(kept))
 
 
 def _introduce_launchers(layout: Layout, options: Options, without: set[str]) -> None:

@@ -27,7 +27,6 @@ def layout(tmp_path: Path) -> Layout:
     entry = {
         "name": NAME,
         "argv": [sys.executable, "-c", "import time; time.sleep(600)", str(made.root)],
-        "env": dict(os.environ),
         "cwd": "/",
         "log": str(made.logs / f"{NAME}.log"),
     }
@@ -72,6 +71,22 @@ def test_what_cannot_be_recorded_runs_and_is_found_nevertheless(supervised: Layo
     found = processes.find(supervised, NAME)
     assert found is not None
     assert (found.pid, found.restarts, supervisor.poll()) == (second, 1, None)
+
+
+def test_services_get_what_they_need_by_name_and_no_file_has_the_rest(
+    supervised: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "key-of-a-person")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key-of-storage")
+    monkeypatch.setenv("RESOLUTE_SOMETHING", "setting")
+    start(supervised)
+    found = wait_until(lambda: pid(supervised), what="it runs")
+    given = Path(f"/proc/{found}/environ").read_bytes().split(b"\0")
+    assert b"RESOLUTE_SOMETHING=setting" in given
+    assert not [each for each in given if b"key-of" in each]
+    kept = [path for path in supervised.root.rglob("*") if path.is_file()]
+    assert supervised.plan_file in kept
+    assert not [path for path in kept if b"key-of" in path.read_bytes()]
 
 
 def test_a_service_that_cannot_be_started_is_tried_again(supervised: Layout) -> None:

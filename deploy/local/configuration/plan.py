@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -210,7 +209,6 @@ def _entry(
     return {
         "name": name,
         "argv": argv,
-        "env": dict(os.environ),
         # A folder that everybody may enter: PostgreSQL is not root when we are.
         "cwd": "/",
         "log": str(layout.logs / f"{name}.log"),

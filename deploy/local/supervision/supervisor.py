@@ -1,6 +1,6 @@
 """Keeps the processes of one state folder running: starts them, restarts what dies, stops them in reverse order.
 
-It reads ``run/plan.json``, a list of ``{"name", "argv", "env", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
+It reads ``run/plan.json``, a list of ``{"name", "argv", "cwd", "log", "user", "stop_signal", "stop_timeout_s",
 "needed_by_others", "storage_check", "listener", "directory"}`` in the order of starting. What has a ``storage_check``
 is started anew when it does not store although its disk can; what has a ``listener`` gets a socket that stays open
 meanwhile; what has a ``directory`` stores there, and the log says when the file system of that is full.
@@ -30,6 +30,7 @@ from typing import Any, Final
 from deploy.local.log_files import open_descriptor
 from deploy.local.supervision import records
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
+from deploy.local.supervision.environment import service_environment
 from deploy.local.supervision.file_systems import FileSystem, full_file_systems
 from deploy.local.supervision.kept_listener import KeptListener
 from deploy.local.supervision.records import ProcessRecord, start_time
@@ -83,7 +84,7 @@ class Service:
         try:
             self.process = subprocess.Popen(
                 self.plan["argv"],
-                env=self.plan["env"] | variables,
+                env=service_environment(self.name, os.environ) | variables,
                 cwd=self.plan["cwd"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
