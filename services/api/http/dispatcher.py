@@ -5,6 +5,7 @@ One plain ASGI function, in front of the router of FastAPI (``application.py`` s
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
@@ -13,6 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
+from libs.errors import Unavailable
 from services.api.http.bound_route import BoundRoute
 from services.api.http.connection import ClientGone
 from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
@@ -22,6 +24,7 @@ from services.api.http.request_trace import request_span
 from services.api.http.routing import RouteTable
 
 API_PREFIX: Final = "/api/v1/"
+STOPPING: Final = Unavailable("the service is stopping, try again")
 _CLIENT_GONE_STATUS: Final = 499
 
 ExchangeHandler: TypeAlias = Callable[[Exchange], Awaitable[None]]
@@ -100,6 +103,12 @@ class Dispatcher:
         try:
             await endpoint.serve(exchange, path, explain)
         except ClientGone:
+            raise
+        except asyncio.CancelledError:
+            # The service stops before there is an answer, as while it waits for the database. A 500, which the server
+            # would send, ends a training run; this is asked again.
+            if not exchange.status:
+                await send_error(exchange, explain(STOPPING), stream=route.stream, raw=route.raw)
             raise
         except Exception as error:  # the rim: every exception gets an answer, and the unforeseen ones a log entry
             failure = explain(error)

@@ -269,7 +269,7 @@ async def test_health(client: httpx.AsyncClient, world: World) -> None:
     answer = await client.get("/health", headers={"authorization": ""})
     assert (answer.status_code, answer.json()) == (
         200,
-        {"status": "up", "database": "up", "bus": "up", "resource_managers": []},
+        {"status": "up", "database": "up", "bus": "up", "resource_managers": [], "problems": {}},
     )
     world.healthy = False
     assert (await client.get("/health")).status_code == 503
@@ -319,7 +319,9 @@ async def test_cors_is_off_unless_asked_for(world: World) -> None:
         assert answer.headers.get("access-control-allow-origin") == allowed
 
 
-async def test_a_long_poll_ends_with_its_client(world: World) -> None:
+@pytest.fixture
+async def polling(world: World) -> tuple[asyncio.Task[None], asyncio.Queue[dict[str, Any]], list[dict[str, Any]]]:
+    """A long poll under way: the server's task, what it may receive, and what it has sent."""
     app = application(world)
     incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     sent: list[dict[str, Any]] = []
@@ -337,7 +339,23 @@ async def test_a_long_poll_ends_with_its_client(world: World) -> None:
     }
     serving = asyncio.create_task(app(scope, incoming.get, send))
     await asyncio.wait_for(world.held.wait(), 5)
+    return serving, incoming, sent
+
+
+async def test_a_long_poll_ends_with_its_client(world: World, polling: Any) -> None:
+    serving, incoming, sent = polling
     await incoming.put({"type": "http.disconnect"})
     await asyncio.wait_for(serving, 5)
     assert world.released.is_set()
     assert sent == []
+
+
+async def test_whoever_waits_when_the_service_stops_is_told_to_ask_again(world: World, polling: Any) -> None:
+    serving, _, sent = polling
+    serving.cancel()  # as uvicorn does when the time of its graceful shutdown is over
+    await asyncio.wait({serving}, timeout=5)
+    assert serving.cancelled()
+    assert world.released.is_set()
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]
+    assert json.loads(sent[1]["body"])["error"]["error"] == "the service is stopping, try again"
