@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +14,8 @@ from deploy.command_line import state_folder
 from deploy.local.kubernetes import KubernetesOptions
 
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
+MORE_BYTES: Final = 16 * 1024
+"""By how much the next version of a file may be larger where its space is kept."""
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
 
 
@@ -143,7 +147,7 @@ class Options:
         return Path(self.cluster_config) if self.cluster_config else layout.config / "cluster.yaml"
 
     def save(self, layout: Layout) -> None:
-        write_private(layout.options_file, json.dumps(asdict(self), indent=2) + "\n")
+        write_private(layout.options_file, json.dumps(asdict(self), indent=2) + "\n", keep_space=True)
 
     @classmethod
     def load(cls, layout: Layout) -> Options | None:
@@ -158,24 +162,37 @@ class Options:
         return cls(**kept)
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(path: Path, text: str, *, keep_space: bool = False) -> None:
     """Write a file that only its owner may read, whole or not at all; one that says so already is left as it is.
 
+    keep_space  for a file that has to be written on a full disk too: space for the next version is kept beside it
     Raises OSError, and the file is what it was.
     """
     if _says(path, text):
         return  # so that a full disk does not keep anybody from starting what he had
     partial = path.with_name(f"{path.name}.partial")
-    partial.unlink(missing_ok=True)
+    content = text.encode()
     try:
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _overwrite(partial, content)
         partial.replace(path)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        if not keep_space:
+            partial.unlink(missing_ok=True)
         raise
+    if keep_space:
+        with suppress(OSError):  # there may be space for this version alone
+            _overwrite(partial, bytes(len(content) + MORE_BYTES))
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Use the space that the file has before any other."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+b", buffering=0) as file:
+        os.fchmod(descriptor, 0o600)
+        if (file.write(content) or 0) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        file.truncate()
+        os.fsync(descriptor)
 
 
 def _says(path: Path, text: str) -> bool:

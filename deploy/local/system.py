@@ -65,7 +65,7 @@ def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
         entries = plan.build_plan(layout, options)
     except ProcessFailed as error:
         raise CannotStart(str(error)) from error
-    write_private(layout.plan_file, json.dumps(entries))
+    write_private(layout.plan_file, json.dumps(entries), keep_space=True)
     with open_log(layout.logs / "supervisor.log") as log:
         supervisor = subprocess.Popen(
             [sys.executable, *processes.supervisor_arguments(layout)],
@@ -90,7 +90,7 @@ def _forget_environment(layout: Layout) -> None:
     if any("env" in entry for entry in entries):
         kept = [{key: value for key, value in entry.items() if key != "env"} for entry in entries]
         with contextlib.suppress(OSError):  # of a full disk: the next start tries again
-            write_private(layout.plan_file, json.dumps(kept))
+            write_private(layout.plan_file, json.dumps(kept), keep_space=True)
 
 
 def _introduce_launchers(layout: Layout, options: Options, without: set[str]) -> None:
