@@ -9,7 +9,7 @@ from typing import Final
 
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options
-from deploy.local.supervision.file_systems import FileSystem, full_file_systems
+from libs.file_systems import FileSystem, full_file_systems
 
 NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 REMEDY: Final = "free some space there: what runs goes on by itself then"

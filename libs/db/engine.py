@@ -19,6 +19,7 @@ from libs.db.audit import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
 from libs.db.failures import DRIVER_ERRORS, may_be_starting
 from libs.db.lost_connections import replace_lost_connections
+from libs.db.storage_probe import DatabaseStorage
 from libs.secret_files import read_secret
 
 SEARCHES_OF: Final = 5
@@ -72,6 +73,7 @@ class Database:
         self._engine = engine
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._settings = settings
+        self._storage = DatabaseStorage(engine)
         self.searches = asyncio.Semaphore(max(1, settings.pool_size // SEARCHES_OF))
         """Turns for statements that somebody's input makes slow: never all connections at once are theirs."""
 
@@ -101,6 +103,10 @@ class Database:
         except (OSError, DBAPIError, *DRIVER_ERRORS) as error:
             return f"does not answer: {error}"
         return None
+
+    async def storage_problem(self) -> str | None:
+        """``storage_probe.DatabaseStorage.problem``: why it cannot store anything now; None when it can."""
+        return await self._storage.problem()
 
 
 async def driver_connection(connection: AsyncConnection) -> Any:

@@ -41,7 +41,7 @@ def is_connection_failure(error: BaseException) -> bool:
         error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
     ):
         return True
-    cause = _driver_error(error)
+    cause = driver_error(error)
     return isinstance(cause, _LOST) or _cannot_work(cause)
 
 
@@ -50,7 +50,7 @@ def _cannot_work(cause: BaseException | None) -> bool:
     return state is not None and (state.startswith(_CANNOT_WORK) or state == _READ_ONLY)
 
 
-def _driver_error(error: BaseException) -> BaseException | None:
+def driver_error(error: BaseException) -> BaseException | None:
     """What asyncpg said, behind the error and the adapter of SQLAlchemy; they do not tell one refusal from another."""
     return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
 
@@ -60,7 +60,7 @@ def is_refused_by_driver(error: BaseException) -> bool:
 
     It says InterfaceError of that as well as of most that happens to a connection on this side of the wire.
     """
-    cause = _driver_error(error)
+    cause = driver_error(error)
     if not isinstance(cause, asyncpg.InterfaceError):
         return False
     return isinstance(cause, ValueError) or _ABOUT_ARGUMENTS.search(str(cause)) is not None

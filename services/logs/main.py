@@ -48,6 +48,7 @@ async def main(
         db = await stack.enter_async_context(connect_database(settings.database))
         await provide_schema(settings.database)
         readiness.register("database", db.problem)
+        readiness.register("database storage", db.storage_problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         readiness.register("bus", bus.problem)
         retention = LogRetention(db=db, clock=clock, settings=settings.retention)

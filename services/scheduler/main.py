@@ -38,6 +38,7 @@ async def main(settings: SchedulerSettings) -> None:
         db = await stack.enter_async_context(connect_database(settings.database))
         await provide_schema(settings.database)
         readiness.register("database", db.problem)
+        readiness.register("database storage", db.storage_problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         # Whoever stands by is as ready as whoever acts: an upgrade waits for it before it ends the other one.
         readiness.register("bus", bus.problem)

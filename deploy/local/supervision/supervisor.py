@@ -31,10 +31,10 @@ from deploy.local.log_files import open_descriptor
 from deploy.local.supervision import records
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
 from deploy.local.supervision.environment import service_environment
-from deploy.local.supervision.file_systems import FileSystem, full_file_systems
 from deploy.local.supervision.kept_listener import KeptListener
 from deploy.local.supervision.records import ProcessRecord, start_time
 from deploy.local.supervision.steady_log import SteadyLog
+from libs.file_systems import FileSystem, full_file_systems
 
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 5.0

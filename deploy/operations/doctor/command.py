@@ -16,6 +16,7 @@ from deploy.command_line import Commands, behind_the_command, state_folder
 from deploy.operations.doctor.bus import check_bus, check_strangers, unreachable
 from deploy.operations.doctor.bus_users import check_users, own_password, read_passwords
 from deploy.operations.doctor.database import check_database
+from deploy.operations.doctor.disks import check_disks
 from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_code
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
@@ -51,7 +52,10 @@ def _run(arguments: Namespace) -> int:
     settings = load_settings(arguments, log_level="error")
     of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
     users = arguments.bus_users or (of_state if of_state.exists() else None)
-    findings = asyncio.run(examine(settings, SystemClock(), read_passwords(users) if users else {}))
+    findings = [
+        *check_disks(state_folder(arguments.state)),
+        *asyncio.run(examine(settings, SystemClock(), read_passwords(users) if users else {})),
+    ]
     print((as_json if arguments.json else as_text)(findings))
     return exit_code(findings)
 

@@ -14,6 +14,7 @@ from libs.clock import Clock
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
 from libs.db.migrate import Schema, schema_of
+from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE
 
 PART: Final = "database"
 ANSWERS_WITHIN_S: Final = 5.0
@@ -26,10 +27,11 @@ async def check_database(settings: DatabaseSettings, clock: Clock) -> list[Findi
             theirs = await _time_there(address(settings))
             ours = before + (clock.now() - before) / 2
             schema = await schema_of(address(settings))
+            storing = await _try_to_store(address(settings))
     except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
         remedy = "see that PostgreSQL runs, and that database.url and its password are right"
         return [problem(PART, f"does not answer: {error or 'no answer in time'}", remedy=remedy)]
-    return [ok(PART, "answers"), about_schema(schema), clock_difference(PART, theirs=theirs, ours=ours)]
+    return [ok(PART, "answers"), storing, about_schema(schema), clock_difference(PART, theirs=theirs, ours=ours)]
 
 
 async def _time_there(url: str) -> datetime:
@@ -39,6 +41,20 @@ async def _time_there(url: str) -> datetime:
         return time
     finally:
         await connection.close()
+
+
+async def _try_to_store(url: str) -> Finding:
+    connection = await asyncpg.connect(url, timeout=ANSWERS_WITHIN_S)
+    try:
+        async with connection.transaction():
+            await connection.execute(LITTLE_MEMORY)
+            await connection.execute(WRITE_FILE)
+    except (OSError, *DRIVER_ERRORS) as error:
+        remedy = "see that the disk of its data directory has space; all goes on by itself then"
+        return problem(PART, f"does not store: {error}", remedy=remedy)
+    finally:
+        await connection.close()
+    return ok(PART, "stores what it is given")
 
 
 def about_schema(schema: Schema) -> Finding:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
 from sqlalchemy import select
 
+from libs.db.storage_probe import DISK_FULL
 from libs.events import subjects
 from libs.serving.readiness import Readiness
 from services.api.access.rights.loading import rights_of
 from services.api.app import App
 from services.api.http.application import Lifespan, build_application
-from services.api.http.builtin.health import HealthReport, ResourceManagerHealth, UpDown
+from services.api.http.builtin.health import HealthReport, ResourceManagerHealth
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.proxy.proxy import Proxy
 from services.api.queries.cluster.manager_health import is_reporting
@@ -65,14 +66,29 @@ async def note_use(app: App) -> bytes:
 
 
 async def health(app: App, readiness: Readiness) -> HealthReport:
-    """Down only when the database is: without a launcher or the bus most of the api still works."""
-    problems = await readiness.problems()
+    """Down when the database or the bus is away or cannot store anything; without a launcher the api works."""
+    found = await readiness.problems()
     reports = [report for pool in app.cluster.resource_pools if (report := app.capacity.of(pool.pool_name))]
     manager = ResourceManagerHealth(
         cluster_name=app.cluster.resource_manager.cluster_name,
         status="up" if is_reporting(reports, app.clock.now()) else "down",
     )
-    database: UpDown = "down" if problems["database"] else "up"
+    return health_report(found, manager)
+
+
+def health_report(found: Mapping[str, str | None], manager: ResourceManagerHealth) -> HealthReport:
+    """What anybody may know of the problems that were found: addresses and names of files are for the log. Pure."""
+    problems: dict[str, str] = {}
+    if found["database"]:
+        problems["database"] = "does not answer"
+    elif problem := found.get("database storage"):
+        problems["database"] = f"does not store: {DISK_FULL}" if DISK_FULL in problem else "does not store"
+    if problem := found["bus"]:
+        problems["bus"] = problem
     return HealthReport(
-        status=database, database=database, bus="down" if problems["bus"] else "up", resource_managers=[manager]
+        status="down" if problems else "up",
+        database="down" if "database" in problems else "up",
+        bus="down" if "bus" in problems else "up",
+        resource_managers=[manager],
+        problems=problems,
     )

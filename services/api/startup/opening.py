@@ -42,6 +42,7 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
             timeout_s=settings.database.connect_timeout_s,
         )
         readiness.register("database", db.problem)
+        readiness.register("database storage", db.storage_problem)
         async with connect_bus(settings.bus) as bus:
             readiness.register("bus", bus.problem)
             sessions = Sessions(db=db, clock=clock, narrow_user_tokens=cluster.security.token.in_tasks == "task")

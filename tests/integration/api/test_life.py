@@ -46,7 +46,7 @@ def test_it_says_who_it_is_without_being_asked_who_one_is(api: ApiProcess) -> No
 def test_health_tells_whether_launchers_report(api: ApiProcess, world: World) -> None:
     def becomes(status: str) -> None:
         managers = [{"cluster_name": "here", "status": status}]
-        expected = {"status": "up", "database": "up", "bus": "up", "resource_managers": managers}
+        expected = {"status": "up", "database": "up", "bus": "up", "resource_managers": managers, "problems": {}}
         wait_until(lambda: asked(api, "/health").json() == expected, what=f"the manager is {status}")
 
     world.publish(two_nodes())
@@ -108,7 +108,8 @@ def test_a_lost_database_is_a_pause(world: World, postgres_server: PostgresServe
             reply = client.get("/api/v1/users")
             assert reply.status_code == 503
             assert reply.headers["retry-after"]
-            assert client.get("/health").json()["database"] == "down"
+            down = client.get("/health")
+            assert (down.status_code, down.json()["problems"]) == (503, {"database": "does not answer"})
             assert client.get("/info").status_code == 200
         finally:
             postgres_server.start()
@@ -122,9 +123,11 @@ def test_a_lost_bus_is_hardly_noticed(world: World, nats_server: NatsServer) -> 
         try:
             assert client.get("/api/v1/users").status_code == 200
             assert client.post("/api/v1/workspaces", json={"name": "meanwhile"}).status_code == 200
+            down = client.get("/health")
+            assert (down.status_code, down.json()["problems"]) == (503, {"bus": "not connected"})
         finally:
             nats_server.start()
-        assert client.get("/health").status_code == 200
+        wait_until(lambda: client.get("/health").status_code == 200, what="the bus is back")
 
 
 def test_a_wrong_setting_is_explained(tmp_path: Path) -> None:

@@ -27,8 +27,10 @@ class HealthReport(msgspec.Struct, frozen=True):
     status: UpDown = "up"
     database: UpDown = "up"
     bus: UpDown = "up"
-    """Whether it stores messages. Beside what the reference has."""
+    """Whether it stores messages. Beside what the reference has, like ``problems``."""
     resource_managers: list[ResourceManagerHealth] = msgspec.field(default_factory=list)
+    problems: dict[str, str] = msgspec.field(default_factory=dict)
+    """What is wrong, in words for anybody: of ``database`` and ``bus``, as far as one of them is down."""
 
 
 Health: TypeAlias = Callable[[], Awaitable[HealthReport]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.layout import write_private
-from deploy.local.supervision.file_systems import file_system, full_file_systems
 from deploy.local.supervision.steady_log import WAITING, SteadyLog
+from libs.file_systems import file_system, full_file_systems
 from tests.harness.full_disk import SmallDisk, small_disk
 
 
@@ -64,3 +64,11 @@ def test_a_file_is_replaced_whole_or_not_at_all(disk: SmallDisk) -> None:
     assert [entry.name for entry in disk.path.iterdir() if entry.name != "ballast"] == ["options.json"]
     assert path.read_text() == "good"
     write_private(path, "good")  # nothing is to be written
+
+
+def test_a_file_whose_space_is_kept_is_replaced_on_a_full_disk(disk: SmallDisk) -> None:
+    path = disk.path / "plan.json"
+    write_private(path, "first", keep_space=True)
+    disk.fill()
+    write_private(path, "second, which is longer", keep_space=True)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("second, which is longer", 0o600)

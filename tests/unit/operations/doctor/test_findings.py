@@ -15,6 +15,7 @@ from deploy.operations.doctor import pull_secrets
 from deploy.operations.doctor.bus import about_streams
 from deploy.operations.doctor.clocks import clock_difference
 from deploy.operations.doctor.database import about_schema
+from deploy.operations.doctor.disks import about_disk, check_disks
 from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_code, ok, problem, warning
 from deploy.operations.doctor.launchers import about_capacity
 from deploy.operations.doctor.pull_secrets import named_secrets
@@ -24,6 +25,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.migrate import Schema
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.subjects import STREAMS
+from libs.file_systems import FileSystem
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STATE = StreamStatus(messages=3, last_sequence=5, behind=(), server_time=NOW)
@@ -108,6 +110,31 @@ def test_storage_that_is_full_is_a_problem(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
     found = check_storage({"type": "shared_fs", "host_path": str(tmp_path)}, {})
     assert (found.level, found.says) == ("problem", f"no file can be written in {tmp_path}: No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "has_files", "level", "words"),
+    [
+        (50 * 2**30, 100 * 2**30, True, "ok", "/data (51200.0 of 102400.0 MB free) has space"),
+        (2**29, 100 * 2**30, True, "warning", "/data (512.0 of 102400.0 MB free) is nearly full"),
+        (200 * 2**20, 256 * 2**20, True, "ok", "has space"),
+        (2**20, 100 * 2**30, True, "problem", "/data (1.0 of 102400.0 MB free) is full"),
+        (50 * 2**30, 100 * 2**30, False, "problem", "/data (no inode free) is full"),
+    ],
+)
+def test_a_file_system_without_space_is_named(
+    free: int, total: int, *, has_files: bool, level: str, words: str
+) -> None:
+    disk = FileSystem(mount_point="/data", free_bytes=free, total_bytes=total, has_files_left=has_files)
+    found = about_disk(disk)
+    assert found.level == level
+    assert words in found.says
+
+
+def test_disks_are_those_of_a_state_folder(tmp_path: Path) -> None:
+    assert check_disks(tmp_path) == []
+    (tmp_path / "options.json").write_text(f'{{"postgres_data": "{tmp_path}/postgres"}}')
+    assert [each.part for each in check_disks(tmp_path)] == ["disk"]
 
 
 def test_pull_secrets_are_those_of_pods_in_the_namespace_of_their_pool(monkeypatch: pytest.MonkeyPatch) -> None:
