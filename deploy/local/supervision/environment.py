@@ -34,7 +34,8 @@ _EVERYBODY: Final = frozenset(
 _EVERYBODY_PREFIXES: Final = ("LC_", "LD_", "MALLOC_", "OTEL_", "PYTHON", "RESOLUTE_")
 _CLOUDS: Final = ("AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 _OF_SERVICE: Final[Mapping[str, tuple[str, ...]]] = {
-    "api": _CLOUDS,  # reads checkpoints in buckets
+    # Reads checkpoints in buckets; the secret of the client is that of logins at a provider (libs/cluster/oidc.py).
+    "api": ("DET_OIDC_CLIENT_SECRET", *_CLOUDS),
     "launcher": ("CUDA_", "KUBECONFIG", "NVIDIA_", *_CLOUDS),  # clusters of clouds are reached by programs of theirs
 }
 """Service -> beginnings of names that it gets besides."""

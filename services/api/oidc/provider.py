@@ -32,6 +32,8 @@ TIMEOUT_S: Final = 10.0
 """For all that is asked of the provider on behalf of one request."""
 MOST_AT_ONCE: Final = 16
 KNOWN_FOR_S: Final = 3600.0
+KEYS_KNOWN_FOR_S: Final = 300.0
+"""A key that the provider has withdrawn, as one that was stolen, counts no longer than this."""
 LARGEST_ANSWER: Final = 1024 * 1024
 DISCOVERY: Final = "/.well-known/openid-configuration"
 
@@ -76,6 +78,7 @@ class OidcProvider:
         self._http = httpx.AsyncClient(verify=ssl.create_default_context(), timeout=TIMEOUT_S, follow_redirects=False)
         self._discovery: tuple[float, Discovery] | None = None
         self._keys: list[Key] = []
+        self._keys_until = 0.0
         self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def close(self) -> None:
@@ -104,12 +107,20 @@ class OidcProvider:
             discovery = await self._discovered()
             answer = await self._redeem(discovery, code, attempt)
             claims = await self._verified(discovery, answer.id_token, attempt)
-            if wanted_claims(self.config) <= claims.keys() or discovery.userinfo_endpoint is None:
+            if self._tells_all(claims) or discovery.userinfo_endpoint is None:
                 return claims
             more = await self._user_info(discovery.userinfo_endpoint, answer.access_token)
             if more.get("sub") != claims["sub"]:
                 raise InvalidIdToken("what the provider tells of the user is about another one")
+            if claims.get("email", more.get("email")) != more.get("email", claims.get("email")):
+                more.pop("email_verified", None)  # of another address than the one that counts
             return {**more, **claims}
+
+    def _tells_all(self, claims: Mapping[str, Any]) -> bool:
+        """Whether an ID token has all that there is to know; many providers tell only their userinfo endpoint."""
+        # Nobody needs to have this one. Where it is, it counts wherever it is said.
+        optional = {"email_verified"} if self.config.authentication_claim == "email" else set()
+        return wanted_claims(self.config) | optional <= claims.keys()
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[None]:
@@ -128,7 +139,7 @@ class OidcProvider:
         if discovery.issuer.rstrip("/") != issuer:
             raise _problem(f"it calls itself {discovery.issuer[:200]}, and oidc.idp_sso_url is {issuer}")
         self._discovery = time.monotonic() + KNOWN_FOR_S, discovery
-        self._keys = []
+        self._keys_until = 0.0
         return discovery
 
     async def _redeem(self, discovery: Discovery, code: str, attempt: Attempt) -> TokenAnswer:
@@ -165,11 +176,14 @@ class OidcProvider:
                 now=self._clock.now(),
             )
 
-        try:
-            return claims()
-        except UnknownKey:
-            self._keys = usable_keys((await self._get(discovery.jwks_uri, KeySetAnswer)).keys)
-            return claims()
+        if time.monotonic() < self._keys_until:
+            try:
+                return claims()
+            except UnknownKey:
+                pass  # the provider may have a new one
+        self._keys = usable_keys((await self._get(discovery.jwks_uri, KeySetAnswer)).keys)
+        self._keys_until = time.monotonic() + KEYS_KNOWN_FOR_S
+        return claims()
 
     async def _user_info(self, endpoint: str, access_token: str) -> dict[str, Any]:
         return await self._get(endpoint, dict[str, Any], {"Authorization": f"Bearer {access_token}"})

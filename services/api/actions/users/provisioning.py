@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import structlog
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -25,8 +25,11 @@ from libs.events.changes import GroupChanged, UserChanged
 from services.api.access import passwords
 from services.api.actions.users.groups import check_group_name, put_members, take_members
 from services.api.actions.users.users import check_display_name, insert_user, revoke_tokens
-from services.api.queries.users.users import Row, user_by_id
+from services.api.queries.users.users import Row, user_by_id, users_named_like
 from services.api.wire.users.users import NewUser
+
+_NAMES_LOCK: Final = 0x5E50_4E41
+"""First key of the advisory locks of names that are being provisioned."""
 
 log = structlog.get_logger(__name__)
 
@@ -37,8 +40,13 @@ async def insert_remote_user(
     """The row of a new user who logs in elsewhere.
 
     A display name that cannot be had here, because another user has it or for its characters, is left out.
-    Raises InvalidRequest for the username, AlreadyExists.
+    Raises InvalidRequest for the username, AlreadyExists for a name that differs from another one by case only, too.
     """
+    # Two at the same time, who differ by case only, would not see each other.
+    lock = func.pg_advisory_xact_lock(_NAMES_LOCK, func.hashtext(func.lower(username.strip())))
+    await connection.execute(select(lock))
+    if await users_named_like(connection, username.strip()):
+        raise AlreadyExists("user already exists")
     usable = await _usable_display_name(connection, display_name, user_id=None, username=username)
     new = NewUser(username=username, display_name=usable or "", active=active, remote=True)
     return await insert_user(connection, new, secret=passwords.NO_PASSWORD, now=now)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from libs.db.engine import Database
 from libs.errors import AlreadyExists, FailedPrecondition, NotFound
 from services.api.actions.users.provisioning import (
@@ -14,7 +16,7 @@ from services.api.actions.users.provisioning import (
 )
 from services.api.actions.users.sessions import open_session
 from services.api.oidc.identity import Identity
-from services.api.queries.users.users import Row, user_by_id, user_by_name
+from services.api.queries.users.users import Row, user_by_id, user_by_name, users_named_like
 
 
 class NotProvisioned(NotFound):
@@ -39,7 +41,7 @@ async def log_in_remote(db: Database, identity: Identity, *, provisions: bool, n
 
 async def _log_in(db: Database, identity: Identity, *, provisions: bool, now: datetime) -> tuple[str, Row]:
     async with db.transaction() as connection:
-        user = await user_by_name(connection, identity.username)
+        user = await _known_user(connection, identity.username)
         if user is None and not provisions:
             raise NotProvisioned
         _check(user)
@@ -57,6 +59,22 @@ async def _log_in(db: Database, identity: Identity, *, provisions: bool, now: da
         if group_ids is not None:
             await set_membership(connection, user["id"], group_ids, now=now)
         return await open_session(connection, user["id"], now=now)
+
+
+async def _known_user(connection: AsyncConnection, username: str) -> Row | None:
+    """The account of a name, whichever of its letters are capitals: providers and SCIM write them differently.
+
+    Where accounts differ by case only, each is for the login that has its name exactly. Raises FailedPrecondition for
+    another one.
+    """
+    if (user := await user_by_name(connection, username)) is not None:
+        return user
+    found = await users_named_like(connection, username)
+    if len(found) > 1:
+        raise FailedPrecondition(
+            "several users have this name but for upper and lower case; an administrator can rename them"
+        )
+    return found[0] if found else None
 
 
 def _check(user: Row | None) -> None:

@@ -74,6 +74,12 @@ async def user_by_name(connection: AsyncConnection, username: str) -> Row | None
     return (await connection.execute(select(users).where(users.c.username == username))).mappings().one_or_none()
 
 
+async def users_named_like(connection: AsyncConnection, username: str) -> list[Row]:
+    """Users whose names are this one but for upper and lower case, in the order of their ids."""
+    same = func.lower(users.c.username) == func.lower(username)
+    return list((await connection.execute(select(users).where(same).order_by(users.c.id))).mappings())
+
+
 async def list_users(connection: AsyncConnection, query: GetUsersQuery) -> list[User]:
     """Every user that matches, sorted."""
     statement = select(users)

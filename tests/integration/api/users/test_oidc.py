@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
@@ -14,6 +17,12 @@ import pytest
 import yaml
 from aiohttp import web
 
+from libs.clock import SystemClock
+from libs.cluster.oidc import OidcConfig
+from libs.errors import Unauthenticated
+from services.api.oidc import provider as provider_module
+from services.api.oidc.attempts import begin_attempt
+from services.api.oidc.provider import OidcProvider
 from tests.harness.api import ApiProcess
 from tests.harness.oidc_provider import CLIENT_ID, CLIENT_SECRET, DISCOVERY, OidcStandIn, new_key, oidc_provider
 from tests.integration.api.world import CLUSTER, World
@@ -283,6 +292,71 @@ def test_keys_may_change(provisioning: ApiProcess, provider: OidcStandIn) -> Non
     for key in (new_key("second"), new_key("second"), new_key("third", elliptic=True)):
         provider.key = key
         assert Browser(provisioning).log_in().status_code == 303
+
+
+async def test_a_key_that_the_provider_has_withdrawn_counts_for_five_minutes_at_most(
+    shared_provider: OidcStandIn, provider: OidcStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(provider_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    config = OidcConfig(enabled=True, client_id=CLIENT_ID, idp_sso_url=provider.issuer, idp_recipient_url=BASE)
+    client = OidcProvider(config, client_secret=CLIENT_SECRET, clock=SystemClock())
+
+    async def log_in() -> Any:
+        attempt = begin_attempt(secret="s", relay_state="", now=datetime.now(UTC))
+        async with httpx.AsyncClient() as browser:
+            there = await browser.get(await client.authorization_url(attempt))
+        return await client.claims(parse_qs(urlsplit(there.headers["location"]).query)["code"][0], attempt)
+
+    try:
+        assert (await log_in())["email"] == provider.user["email"]
+        provider.signing_key = provider.key  # stolen
+        provider.key = new_key(provider.key.kid or "")
+        now[0] += 301
+        with pytest.raises(Unauthenticated):
+            await log_in()
+        provider.signing_key = None
+        assert (await log_in())["email"] == provider.user["email"]
+    finally:
+        await client.close()
+
+
+def test_an_address_that_only_the_userinfo_calls_unverified_does_not_count(
+    strict: ApiProcess, provider: OidcStandIn
+) -> None:
+    provider.user["email_verified"] = False
+    provider.only_in_user_info = {"email_verified"}
+    status, message = Browser(strict).refused()
+    assert (status, "verified" in message) == (403, True)
+
+
+def test_names_of_the_provider_are_compared_without_case(
+    provisioning: ApiProcess, provider: OidcStandIn, admin: httpx.Client
+) -> None:
+    name = provider.user["email"]
+    provider.user["email"] = name.upper()
+    first = me(provisioning, Browser(provisioning).log_in())
+    provider.user["email"] = name
+    assert me(provisioning, Browser(provisioning).log_in()) == {**first, "lastAuthAt": ANY, "modifiedAt": ANY}
+
+    # Accounts that were made before, and differ by case only, stay what they are.
+    body = {"user": {"username": name, "active": True, "remote": True}}
+    other = admin.post("/api/v1/users", json=body).json()["user"]["id"]
+    assert me(provisioning, Browser(provisioning).log_in())["id"] == other
+    provider.user["email"] = name.upper()
+    assert me(provisioning, Browser(provisioning).log_in())["id"] == first["id"]
+    provider.user["email"] = name.title()
+    status, message = Browser(provisioning).refused()
+    assert (status, "upper and lower case" in message) == (400, True)
+
+
+def test_a_local_account_is_not_opened_by_a_name_in_capitals(
+    provisioning: ApiProcess, provider: OidcStandIn, admin: httpx.Client
+) -> None:
+    body = {"user": {"username": provider.user["email"], "active": True}, "password": "a", "isHashed": False}
+    assert admin.post("/api/v1/users", json=body).status_code == 200
+    provider.user["email"] = provider.user["email"].upper()
+    assert Browser(provisioning).refused() == (400, "user exists but was not created with the --remote option")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from deploy.local.supervision.environment import service_environment, supervisor
 
 USUAL = {"PATH": "/bin", "https_proxy": "http://proxy:3128", "LC_ALL": "C", "RESOLUTE_BUS__USER": "me"}
 CLOUD = {"AWS_ACCESS_KEY_ID": "a", "GOOGLE_APPLICATION_CREDENTIALS": "/key"}
+LOGIN = {"DET_OIDC_CLIENT_SECRET": "s"}
 OWN = {"WANDB_API_KEY": "w", "GITHUB_TOKEN": "g", "DET_PASS": "d", "PGPASSWORD": "p"}
 
 
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        ("api", {**USUAL, **CLOUD}),
+        ("api", {**USUAL, **CLOUD, **LOGIN}),
         ("launcher", {**USUAL, **CLOUD, "KUBECONFIG": "/k"}),
         ("launcher-gpu", {**USUAL, **CLOUD, "KUBECONFIG": "/k"}),
         ("scheduler-standby", USUAL),
@@ -24,7 +25,7 @@ OWN = {"WANDB_API_KEY": "w", "GITHUB_TOKEN": "g", "DET_PASS": "d", "PGPASSWORD":
     ],
 )
 def test_each_service_gets_what_it_needs(service: str, expected: dict[str, str]) -> None:
-    assert service_environment(service, {**USUAL, **CLOUD, **OWN, "KUBECONFIG": "/k"}) == expected
+    assert service_environment(service, {**USUAL, **CLOUD, **LOGIN, **OWN, "KUBECONFIG": "/k"}) == expected
 
 
 def test_launchers_get_what_they_are_told_to_give_to_tasks() -> None:

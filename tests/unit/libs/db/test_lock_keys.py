@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[4]
-OF_TWO_KEYS: Final = {"SHARD_LOCK", "_POOL_LOCKS"}
+OF_TWO_KEYS: Final = {"SHARD_LOCK", "_NAMES_LOCK", "_POOL_LOCKS"}
 """First keys of pairs, which PostgreSQL keeps apart from single keys."""
 
 
