@@ -39,8 +39,8 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
         changes["python"] = str(Path(arguments.python).absolute())
     if arguments.config:
         changes["cluster_config"] = str(Path(arguments.config).resolve())
-    if arguments.subscriber:
-        changes["subscribers"] = tuple(dict.fromkeys([*kept.subscribers, *arguments.subscriber]))
+    if named := getattr(arguments, "subscriber", None):
+        changes["subscribers"] = tuple(dict.fromkeys([*kept.subscribers, *named]))
     standby = getattr(arguments, "standby", None)
     changes["standby"] = has_room_for_standby() if standby is None else standby == "yes"
     changes["kubernetes"] = choose_kubernetes(kept.kubernetes, arguments)
