@@ -6,7 +6,7 @@ Source: docs/reference/platform.md 2.2 (precedence), docs/reference/tasks-and-cl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -24,10 +24,14 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A token and the kind of session it claims to belong to; nothing is verified yet."""
+    """A token and the kind of session it claims to belong to; nothing is verified yet.
+
+    of_cookie  browsers send it with requests of any page
+    """
 
     token: str
     kind: TokenKind
+    of_cookie: bool = field(default=False, compare=False)
 
 
 def find_credentials(headers: Mapping[str, str], *, allow_allocation: bool = True) -> Credentials:
@@ -42,7 +46,7 @@ def find_credentials(headers: Mapping[str, str], *, allow_allocation: bool = Tru
     if authorization := headers.get("authorization"):
         return Credentials(_bearer(authorization), TokenKind.USER)
     if cookie := _auth_cookie(headers.get("cookie", "")):
-        return Credentials(cookie, TokenKind.USER)
+        return Credentials(cookie, TokenKind.USER, of_cookie=True)
     if allow_allocation and (allocation := headers.get(ALLOCATION_TOKEN_HEADER)):
         return Credentials(_bearer(allocation), TokenKind.ALLOCATION)
     raise Unauthenticated("token missing")

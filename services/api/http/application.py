@@ -70,7 +70,15 @@ def build_application(
     table: RouteTable[BoundRoute] = RouteTable()
     memory = UploadMemory(sys.maxsize) if uploads is None else uploads
     for route in [*routes, *builtin]:
-        bound = BoundRoute(route, app_state, authenticate, recheck_interval_s, memory, rights_of=rights_of)
+        bound = BoundRoute(
+            route,
+            app_state,
+            authenticate,
+            recheck_interval_s,
+            memory,
+            rights_of=rights_of,
+            any_origin=enable_cors,
+        )
         table.add(route.method, route.path, bound)
     application.put_in_front(table, below or {}, enable_cors=enable_cors)
     return application

@@ -15,6 +15,7 @@ from msgspec import Struct
 from libs.errors import NotFound
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
+from services.api.access.own_pages import require_own_page
 from services.api.access.principal import Principal
 from services.api.access.rights.needs import check_needs, log_refusal
 from services.api.access.rights.rights import CHECK_PERMISSIONS, UserRights
@@ -52,8 +53,11 @@ class BoundRoute:
         uploads: UploadMemory,
         *,
         rights_of: FindRights = basic_rights,
+        any_origin: bool = False,
     ) -> None:
+        """``any_origin`` whether pages of all other addresses may use the cookie of a login."""
         self.route = route
+        self._any_origin = any_origin
         self._rights_of = rights_of
         self._uploads = uploads
         self._app_state = app_state
@@ -68,6 +72,8 @@ class BoundRoute:
         principal = credentials = rights = None
         if route.permission.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
+            if credentials.of_cookie and not self._any_origin:
+                require_own_page(route.method, exchange.headers)
             who = partial(self._authenticate, credentials)
             principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.permission, principal)

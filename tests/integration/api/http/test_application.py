@@ -80,7 +80,7 @@ REFUSALS = [  # method, path, body, headers, status, body of the answer
     ("POST", "/api/v1/echoes", b"{", {}, 401, (16, "Unauthenticated", "token missing")),
     ("POST", "/api/v1/echoes", b"", {"authorization": "Basic x"}, 401, (16, "Unauthenticated", "invalid credentials")),
     ("POST", "/api/v1/echoes", b"", {"authorization": "Bearer stale"}, 401, (16, "Unauthenticated", "invalid credentials")),  # noqa: E501
-    ("POST", "/api/v1/echoes", b"", {"cookie": "auth=inactive"}, 403, (7, "PermissionDenied", "user does not have permission")),  # noqa: E501
+    ("POST", "/api/v1/echoes", b"", {"cookie": "auth=inactive", "sec-fetch-site": "same-origin"}, 403, (7, "PermissionDenied", "user does not have permission")),  # noqa: E501
     ("GET", "/api/v1/fail/missing", b"", USER, 404, (5, "NotFound", "thing 'x' not found")),
     ("GET", "/api/v1/fail/unsayable", b"", USER, 404, (5, "NotFound", "thing '?' not found")),
     ("GET", "/api/v1/fail/away", b"", USER, 503, (14, "Unavailable", "bus")),

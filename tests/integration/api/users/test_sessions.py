@@ -98,7 +98,11 @@ def test_the_cookie_of_a_login_is_as_good_as_its_token(api: ApiProcess) -> None:
     with httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS) as browser:
         browser.post("/api/v1/auth/login", json={"username": "admin"})
         assert browser.get("/api/v1/me").json()["user"]["username"] == "admin"
-        browser.post("/api/v1/auth/logout")
+        for page in ({}, {"Origin": "https://evil.example"}, {"Origin": "null", "Sec-Fetch-Site": "same-site"}):
+            refused = browser.post("/api/v1/auth/logout", headers=page)
+            assert refused.status_code == 403
+            assert "Origin" in refused.json()["error"]["error"]
+        browser.post("/api/v1/auth/logout", headers={"Origin": api.url}).raise_for_status()
         assert "auth" not in browser.cookies
         assert browser.get("/api/v1/me").status_code == 401
 
