@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,6 +16,7 @@ from libs.cluster.config import (
     ScimConfig,
     TaskContainerDefaults,
     TaskGatewayConfig,
+    TasksConfig,
     TlsConfig,
     WebhooksConfig,
 )
@@ -30,6 +32,7 @@ from libs.webhooks.addresses import networks, problem_of_url
 POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
 """Keys of task_container_defaults."""
 MIN_GATEWAY_PORT: Final = 1025
+_ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?(?::[0-9]{1,5})?/?")
 _LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
@@ -48,6 +51,7 @@ def check(config: ClusterConfig) -> None:
     _check_tls(config.security.tls)
     _check_webhooks(config.webhooks)
     check_oidc(config.oidc)
+    _check_tasks(config.tasks)
     _check_scim(config.scim)
 
 
@@ -77,6 +81,15 @@ def _check_webhooks(webhooks: WebhooksConfig) -> None:
         networks(webhooks.allowed_networks)
     except ValueError as error:
         raise InvalidRequest(f"webhooks.allowed_networks: {error}") from error
+
+
+def _check_tasks(tasks: TasksConfig) -> None:
+    for key, example in (("address", "https://tasks.det.example.com"), ("main_address", "https://det.example.com")):
+        value = getattr(tasks, key)
+        if (value or tasks.address or tasks.main_address) and not _ORIGIN.fullmatch(value):
+            raise InvalidRequest(f"tasks.{key}: must be a scheme and a host name, as in {example}")
+    if tasks.address and urlsplit(tasks.address).hostname == urlsplit(tasks.main_address).hostname:
+        raise InvalidRequest("tasks.address: must have another host name than tasks.main_address: cookies ignore ports")
 
 
 def _check_scim(scim: ScimConfig) -> None:

@@ -275,6 +275,18 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tls: TlsConfig = TlsConfig()
 
 
+class TasksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A host name of its own for the pages of tasks, which are programs of users."""
+
+    address: str = ""
+    """Where browsers are sent for pages of tasks, as in ``https://tasks.det.example.com``: another host name than the
+    main one, which leads to the same api. Empty serves them on the main address, where a page in a task can act as
+    whoever looks at it; whoever comes by ``localhost`` is sent to ``tasks.localhost`` in any case."""
+    main_address: str = ""
+    """Where users find this installation, as in ``https://det.example.com``; its pages may show those of tasks in
+    frames. Needed with ``address``."""
+
+
 class WebhooksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str = ""
     """Where users find this installation, for links in messages to Slack."""
@@ -325,6 +337,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The same of TensorBoards."""
     webhooks: WebhooksConfig = WebhooksConfig()
     oidc: OidcConfig = OidcConfig()
+    tasks: TasksConfig = TasksConfig()
     scim: ScimConfig = ScimConfig()
 
     def is_switched_on(self, feature: str) -> bool:

@@ -20,12 +20,24 @@ from typing import Final, NamedTuple
 from libs.ids import UserId
 
 SECRET_BYTES: Final = 32
+_MOST_DIGITS: Final = 18
 _LARGEST_USER_ID: Final = 2**63 - 1
 
 
 class TokenHolder(NamedTuple):
     user_id: UserId
     task_id: str
+
+
+class PageHolder(NamedTuple):
+    """A login whose browser may have the pages of a task.
+
+    until  end of a ticket, in seconds since 1970, which is for getting a cookie; 0 for the cookie itself
+    """
+
+    session_id: int
+    task_id: str
+    until: int = 0
 
 
 class ProxyTokens:
@@ -50,6 +62,26 @@ class ProxyTokens:
         holder = TokenHolder(UserId(int(user[:20])), task_id)
         # Compared whole, so that another spelling of the same number is no second token.
         is_ours = hmac.compare_digest(token.encode("utf-8", "replace"), self.issue(holder).encode("utf-8", "replace"))
+        return holder if is_ours else None
+
+    def issue_page(self, holder: PageHolder) -> str:
+        """A ticket, or a cookie; it ends with the login, which is for the proxy to check."""
+        said = f"page\0{holder.session_id}\0{holder.until}\0{holder.task_id}".encode("utf-8", "replace")
+        proof = urlsafe_b64encode(hmac.digest(self._secret, said, "sha256")).decode().rstrip("=")
+        return f"page.{holder.session_id}.{holder.until}.{holder.task_id}.{proof}"
+
+    def page_holder(self, token: str) -> PageHolder | None:
+        """Which login and task it was issued for; None when it is none of ours."""
+        kind, _, rest = token.partition(".")
+        session_id, _, rest = rest.partition(".")
+        until, _, rest = rest.partition(".")
+        task_id, _, _ = rest.rpartition(".")
+        numbers = all(each.isascii() and each.isdecimal() and len(each) <= _MOST_DIGITS for each in (session_id, until))
+        if kind != "page" or not task_id or not numbers:
+            return None
+        holder = PageHolder(int(session_id), task_id, int(until))
+        ours = self.issue_page(holder)
+        is_ours = hmac.compare_digest(token.encode("utf-8", "replace"), ours.encode("utf-8", "replace"))
         return holder if is_ours else None
 
     def for_server(self, task_id: str) -> str:

@@ -52,6 +52,7 @@ async def main(
             tokens=app.proxy_tokens,
             settings=settings.proxy,
             authz=cluster.security.authz,
+            addresses=cluster.tasks,
         )
         application = application_of(app, proxy, settings.http, readiness)
         # Entered here and not by the server, which would only log what keeps the service from starting.

@@ -15,6 +15,9 @@
 {{- $webhooks := dict -}}
 {{- range $key, $value := .Values.webhooks | default dict }}{{ if $value }}{{ $_ := set $webhooks $key $value }}{{ end }}{{ end -}}
 {{- with $webhooks }}{{ $_ := set $config "webhooks" . }}{{ end -}}
+{{- with (.Values.tasks).address }}
+{{- $main := required "tasks.mainAddress is required with tasks.address: where users find this installation" $.Values.tasks.mainAddress -}}
+{{- $_ := set $config "tasks" (dict "address" . "main_address" $main) }}{{ end -}}
 {{- with .Values.scim }}{{ $_ := set $config "scim" . }}{{ end -}}
 {{- $oidc := dict -}}
 {{- range $key, $value := omit (.Values.oidc | default dict) "clientSecretName" "clientSecretKey" -}}

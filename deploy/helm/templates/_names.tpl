@@ -51,3 +51,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- define "resolute.serviceHost" -}}
 {{ .name }}.{{ .root.Release.Namespace }}.svc.cluster.local
 {{- end -}}
+
+{{/* Host name of the pages of tasks, without scheme and port. */}}
+{{- define "resolute.tasksHost" -}}
+{{- index (splitList ":" (urlParse .Values.tasks.address).host) 0 -}}
+{{- end -}}

@@ -61,10 +61,9 @@ def _bearer(value: str) -> str:
 
 
 def _auth_cookie(header: str) -> str:
+    """Of two that differ none counts: a page of a task may have set one for the whole domain."""
     if AUTH_COOKIE not in header:
         return ""
-    for part in header.split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == AUTH_COOKIE:
-            return value.strip().strip('"')
-    return ""
+    parts = [part.strip().partition("=") for part in header.split(";")]
+    found = {value.strip().strip('"') for name, _, value in parts if name == AUTH_COOKIE}
+    return found.pop() if len(found) == 1 else ""

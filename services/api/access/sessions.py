@@ -7,12 +7,12 @@ session publishes a ``UserChanged`` or ``AllocationChanged`` event, on which eve
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from libs.bus import Bus, CoreMessage
 from libs.clock import Clock
@@ -45,11 +45,19 @@ class Sessions:
         """Who holds the token. Raises Unauthenticated, or PermissionDenied for a deactivated user."""
         # A token of one kind is worth nothing as the other, so the kind is part of the key.
         key = credentials.kind.value.encode() + digest(credentials.token)
+        return await self._remembered(key, lambda: self._look_up(credentials))
+
+    async def of_session(self, session_id: int) -> Principal:
+        """Whose session of a user it is, for what was issued for it. Raises as ``authenticate`` does."""
+        found = user_sessions.c.id == session_id
+        return await self._remembered(b"session %d" % session_id, lambda: self._user(found))
+
+    async def _remembered(self, key: bytes, look_up: Callable[[], Awaitable[Principal]]) -> Principal:
         known = self._known.get(key)
         if known is not None and known[0] > time.monotonic() and not self._has_expired(known[1].expires_at):
             return known[1]
         forgotten = self._forgotten
-        principal = await self._look_up(credentials)
+        principal = await look_up()
         if forgotten != self._forgotten:
             return principal  # something ended while we looked; what we saw may be from before
         if len(self._known) >= MOST_REMEMBERED:
@@ -94,13 +102,13 @@ class Sessions:
     async def _look_up(self, credentials: Credentials) -> Principal:
         if credentials.kind is TokenKind.ALLOCATION:
             return await self._allocation(credentials.token)
-        return await self._user(credentials.token)
+        return await self._user(user_sessions.c.token_hash == digest(credentials.token))
 
-    async def _user(self, token: str) -> Principal:
+    async def _user(self, which: ColumnElement[bool]) -> Principal:
         query = (
             select(user_sessions, users.c.username, users.c.admin, users.c.active, users.c.remote)
             .join(users, users.c.id == user_sessions.c.user_id)
-            .where(user_sessions.c.token_hash == digest(token))
+            .where(which)
         )
         async with self._db.read() as connection:
             row = (await connection.execute(query)).mappings().one_or_none()

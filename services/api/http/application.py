@@ -50,6 +50,7 @@ def build_application(
     recheck_interval_s: float = 45.0,
     below: Mapping[str, ExchangeHandler] | None = None,
     rights_of: FindRights = basic_rights,
+    only_below: Callable[[Scope], bool] = lambda _: False,
 ) -> FastAPI:
     """The ASGI application that serves ``routes``, the API description and, if given, ``/health``.
 
@@ -58,6 +59,7 @@ def build_application(
     enable_cors   allow browsers of any origin, with credentials
     uploads       bounds what large bodies occupy together; None does not
     below         prefix of paths -> what answers all of them
+    only_below    which requests get nothing else
     rights_of     what a caller may do; by default what everybody may, and administrators
     recheck_interval_s  how long a stream goes on before it is looked at again who reads it, and whether they may
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
@@ -80,7 +82,7 @@ def build_application(
             any_origin=enable_cors,
         )
         table.add(route.method, route.path, bound)
-    application.put_in_front(table, below or {}, enable_cors=enable_cors)
+    application.put_in_front(table, below or {}, enable_cors=enable_cors, only_below=only_below)
     return application
 
 
@@ -108,10 +110,15 @@ class _Application(FastAPI):
         return self.openapi_schema
 
     def put_in_front(
-        self, table: RouteTable[BoundRoute], below: Mapping[str, ExchangeHandler], *, enable_cors: bool
+        self,
+        table: RouteTable[BoundRoute],
+        below: Mapping[str, ExchangeHandler],
+        *,
+        enable_cors: bool,
+        only_below: Callable[[Scope], bool],
     ) -> None:
         """Let ``table`` answer what it can; what nobody serves is refused in its words."""
-        dispatcher = Dispatcher(table, beside=super().__call__, below=below)
+        dispatcher = Dispatcher(table, beside=super().__call__, below=below, only_below=only_below)
         self.router.default = dispatcher.refuse
         self._http = dispatcher
         if enable_cors:

@@ -37,9 +37,18 @@ class Dispatcher:
     """The rim: every request gets an id, an answer and a place in the metrics, whatever happens inside."""
 
     def __init__(
-        self, table: RouteTable[BoundRoute], *, beside: ASGIApp, below: Mapping[str, ExchangeHandler] | None = None
+        self,
+        table: RouteTable[BoundRoute],
+        *,
+        beside: ASGIApp,
+        below: Mapping[str, ExchangeHandler] | None = None,
+        only_below: Callable[[Scope], bool] = lambda _: False,
     ) -> None:
-        """``below`` what answers everything below a prefix, as ``/proxy/``: no route begins with it."""
+        """``below`` what answers everything below a prefix, as ``/proxy/``: no route begins with it.
+
+        only_below  which requests get nothing else, whatever they ask for
+        """
+        self._only_below = only_below
         self._table = table
         self._beside = beside
         self._below = {prefix.encode(): handler for prefix, handler in (below or {}).items()}
@@ -54,6 +63,9 @@ class Dispatcher:
                 # Methods are whatever clients make up, and every new one would be a new time series.
                 await self._answer(exchange, self._serve_below(exchange, route, handler), ("any", route))
                 return
+        if self._only_below(scope):
+            await self.refuse(scope, receive, send)
+            return
         found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
         if found is not None:
             path, endpoint = found

@@ -38,7 +38,7 @@ _COUNT: Final = itertools.count(1)
 class Exchange:
     """One request and the answer to it; remembers the status once it is sent."""
 
-    __slots__ = ("_send", "headers", "receive", "request_id", "scope", "status")
+    __slots__ = ("_send", "headers", "receive", "request_id", "scope", "security_headers", "status")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -46,6 +46,7 @@ class Exchange:
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.request_id = _request_id(self.headers)
         self.status = 0
+        self.security_headers: Headers = list(SECURITY_HEADERS)
         self._send = send
 
     async def send(self, message: AsgiMessage) -> None:
@@ -71,7 +72,7 @@ class Exchange:
 
     def reply_headers(self) -> Headers:
         """What every answer carries."""
-        return [*SECURITY_HEADERS, (b"x-request-id", self.request_id.encode("latin-1"))]
+        return [*self.security_headers, (b"x-request-id", self.request_id.encode("latin-1"))]
 
 
 async def send_result(exchange: Exchange, result: HandlerResult) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from libs.errors import FailedPrecondition, InvalidRequest
 
+STATE_COOKIE: Final = "oauth2_state"
 LIFETIME: Final = timedelta(minutes=5)
 LONGEST_RELAY_STATE: Final = 1024
 _BEGIN_AGAIN: Final = "the login has expired, or was begun in another window; begin again"

@@ -18,6 +18,7 @@ PROXY_COOKIE: Final = "proxy_token"
 """Holds a proxy token, for one path; set after a request that had the token in its query."""
 COOKIES: Final = frozenset({AUTH_COOKIE, PROXY_COOKIE})
 _MOST_QUERY_FIELDS: Final = 1000
+_MOST_COOKIES: Final = 10
 
 
 class OfferedIn(Enum):
@@ -41,12 +42,17 @@ class Offer(NamedTuple):
 def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tuple[Offer, ...]:
     """All tokens that a request brings, the one that counts first."""
     authorization = ""
-    cookies: dict[str, str] = {}
+    sessions: set[str] = set()
+    of_pages: list[str] = []
     for name, value in headers:
         if name == b"authorization":
             authorization = value.decode("latin-1")
         elif name == b"cookie":
-            cookies.update(_cookies(value.decode("latin-1")))
+            for cookie, content in _cookies(value.decode("latin-1")):
+                if cookie == AUTH_COOKIE:
+                    sessions.add(content)
+                else:
+                    of_pages.append(content)  # those of longer paths first; pages of tasks may have set others
     offers = []
     if b"token=" in query_string:
         offers += [Offer(token, True, OfferedIn.QUERY) for token in _in_query(query_string)]
@@ -55,11 +61,9 @@ def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tu
         scheme, token = scheme.lower(), token.strip()
         if token and scheme in ("token", "bearer"):
             offers.append(Offer(token, scheme == "token", OfferedIn.HEADER))
-    if cookies:
-        if session := cookies.get(AUTH_COOKIE):
-            offers.append(Offer(session, False, OfferedIn.COOKIE))
-        if of_task := cookies.get(PROXY_COOKIE):
-            offers.append(Offer(of_task, True, OfferedIn.COOKIE))
+    if len(sessions) == 1 and (session := sessions.pop()):  # of two that differ none counts, as everywhere
+        offers.append(Offer(session, False, OfferedIn.COOKIE))
+    offers += [Offer(of_page, True, OfferedIn.COOKIE) for of_page in of_pages[:_MOST_COOKIES] if of_page]
     return tuple(offers)
 
 

@@ -13,11 +13,11 @@ from libs.db.engine import Database
 from libs.db.tables.users import users
 from libs.errors import PermissionDenied, Unauthenticated
 from libs.ids import UserId
-from libs.tasks.proxy_tokens import ProxyTokens
+from libs.tasks.proxy_tokens import PageHolder, ProxyTokens
 from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.principal import Principal
 from services.api.access.sessions import Sessions
-from services.api.proxy.credentials import Offer
+from services.api.proxy.credentials import Offer, OfferedIn
 from services.api.proxy.permission import check_use
 from services.api.proxy.services import ProxiedService
 
@@ -92,6 +92,13 @@ class Gate:
             return LetThrough(offer)
         return LetThrough(None)
 
+    async def session_of(self, admission: LetThrough) -> int | None:
+        """The login that somebody was let through by; None where it was something else."""
+        offer = admission.offer
+        if offer is None or offer.is_proxy_token:
+            return None
+        return (await self._sessions.authenticate(Credentials(offer.token, TokenKind.USER))).session_id
+
     async def check_again(self, service: ProxiedService, admission: LetThrough) -> None:
         """Raises as ``admit`` does when what was good is not any more."""
         if admission.offer is not None:
@@ -103,12 +110,25 @@ class Gate:
                 return await self._sessions.authenticate(Credentials(offer.token, TokenKind.USER))
             except (Unauthenticated, PermissionDenied) as error:
                 raise LoginNeeded(str(error)) from error
+        page = self._tokens.page_holder(offer.token)
+        if page is not None:
+            return await self._principal_of_page(service, page)
         holder = self._tokens.holder(offer.token)
         if holder is None:
             raise LoginNeeded("invalid credentials")
         if holder.task_id != service.task_id:
+            if offer.source is OfferedIn.COOKIE:
+                raise LoginNeeded("invalid credentials")  # a page of that task may have set it
             raise PermissionDenied("the token is for another task")
         return await self._active_user(holder.user_id)
+
+    async def _principal_of_page(self, service: ProxiedService, page: PageHolder) -> Principal:
+        if page.task_id != service.task_id or page.until:
+            raise LoginNeeded("invalid credentials")
+        try:
+            return await self._sessions.of_session(page.session_id)
+        except (Unauthenticated, PermissionDenied) as error:
+            raise LoginNeeded(str(error)) from error
 
     async def _active_user(self, user_id: UserId) -> Principal:
         known = self._users.get(user_id)

@@ -6,7 +6,7 @@ to lend it their login. Source: docs/reference/tasks-and-cli.md 4.2, RFC 9110 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -15,6 +15,9 @@ from services.api.proxy.credentials import COOKIES
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Lower-case names, and values; in the order in which they came, repeated ones too."""
+
+Finish: TypeAlias = Callable[[Headers], list[tuple[bytes, bytes]]]
+"""What a client gets of the headers of a response, after ``to_client``."""
 
 _HOP_BY_HOP: Final = frozenset(
     {

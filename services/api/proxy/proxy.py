@@ -8,39 +8,57 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import parse_qs
 
 import structlog
 
 from libs.bus import Bus
 from libs.clock import Clock
-from libs.cluster.config import BASIC, AuthzConfig
+from libs.cluster.config import BASIC, AuthzConfig, TasksConfig
 from libs.db.engine import Database
-from libs.errors import InvalidRequest
+from libs.errors import InvalidRequest, PermissionDenied, Unauthenticated
 from libs.serving.take_over import take_over_of
 from libs.serving.time_limits import lift_time_limits
-from libs.tasks.proxy_tokens import ProxyTokens
+from libs.tasks.proxy_tokens import PageHolder, ProxyTokens
 from services.api.access.sessions import Sessions
 from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
+from services.api.http.replies.reply import SECURITY_HEADERS
 from services.api.proxy.activity import Activity
+from services.api.proxy.browsers import is_browser, opens_page
 from services.api.proxy.connections import Connections
-from services.api.proxy.credentials import offers_of
+from services.api.proxy.credentials import Offer, OfferedIn, offers_of
 from services.api.proxy.dial import NotReached
 from services.api.proxy.gate import Gate, LetThrough, LoginNeeded
+from services.api.proxy.headers import Headers
+from services.api.proxy.hosts import Hosts, Place, Role
 from services.api.proxy.paths import ProxyPath, parse
 from services.api.proxy.requests.forwarding import Forwarding
 from services.api.proxy.responses import (
+    TICKET,
     cookie_for,
+    cookie_path,
+    exchange_ticket,
     redirect_to_base,
     redirect_to_login,
+    redirect_to_main,
+    redirect_to_tasks,
     refuse_unknown,
     say_not_reached,
+    scheme_of,
     wants_page,
 )
 from services.api.proxy.server_tokens import put_server_token
 from services.api.proxy.services import ProxiedService, Services
 from services.api.proxy.settings import ProxySettings
+from services.api.proxy.task_responses import confined, policies
 from services.api.proxy.tunnels.websockets import WebSockets, Wish
+
+TICKET_S: Final = 60
+"""How long the redirect to the host name of tasks is good for."""
+NO_ADDRESS: Final = TasksConfig()
+_WITHOUT_FRAMES: Final = [(name, value) for name, value in SECURITY_HEADERS if name.lower() != b"x-frame-options"]
 
 log = structlog.get_logger()
 
@@ -57,7 +75,11 @@ class Proxy:
         tokens: ProxyTokens,
         settings: ProxySettings,
         authz: AuthzConfig = BASIC,
+        addresses: TasksConfig = NO_ADDRESS,
     ) -> None:
+        self.hosts = Hosts(addresses)
+        self._clock = clock
+        self._tokens = tokens
         self._services = Services(db)
         self._gate = Gate(db=db, sessions=sessions, tokens=tokens, authz=authz, demands_token=settings.demand_token)
         self._activity = Activity(db=db, clock=clock)
@@ -87,21 +109,25 @@ class Proxy:
         if not path.is_whole:
             await redirect_to_base(exchange, path)
             return
-        try:
-            offers = offers_of(exchange.scope["headers"], exchange.scope["query_string"])
-            admission = await self._gate.admit(service, offers)
-        except LoginNeeded:
-            if not wants_page(exchange):
-                raise
-            await redirect_to_login(exchange)
+        place = self.hosts.place(exchange.scope["headers"], scheme=scheme_of(exchange))
+        if place.role is Role.TASKS:
+            # For all that is answered here; none of it is a page of the main address.
+            exchange.security_headers = [*_WITHOUT_FRAMES, *policies(place)]
+            if await self._took_ticket(exchange, path, service):
+                return
+        admission = await self._admit(exchange, service, place)
+        if admission is None:
             return
         offer = admission.offer
+        if place.role is Role.MAIN and is_browser(exchange.headers) and not _is_in_header(offer):
+            await self._send_elsewhere(exchange, service, admission, place)
+            return
         if offer is not None:
             self._activity.note(service.task_id)
             if offer.is_proxy_token and service.server_token:
                 put_server_token(exchange.scope, offered=offer.token, server_token=service.server_token)
         try:
-            await self._pass(exchange, path, service, admission)
+            await self._pass(exchange, path, service, admission, place)
         except NotReached as error:
             log.info("proxy.not_reached", service=service.service_id, error=str(error)[:500])
             if exchange.status:
@@ -109,7 +135,61 @@ class Proxy:
             self._services.forget(service.task_id)
             await say_not_reached(exchange, service)
 
-    async def _pass(self, exchange: Exchange, path: ProxyPath, service: ProxiedService, admission: LetThrough) -> None:
+    async def _admit(self, exchange: Exchange, service: ProxiedService, place: Place) -> LetThrough | None:
+        """None when the answer is out: browsers are led to the login."""
+        offers = offers_of(exchange.scope["headers"], exchange.scope["query_string"])
+        if place.role is Role.TASKS:
+            offers = tuple(offer for offer in offers if not _is_login_of_browser(offer))
+        try:
+            return await self._gate.admit(service, offers)
+        except Unauthenticated as error:
+            if place.role is Role.TASKS and opens_page(exchange.scope["method"], exchange.headers):
+                await redirect_to_main(exchange, place)
+            elif isinstance(error, LoginNeeded) and wants_page(exchange):
+                await redirect_to_login(exchange)
+            else:
+                raise
+        return None
+
+    async def _took_ticket(self, exchange: Exchange, path: ProxyPath, service: ProxiedService) -> bool:
+        """Answers a request that has a ticket: a good one becomes a cookie."""
+        query = (
+            parse_qs(exchange.scope["query_string"].decode("latin-1"))
+            if TICKET.encode() in exchange.scope["query_string"]
+            else {}
+        )
+        if TICKET not in query:
+            return False
+        holder = self._tokens.page_holder(query[TICKET][0])
+        now = self._clock.now().timestamp()
+        is_good = holder is not None and holder.task_id == service.task_id and now < holder.until
+        cookie = self._tokens.issue_page(holder._replace(until=0)) if holder is not None and is_good else ""
+        await exchange_ticket(exchange, path, cookie=cookie)
+        return True
+
+    async def _send_elsewhere(
+        self, exchange: Exchange, service: ProxiedService, admission: LetThrough, place: Place
+    ) -> None:
+        """Browsers see pages of tasks under the host name of these, with what holds for this task and login."""
+        if not opens_page(exchange.scope["method"], exchange.headers):
+            raise PermissionDenied(
+                f"browsers find tasks at {place.tasks}; here requests are served that have a token in a header"
+            )
+        session, offer = await self._gate.session_of(admission), admission.offer
+        if session is not None:
+            until = int(self._clock.now().timestamp()) + TICKET_S
+            ticket = self._tokens.issue_page(PageHolder(session, service.task_id, until))
+            await redirect_to_tasks(exchange, place, ticket=ticket)
+        else:
+            of_cookie = offer is not None and offer.source is OfferedIn.COOKIE
+            await redirect_to_tasks(exchange, place, token=offer.token if offer is not None and of_cookie else "")
+
+    async def _pass(
+        self, exchange: Exchange, path: ProxyPath, service: ProxiedService, admission: LetThrough, place: Place
+    ) -> None:
+        def finish(headers: Headers) -> list[tuple[bytes, bytes]]:
+            return [*confined(headers, base=cookie_path(path), place=place), *cookie_for(exchange, path, admission)]
+
         take_over = take_over_of(exchange.scope)
         if service.port.proxy_tcp and take_over is None:
             raise InvalidRequest(f"service '{service.service_id}' is TCP: connect to it with a websocket")
@@ -119,10 +199,24 @@ class Proxy:
         address = client[0] if client else ""
         if take_over is not None:
             wish = Wish(
-                service=service, target=service.target, admission=admission, take_over=take_over, address=address
+                service=service,
+                target=service.target,
+                admission=admission,
+                take_over=take_over,
+                finish=finish,
+                address=address,
             )
             await self._websockets.open(exchange, wish)
             return
         with self.connections.during(service, admission, address=address):
             lift_time_limits(exchange.scope)  # uploads may pause for hours, and the drain is who ends them
-            await self._forwarding.forward(exchange, service.target, added=cookie_for(exchange, path, admission))
+            await self._forwarding.forward(exchange, service.target, finish=finish)
+
+
+def _is_login_of_browser(offer: Offer) -> bool:
+    """The cookie of the main address, which is worth nothing where pages of tasks are."""
+    return offer.source is OfferedIn.COOKIE and not offer.is_proxy_token
+
+
+def _is_in_header(offer: Offer | None) -> bool:
+    return offer is not None and offer.source is OfferedIn.HEADER

@@ -14,12 +14,16 @@ from services.api.http.replies.page import HTML, page
 from services.api.http.replies.reply import send_bytes
 from services.api.proxy.credentials import PROXY_COOKIE, OfferedIn
 from services.api.proxy.gate import LetThrough
-from services.api.proxy.headers import Headers, to_client
+from services.api.proxy.headers import Finish, Headers, to_client
+from services.api.proxy.hosts import Place
 from services.api.proxy.paths import ProxyPath
 from services.api.proxy.services import ProxiedService
 
 LOGIN_PATH: Final = "/det/login"
 RELOAD_S: Final = 2
+TICKET: Final = "resolute_ticket"
+"""In the query of a redirect to the host name of tasks."""
+_KEEP_NOTHING: Final = ((b"cache-control", b"no-store"), (b"referrer-policy", b"no-referrer"))
 
 
 async def refuse_unknown(exchange: Exchange, service_id: str) -> None:
@@ -57,10 +61,10 @@ async def say_not_reached(exchange: Exchange, service: ProxiedService) -> None:
 
 
 async def send_response(
-    exchange: Exchange, status: int, headers: Headers, pieces: AsyncIterator[bytes], added: Headers = ()
+    exchange: Exchange, status: int, headers: Headers, pieces: AsyncIterator[bytes], finish: Finish
 ) -> None:
     """Send what the task has responded, as it comes."""
-    start = {"type": "http.response.start", "status": status, "headers": [*to_client(headers, status=status), *added]}
+    start = {"type": "http.response.start", "status": status, "headers": finish(to_client(headers, status=status))}
     await exchange.send_with_defaults(start)
     async for piece in pieces:
         await exchange.send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -72,9 +76,52 @@ def cookie_for(exchange: Exchange, path: ProxyPath, admission: LetThrough) -> li
     offer = admission.offer
     if offer is None or offer.source is not OfferedIn.QUERY:
         return []
+    return [_cookie(exchange, path, offer.token)]
+
+
+def scheme_of(exchange: Exchange) -> str:
+    """That the client used, as far as a proxy in front says so."""
     is_secure = "https" in (exchange.scope["scheme"], exchange.headers.get("x-forwarded-proto"))
-    cookie = f"{PROXY_COOKIE}={offer.token}; Path={quote(path.base, safe='/:%')}; HttpOnly; SameSite=Lax"
-    return [(b"set-cookie", (cookie + ("; Secure" if is_secure else "")).encode("latin-1"))]
+    return "https" if is_secure else "http"
+
+
+async def redirect_to_tasks(exchange: Exchange, place: Place, *, ticket: str = "", token: str = "") -> None:
+    """To the same page under the host name of tasks.
+
+    ticket  for the login of the browser
+    token   a proxy token, where the query has none
+    """
+    more = [f"{TICKET}={ticket}"] if ticket else [f"token={token}"] if token else []
+    query = "&".join([*filter(None, [exchange.scope["query_string"].decode("latin-1")]), *more])
+    path = exchange.scope["raw_path"].decode("latin-1")
+    await _redirect(exchange, f"{place.tasks}{path}{'?' if query else ''}{query}", HTTPStatus.SEE_OTHER, _KEEP_NOTHING)
+
+
+async def redirect_to_main(exchange: Exchange, place: Place) -> None:
+    """To the login under the main host name, and from there to the same page."""
+    here = _with_query(exchange, exchange.scope["raw_path"].decode("latin-1"))
+    location = f"{place.main[0]}{LOGIN_PATH}?relayState={quote(here, safe='')}"
+    await _redirect(exchange, location, HTTPStatus.SEE_OTHER, _KEEP_NOTHING)
+
+
+async def exchange_ticket(exchange: Exchange, path: ProxyPath, *, cookie: str) -> None:
+    """To the same page without its ticket, with a cookie for the path of the service in its place."""
+    pairs = exchange.scope["query_string"].decode("latin-1").split("&")
+    query = "&".join(pair for pair in pairs if pair and not pair.startswith(f"{TICKET}="))
+    location = exchange.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+    given = [_cookie(exchange, path, cookie)] if cookie else []
+    await _redirect(exchange, location, HTTPStatus.SEE_OTHER, [*_KEEP_NOTHING, *given])
+
+
+def _cookie(exchange: Exchange, path: ProxyPath, value: str) -> tuple[bytes, bytes]:
+    secure = "; Secure" if scheme_of(exchange) == "https" else ""
+    cookie = f"{PROXY_COOKIE}={value}; Path={cookie_path(path)}; HttpOnly; SameSite=Lax{secure}"
+    return b"set-cookie", cookie.encode("latin-1")
+
+
+def cookie_path(path: ProxyPath) -> str:
+    """As ``Set-Cookie`` has it."""
+    return quote(path.base, safe="/:%")
 
 
 def wants_page(exchange: Exchange) -> bool:
@@ -82,8 +129,8 @@ def wants_page(exchange: Exchange) -> bool:
     return "text/html" in exchange.headers.get("accept", "")
 
 
-async def _redirect(exchange: Exchange, location: str, status: HTTPStatus) -> None:
-    headers = [(b"location", location.encode("latin-1")), *exchange.reply_headers()]
+async def _redirect(exchange: Exchange, location: str, status: HTTPStatus, more: Headers = ()) -> None:
+    headers = [(b"location", location.encode("latin-1")), *more, *exchange.reply_headers()]
     await send_bytes(exchange.send, b"", status=status, headers=headers)
 
 

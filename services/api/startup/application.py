@@ -37,6 +37,7 @@ def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Re
         recheck_interval_s=settings.recheck_interval_s,
         uploads=UploadMemory(settings.upload_memory_bytes),
         below={"/proxy/": proxy},
+        only_below=lambda scope: proxy.hosts.is_of_tasks(scope["headers"]),
         rights_of=partial(rights_of, app.db, cluster.security.authz),
     )
 

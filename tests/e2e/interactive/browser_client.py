@@ -31,11 +31,11 @@ FLAGS = (
 
 
 @contextmanager
-def opened() -> Iterator[webdriver.Chrome]:
+def opened(*more_flags: str) -> Iterator[webdriver.Chrome]:
     """A browser that knows nobody, for the duration of the block."""
     options = webdriver.ChromeOptions()
     options.binary_location = "/usr/bin/chromium"
-    for flag in FLAGS:
+    for flag in (*FLAGS, *more_flags):
         options.add_argument(flag)
     browser = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
     try:

@@ -36,6 +36,7 @@ CONDITIONS: Final = [
         ("no_cluster_objects",),
     ),
     Condition(("Route/determined-master-route",), ("openshift",), ("defaults",)),
+    Condition(("Route/determined-master-tasks-route",), ("openshift",), ("defaults",)),
     Condition(
         ("StatefulSet/determined-db-deployment", "Service/determined-db-service"),
         ("defaults", "database_without_volume"),

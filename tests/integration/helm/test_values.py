@@ -87,6 +87,7 @@ EFFECTS: Final = [
     Effect("openshift", "Route/determined-master-route", "spec/host", "det.example.com"),
     Effect("openshift", "Route/determined-master-route", "spec/tls/termination", "edge"),
     Effect("openshift", "Route/determined-master-route", "spec/to/weight", 100),
+    Effect("openshift", "Route/determined-master-tasks-route", "spec/host", "tasks.det.example.com"),
     Effect("master_resources", API, f"{FIRST}/resources/requests", {"cpu": "3", "memory": "6Gi"}),
     Effect("master_resources", API, f"{FIRST}/resources/limits", {"cpu": "4", "memory": "8Gi"}),
     Effect("master_resources", API, f"{POD}/nodeSelector", {"role": "control"}),
@@ -119,6 +120,13 @@ EFFECTS: Final = [
     Effect("tls_ingress", "Ingress/determined-master", "spec/tls/0/secretName", "certificate"),
     Effect("tls_ingress", "Ingress/determined-master", "spec/ingressClassName", "nginx"),
     Effect("tls_ingress", "Ingress/determined-master", "spec/rules/0/host", "det.example.com"),
+    Effect("tls_ingress", "Ingress/determined-master", "spec/rules/1/host", "tasks.det.example.com"),
+    Effect(
+        "tls_ingress", "Ingress/determined-master", "spec/tls/0/hosts", ["det.example.com", "tasks.det.example.com"]
+    ),
+    config("tls_ingress", "tasks/address", "https://tasks.det.example.com"),
+    config("tls_ingress", "tasks/main_address", "https://det.example.com"),
+    config("defaults", "tasks", None),
     Effect(
         "tls_ingress",
         "Ingress/determined-master",
@@ -131,7 +139,9 @@ EFFECTS: Final = [
     config("ingress_passthrough", "security/tls/cert", "/etc/resolute/secrets/tls/tls.crt"),
     Effect("ingress_passthrough", "Ingress/determined-master", "spec/tls", None),
     Effect("tls_gateway", "Gateway/determined-master", "spec/listeners/0/tls/certificateRefs/0/name", "certificate"),
-    Effect("tls_gateway", "HTTPRoute/determined-master", "spec/hostnames", ["det.example.com"]),
+    Effect(
+        "tls_gateway", "HTTPRoute/determined-master", "spec/hostnames", ["det.example.com", "tasks.det.example.com"]
+    ),
     Effect(
         "gateway_existing",
         "HTTPRoute/determined-master",

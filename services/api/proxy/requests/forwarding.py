@@ -14,7 +14,7 @@ from typing import Final
 from services.api.http.connection import ClientGone, until_gone
 from services.api.http.exchange import Exchange
 from services.api.proxy.dial import NotReached
-from services.api.proxy.headers import Headers, to_client, to_task
+from services.api.proxy.headers import Finish, to_client, to_task
 from services.api.proxy.requests.connection import TaskConnection
 from services.api.proxy.requests.pool import ConnectionPool
 from services.api.proxy.targets import Target
@@ -39,20 +39,20 @@ class Forwarding:
         self._looks.stop()
         self._pool.close()
 
-    async def forward(self, exchange: Exchange, target: Target, *, added: Headers = ()) -> None:
+    async def forward(self, exchange: Exchange, target: Target, *, finish: Finish) -> None:
         """Send a request to a task, and its response to the client.
 
-        added  further headers of the response
+        finish  what the client gets of the headers of the response
         Raises NotReached when the task gives no response, and ClientGone.
         """
         request = _Request(exchange, target)
         connection = await self._pool.take(target)
-        if await self._attempt(request, connection, added):
+        if await self._attempt(request, connection, finish):
             return
         # The task has closed an old connection just when it was used.
-        await self._attempt(request, await self._pool.take(target, new=True), added)
+        await self._attempt(request, await self._pool.take(target, new=True), finish)
 
-    async def _attempt(self, request: _Request, connection: TaskConnection, added: Headers) -> bool:
+    async def _attempt(self, request: _Request, connection: TaskConnection, finish: Finish) -> bool:
         """False where the request may be sent again, on another connection."""
         is_old = connection.was_used
         connection.was_used = True
@@ -60,7 +60,7 @@ class Forwarding:
         try:
             connection.ask(request.head, is_head=request.method == "HEAD")
             client.follow()
-            await _send_response(request.exchange, connection, added)
+            await _send_response(request.exchange, connection, finish)
         except NotReached:
             if is_old and not connection.has_answered and request.is_repeatable:
                 return False
@@ -181,9 +181,9 @@ class _Client:
         return True
 
 
-async def _send_response(exchange: Exchange, connection: TaskConnection, added: Headers) -> None:
+async def _send_response(exchange: Exchange, connection: TaskConnection, finish: Finish) -> None:
     status, headers = await connection.response()
-    told = exchange.with_defaults([*to_client(headers, status=status), *added])
+    told = exchange.with_defaults(finish(to_client(headers, status=status)))
     await exchange.send({"type": "http.response.start", "status": status, "headers": told})
     more = True
     while more:

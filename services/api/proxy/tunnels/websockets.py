@@ -16,7 +16,7 @@ from services.api.proxy.connections import Connections
 from services.api.proxy.credentials import OfferedIn
 from services.api.proxy.dial import NotReached, dial
 from services.api.proxy.gate import LetThrough
-from services.api.proxy.headers import is_same_origin, to_client, to_task
+from services.api.proxy.headers import Finish, is_same_origin, to_client, to_task
 from services.api.proxy.responses import send_response
 from services.api.proxy.services import ProxiedService
 from services.api.proxy.settings import ProxySettings
@@ -37,6 +37,8 @@ class Wish:
     target: Target
     admission: LetThrough
     take_over: TakeOver
+    finish: Finish
+    """What the client gets of the headers of the task's response."""
     address: str
     """Of the client; empty when that is not known."""
 
@@ -85,12 +87,12 @@ class WebSockets:
                     scope["raw_path"] + query, to_task(scope["headers"], client=wish.address, scheme=scope["scheme"])
                 )
                 if answer.status != HTTPStatus.SWITCHING_PROTOCOLS:
-                    await send_response(exchange, answer.status, answer.headers, handshake.body())
+                    await send_response(exchange, answer.status, answer.headers, handshake.body(), wish.finish)
                     inbox.transport.abort()
                     return
             if inbox.transport.is_closing():
                 raise NotReached("the connection was closed with its answer")
-            lines = [b"%b: %b\r\n" % header for header in to_client(answer.headers, status=answer.status)]
+            lines = [b"%b: %b\r\n" % header for header in wish.finish(to_client(answer.headers, status=answer.status))]
             client = ClientEnd(b"".join([_SWITCHING, *lines, b"\r\n", answer.early]))
             self._join(client, TunnelEnd(), inbox, exchange, wish)
         except BaseException:

@@ -28,7 +28,7 @@ from services.api.http.errors import classify
 from services.api.http.replies.page import HTML, page
 from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import HandlerResult, Route
-from services.api.oidc.attempts import LIFETIME, begin_attempt, resume_attempt
+from services.api.oidc.attempts import LIFETIME, STATE_COOKIE, begin_attempt, resume_attempt
 from services.api.oidc.identity import Identity, identity_of
 from services.api.queries.users.users import user_by_id
 from services.api.wire.base import timestamp
@@ -37,7 +37,6 @@ from services.api.wire.users.sso import CallbackQuery, LegacyUser, SsoQuery
 if TYPE_CHECKING:
     from services.api.oidc.provider import OidcProvider
 
-STATE_COOKIE: Final = "oauth2_state"
 CLI: Final = "cli"
 CLI_ADDRESS: Final = "http://localhost:49176"
 """Where ``det auth login`` waits for the token."""

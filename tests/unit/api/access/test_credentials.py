@@ -21,6 +21,8 @@ FOUND = [
     ({"authorization": "bearer  spaced "}, "spaced", USER),
     ({"cookie": 'auth="quoted"'}, "quoted", USER),
     ({"cookie": "auth=; x=1"} | TASK, "task", ALLOCATION),
+    ({"cookie": "auth=twice; auth=twice"}, "twice", USER),
+    ({"cookie": "auth=mine; auth=of-a-page"} | TASK, "task", ALLOCATION),
     ({"cookie": "xauth=1"} | TASK, "task", ALLOCATION),
 ]
 

@@ -92,6 +92,21 @@ def test_defaults_that_make_no_sense_are_refused_at_once(
 
 
 @pytest.mark.parametrize(
+    ("tasks", "key"),
+    [
+        ({"address": "tasks.det.example.com", "main_address": "https://det.example.com"}, "address"),
+        ({"address": "https://tasks.det.example.com"}, "main_address"),
+        ({"address": "https://tasks.det.example.com/proxy", "main_address": "https://det.example.com"}, "address"),
+        ({"address": "https://det.example.com:8443", "main_address": "https://det.example.com"}, "address"),
+        ({"main_address": "https://det.example.com"}, "address"),
+    ],
+)
+def test_pages_of_tasks_need_two_host_names(tasks: dict[str, str], key: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"tasks\.{key}"):
+        read({"tasks": tasks})
+
+
+@pytest.mark.parametrize(
     ("scim", "key"),
     [
         ({"enabled": True}, "username"),
