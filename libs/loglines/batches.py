@@ -35,13 +35,17 @@ def container_key(allocation: str, pod: str, restart: int = 0) -> str:
     return f"{allocation}/{pod}/{restart}"
 
 
-def end_of_writer(task: str, allocation: str, stream: str) -> LogBatch:
-    """Says that nobody is left who could write to a stream of a container, or say how many lines it has."""
-    return LogBatch(task=task, stream=stream, lines=(), allocation=allocation, end_of_stream=True)
+def end_of_writer(task: str, allocation: str, stream: str, *, printed: int | None = None) -> LogBatch:
+    """Says that nobody is left who could write to a stream of a container.
+
+    printed  number of lines that it has; None where nobody can say how many
+    """
+    return LogBatch(task=task, stream=stream, lines=(), allocation=allocation, end_of_stream=True, end_seq=printed)
 
 
 def is_end_of_writer(batch: LogBatch) -> bool:
-    return batch.end_of_stream and batch.end_seq is None and not batch.lines
+    """Whether a batch does nothing but end its stream."""
+    return batch.end_of_stream and not batch.lines
 
 
 def split_batches(
@@ -97,7 +101,8 @@ def message_id(batch: LogBatch) -> str:
     """
     first = batch.lines[0].seq if batch.lines else ""
     last = batch.lines[-1].seq if batch.lines else ""
-    return f"{batch.stream}:{first}-{last}{'.' if batch.end_of_stream else ''}"
+    end = "" if not batch.end_of_stream else "." if batch.lines or batch.end_seq is None else f".{batch.end_seq}"
+    return f"{batch.stream}:{first}-{last}{end}"
 
 
 def _encoded_size(line: LogLine) -> int:

@@ -31,6 +31,7 @@ from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import Verbs, serve_rpcs
 from services.launcher.settings import LauncherSettings
+from services.launcher.task_lines import Lines, Publish
 
 log = structlog.get_logger()
 
@@ -39,15 +40,16 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
     """Carry out the orders of one pool until cancelled; running tasks are left as they are."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
+        lines = Lines()
         needs = ("bus", "kubernetes") if settings.backend == "kubernetes" else ("bus",)
         # Before the backend, which may stand by for a long time.
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=needs))
         if settings.backend == "kubernetes":
             bus = await stack.enter_async_context(connect_bus(settings.bus))
             readiness.register("bus", bus.problem)
-            backend = await stack.enter_async_context(kubernetes_backend(settings, bus, clock, readiness))
+            backend = await stack.enter_async_context(kubernetes_backend(settings, lines, clock, readiness))
         else:
-            backend = await stack.enter_async_context(process_backend(settings, environ, clock))
+            backend = await stack.enter_async_context(process_backend(settings, environ, clock, lines))
             bus = await stack.enter_async_context(connect_bus(settings.bus))
             readiness.register("bus", bus.problem)
         reports = Reports(pool=settings.pool, bus=bus, capacity=backend.capacity, clock=clock, settings=settings.loop)
@@ -62,26 +64,36 @@ async def main(settings: LauncherSettings, environ: Mapping[str, str]) -> None:
             observations=reports.publish_observations(),
             capacity=reports.publish_capacity(),
             lines=ship_lines(bus, subjects.service_lines("launcher", settings.pool)),
+            task_lines=lines.run(publisher(settings.pool, bus)),
         )
 
 
+def publisher(pool: str, bus: Bus) -> Publish:
+    async def publish(batch: LogBatch) -> None:
+        subject = subjects.logs_of_launcher(pool, batch.task)
+        await bus.publish(subject, msgspec.msgpack.encode(batch), msg_id=message_id(batch))
+
+    return publish
+
+
 def process_backend(
-    settings: LauncherSettings, environ: Mapping[str, str], clock: Clock
+    settings: LauncherSettings, environ: Mapping[str, str], clock: Clock, lines: Lines
 ) -> AbstractAsyncContextManager[Backend]:
     return open_process_backend(
-        pool=settings.pool, settings=settings.process, tasks=settings.tasks, clock=clock, environ=environ
+        pool=settings.pool,
+        settings=settings.process,
+        tasks=settings.tasks,
+        clock=clock,
+        environ=environ,
+        lines=lines,
     )
 
 
 def kubernetes_backend(
-    settings: LauncherSettings, bus: Bus, clock: Clock, readiness: Readiness
+    settings: LauncherSettings, lines: Lines, clock: Clock, readiness: Readiness
 ) -> AbstractAsyncContextManager[Backend]:
     # Imported here: a launcher of processes does without the memory of the client library.
     from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend  # noqa: PLC0415
-
-    async def publish(batch: LogBatch) -> None:
-        subject = subjects.logs_of_launcher(settings.pool, batch.task)
-        await bus.publish(subject, msgspec.msgpack.encode(batch), msg_id=message_id(batch))
 
     return open_kubernetes_backend(
         pool=settings.pool,
@@ -89,7 +101,7 @@ def kubernetes_backend(
         cluster=load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None),
         tasks=settings.tasks,
         master_cert=read_cert(settings.tasks.master_cert_file),
-        publish=publish,
+        lines=lines,
         clock=clock,
         readiness=readiness,
     )

@@ -10,6 +10,8 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 * when ``--cap-bytes`` (8 MiB at least) lie in the directory, the pipes are left unread and the task waits: for a
   shipper that deletes what it has sent (``--when-full block``), or until the log intake has every line of a file, which
   may go then (``stored``). Only where nobody reads the files the oldest go (``drop``);
+* while fluent-bit does not get rid of what it has read, new segments are written under a name that it does not read
+  (``.held``) and renamed later: its copy of a line takes a file of 4 KiB, ours as many bytes as the line;
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
 * output of processes that outlive the task is read for one more second.
 """
@@ -32,7 +34,19 @@ ORPHAN_WAIT_S = 1.0
 FULL_POLL_S = 0.5
 COUNTS = 16
 """How often the directory is counted while as much is written as may lie there."""
+COUNT_AGAIN_S = 10.0
+"""After which time it is counted however little was written: others write there too."""
+CHUNKS = ".flb"
+"""Where fluent-bit keeps what it has read: a file for each chunk, in a directory for each of its inputs."""
+HOLD_AT = 32
+"""Chunks from which on output is held back; fewer than fluent-bit keeps open (``storage.max_chunks_up``)."""
+RELEASE_AT = 8
+LOOK_S = 0.25
+RELEASE_PAUSE_S = 2.0
+"""Between two segments that are released: the time in which fluent-bit finds the first and makes chunks of it."""
 DEFAULT_LOG_WAIT_S = 30.0
+TERMINATION_LOG = "/dev/termination-log"
+"""What Kubernetes reads when a container has ended, and makes before it starts."""
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 STREAMS = ("stdout", "stderr")
 
@@ -95,12 +109,17 @@ class StreamFile:
         self.seq = 0
         self.size = 0
         self.pending = b""
-        self.finished: list[tuple[str, int]] = []
+        self.finished: list[tuple[int, int]] = []
         """Segments that are complete, with the number that follows their last line."""
+        self.holds = False
+        """Whether new segments are held back."""
+        self.held: list[int] = []
+        """Segments that are."""
         self.fd = self._open()
 
-    def current(self) -> str:
-        return f"{self.name}.{self.segment}.log"
+    def path(self, segment: int) -> str:
+        ending = "held" if segment in self.held else "log"
+        return os.path.join(self.directory, f"{self.name}.{segment}.{ending}")
 
     def take(self, data: bytes) -> int:
         """Write the lines that ``data`` completes; returns how many bytes that made."""
@@ -129,21 +148,31 @@ class StreamFile:
 
     def delete_below(self, seq: int) -> None:
         """Delete the finished segments of which all numbers are below ``seq``."""
-        while self.finished and self.finished[0][1] <= seq:
-            name, _ = self.finished.pop(0)
-            unlink(os.path.join(self.directory, name))
+        while self.finished and self.finished[0][1] <= seq and self.finished[0][0] not in self.held:
+            segment, _ = self.finished.pop(0)
+            unlink(self.path(segment))
+
+    def release(self) -> None:
+        """Let the first segment that is held back be read; it may be the one that is being written."""
+        if self.held:
+            held = self.path(self.held[0])
+            segment = self.held.pop(0)
+            os.rename(held, self.path(segment))
+        self.holds = bool(self.held)
 
     def _open(self) -> int:
-        path = os.path.join(self.directory, self.current())
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        return os.open(self.path(self.segment), flags, 0o644)
 
     def _turn(self) -> None:
-        """Begin the next segment when this one is full."""
-        if self.size >= self.segment_bytes:
+        """Begin the next segment when this one is full, or is read although nothing more should be."""
+        if self.size >= self.segment_bytes or (self.holds and self.segment not in self.held):
             os.close(self.fd)
-            self.finished.append((self.current(), self.seq))
+            self.finished.append((self.segment, self.seq))
             self.segment += 1
             self.size = 0
+            if self.holds:
+                self.held.append(self.segment)
             self.fd = self._open()
 
     def _append(self, data: bytes) -> None:
@@ -167,13 +196,16 @@ class CaptureQuota:
         self.cap_bytes = cap_bytes
         self.make_room = make_room
         self.written = 0
+        self.counted_at = time.monotonic()
         self.full = False
 
     def is_full(self, added: int) -> bool:
         """Count ``added`` bytes; True when the pipes should be left unread for now."""
         self.written += added
-        if self.full or self.written >= self.cap_bytes // COUNTS:
+        is_long_ago = time.monotonic() >= self.counted_at + COUNT_AGAIN_S
+        if self.full or is_long_ago or self.written >= self.cap_bytes // COUNTS:
             self.written = 0
+            self.counted_at = time.monotonic()
             excess = size_of(self.directory) - self.cap_bytes
             if excess > 0:
                 self.make_room(excess)
@@ -183,14 +215,67 @@ class CaptureQuota:
 
 
 def size_of(directory: str) -> int:
+    """Bytes that files take on the disk, which is what Kubernetes compares with the limit of a volume."""
     size = 0
     for folder, _, names in os.walk(directory):
         for name in names:
             try:
-                size += os.lstat(os.path.join(folder, name)).st_size
+                found = os.lstat(os.path.join(folder, name))
+                size += max(found.st_size, found.st_blocks * 512)
             except FileNotFoundError:  # shipped and deleted just now
                 continue
     return size
+
+
+class Backlog:
+    """Holds output back from fluent-bit while that does not get rid of what it has read.
+
+    It makes a chunk file of 4 KiB at least each time it flushes, for a single line too. What it has not read takes no
+    more of the disk than its bytes, and comes in chunks of 2 MB later.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.chunks = os.path.join(directory, CHUNKS)
+        self.streams: list[StreamFile] = []
+        """Given by whoever writes them."""
+        self.holds = False
+        self.look_at = 0.0
+
+    def look(self) -> None:
+        """Hold back or release what the number of chunks asks for. To be called often."""
+        now = time.monotonic()
+        if now < self.look_at:
+            return
+        self.look_at = now + LOOK_S
+        waiting = files_below(self.chunks)
+        if not self.holds and waiting >= HOLD_AT:
+            self.holds = True
+            for stream in self.streams:
+                stream.holds = True
+        elif self.holds and waiting <= RELEASE_AT:
+            self.release()
+            self.look_at = now + RELEASE_PAUSE_S
+
+    def release(self) -> None:
+        for stream in self.streams:
+            stream.release()
+        self.holds = any(stream.holds for stream in self.streams)
+
+    def release_all(self) -> None:
+        while self.holds:
+            self.release()
+
+
+def files_below(directory: str) -> int:
+    """Files in directories of ``directory``; 0 when there is none."""
+    found = 0
+    try:
+        for entry in os.scandir(directory):
+            if entry.is_dir(follow_symlinks=False):
+                found += len(os.listdir(entry.path))
+    except OSError:
+        return found  # nobody reads there, or it has just gone
+    return found
 
 
 def delete_stored(streams: list[StreamFile], stored: Callable[[], dict[str, int]]) -> None:
@@ -310,13 +395,14 @@ def run(
     when_full: str,
     stored: Callable[[], dict[str, int]] | None,
     child: Child,
+    backlog: Backlog,
 ) -> int:
     """Run ``argv`` as ``child`` and capture what it prints; returns its exit code."""
     echo = bool(os.environ.get("DET_SHIPPER_EMIT_STDOUT_LOGS"))
     stdout = StreamFile(directory, "stdout", segment_bytes, 1 if echo else None)
     stderr = StreamFile(directory, "stderr", segment_bytes, 2 if echo else None)
     wakeup = Wakeup(directory)
-    streams = [stdout, stderr]
+    streams = backlog.streams = [stdout, stderr]
 
     def make_room(excess: int) -> None:
         if when_full == "drop":
@@ -346,14 +432,22 @@ def run(
         stderr.write([b"ERROR: cannot execute %s: %s" % (os.fsencode(argv[0]), os.strerror(failure).encode())])
     else:
         child.started(pid)
-        exit_code = pump(child, {out_read: stdout, err_read: stderr}, space, wakeup, woken)
+        exit_code = pump(child, {out_read: stdout, err_read: stderr}, space, wakeup, woken, backlog=backlog)
     stdout.finish(exit_code)
     stderr.finish(exit_code)
     wakeup.send()
     return exit_code
 
 
-def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: CaptureQuota, wakeup: Wakeup, woken: int) -> int:
+def pump(
+    child: Child,
+    stream_by_pipe: dict[int, StreamFile],
+    space: CaptureQuota,
+    wakeup: Wakeup,
+    woken: int,
+    *,
+    backlog: Backlog,
+) -> int:
     """Copy until the task is over and its pipes are closed, or a second has gone by since; returns the exit code."""
     unread = set(stream_by_pipe)
     deadline: float | None = None
@@ -366,7 +460,9 @@ def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: CaptureQuot
             if not unread or time.monotonic() >= deadline:
                 return child.exit_code
         full = full and space.is_full(0)
-        timeout = FULL_POLL_S if full else deadline - time.monotonic() if deadline is not None else None
+        timeout = deadline - time.monotonic() if deadline is not None else None
+        if full or (backlog.holds and timeout is None):
+            timeout = FULL_POLL_S
         ready, _, _ = select.select([woken] if full else [woken, *unread], [], [], timeout)
         written = 0
         for fd in ready:
@@ -378,6 +474,8 @@ def pump(child: Child, stream_by_pipe: dict[int, StreamFile], space: CaptureQuot
                 os.close(fd)
                 continue
             written += stream_by_pipe[fd].take(data)
+        if written or backlog.holds:
+            backlog.look()
         if written:
             wakeup.send()
             full = space.is_full(written)
@@ -411,6 +509,20 @@ def is_sealed(directory: str) -> bool:
         if not segments or _next_seq(os.path.join(directory, f"{name}.{segments[-1]}.log")) is not None:
             return False
     return True
+
+
+def lines_printed(directory: str) -> dict[str, int]:
+    """Number of lines of each stream that has ended; where its last file is gone, it is left out."""
+    found = {}
+    for name in STREAMS:
+        segments = _segment_numbers(directory, name)
+        if segments:
+            with open(os.path.join(directory, f"{name}.{segments[-1]}.log"), "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+                records = file.read().splitlines()
+            if records and _seq_of(records[-1]) is not None and _is_end(records[-1]):
+                found[name] = int(records[-1].split(b" ", 2)[1])
+    return found
 
 
 def _segment_numbers(directory: str, stream: str) -> list[int]:
@@ -464,11 +576,52 @@ def log_wait_s() -> float:
         return DEFAULT_LOG_WAIT_S
 
 
-def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None, child: Child | None = None) -> int:
+class Patience:
+    """How long the end of a task may be held up until its last lines are delivered: so many seconds in which the log
+    intake answers, however slowly, and so many in which it cannot be reached. Once the container is asked to end, or
+    somebody else waits for what the task holds, only the first kind is left."""
+
+    def __init__(self, slow_s: float, away_s: float, is_cut_short: Callable[[], bool]) -> None:
+        self.slow_s = slow_s
+        self.away_s = max(away_s, slow_s)
+        self.is_cut_short = is_cut_short
+        self.at = time.monotonic()
+
+    def left_s(self, *, is_away: bool) -> float:
+        """Count the time since the last call for what it was; 0 when it was the last."""
+        now = time.monotonic()
+        spent, self.at = now - self.at, now
+        if is_away and not self.is_cut_short():
+            self.away_s = max(0.0, self.away_s - spent)
+            return self.away_s
+        self.slow_s = max(0.0, self.slow_s - spent)
+        return self.slow_s
+
+
+def tell_undelivered(streams: list[StreamFile], path: str = TERMINATION_LOG) -> None:
+    """Say for whoever started the container that not everything was delivered, and how many lines there were.
+
+    Appended: the task may have left words of its own there. The launcher reads it (``allocations/state/pods.py``).
+    """
+    printed = ", ".join(f"{stream.name} {stream.seq}" for stream in streams)
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return  # not started by Kubernetes
+    os.write(fd, f"\nlog not delivered, lines printed: {printed}\n".encode())
+    os.close(fd)
+
+
+def main(
+    args: list[str],
+    stored: Callable[[], dict[str, int]] | None = None,
+    child: Child | None = None,
+    backlog: Backlog | None = None,
+) -> int:
     """Run what follows ``--`` and return its exit code.
 
     stored  tells up to which number each stream is safe; needed with ``--when-full stored``
-    child   given by whoever wants to know afterwards what happened to the task
+    child, backlog  given by whoever wants to know afterwards what happened to the task and to what it printed
     """
     flags = {"--dir": ".", "--segment-bytes": str(32 << 20), "--cap-bytes": str(1 << 30), "--when-full": "block"}
     while args and args[0] != "--":
@@ -488,6 +641,7 @@ def main(args: list[str], stored: Callable[[], dict[str, int]] | None = None, ch
         when_full=flags["--when-full"],
         stored=stored,
         child=child or Child(),
+        backlog=backlog or Backlog(flags["--dir"]),
     )
 
 

@@ -36,6 +36,10 @@ class Stored(Struct, frozen=True, kw_only=True):
     """Tasks with news: lines, or the end of a stream."""
     given_up: int
     """Gaps that are not waited for any longer."""
+    lines_given_up: int
+    """Lines in them."""
+    unended: int
+    """Streams that have ended, nobody knows with how many lines."""
     unfinished: tuple[str, ...]
     """Streams of which more can be stored, in further transactions."""
 
@@ -73,6 +77,8 @@ async def store(
     return Stored(
         lines_by_task={task: len(lines) for task, lines in lines_by_task.items()},
         given_up=sum(each.given_up for each in updates),
+        lines_given_up=sum(each.lines_given_up for each in updates),
+        unended=sum(each.is_unended for each in updates),
         unfinished=tuple(each.stream.key for each in updates if each.is_unfinished),
     )
 

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from libs.events.logs import LogBatch, LogLine
+from libs.loglines.batches import is_end_of_writer
 from libs.loglines.message import nanoseconds_of
 from services.logs.lines.arrival import StreamPosition, advance, advance_service, extent, give_up
-from services.logs.lines.notices import given_up_line
+from services.logs.lines.notices import given_up_line, unended_line
 from services.logs.writing.parking import TAKEN_AT_ONCE, head_of, park, take_ready
 
 
@@ -37,6 +38,10 @@ class StreamUpdate(Struct, frozen=True, kw_only=True):
     has_ended: bool
     given_up: int
     """Gaps that are not waited for any longer."""
+    lines_given_up: int
+    """Lines in them."""
+    is_unended: bool
+    """It has ended now, and nobody knows with how many lines."""
     unparked: int
     """Batches that were read from where they waited."""
     is_unfinished: bool
@@ -68,6 +73,8 @@ def _update_service_stream(stream: Stream, arriving: Sequence[LogBatch]) -> Stre
         lines=done.lines,
         has_ended=any(batch.end_of_stream for batch in arriving),
         given_up=0,
+        lines_given_up=0,
+        is_unended=False,
         unparked=0,
         is_unfinished=False,
     )
@@ -85,12 +92,22 @@ class _StreamUpdater:
         self._parked_bytes = stream.parked_bytes
         self._ahead: tuple[LogBatch, ...] = ()
         self._lines: list[LogLine] = []
-        self._given_up = self._unparked = 0
+        self._given_up = self._lines_given_up = self._unparked = 0
 
     async def run(self, arriving: Sequence[LogBatch]) -> StreamUpdate:
         self._advance(arriving)
         while self._may_unpark() and (await self._unpark() or await self._give_up()):
             pass
+        is_unended = self._stream.position.end_seq is None and self._ends_unknown(arriving)
+        if is_unended:
+            self._lines.append(
+                unended_line(
+                    self._stream.key,
+                    self._position.next_seq,
+                    allocation=self._stream.allocation,
+                    now_ns=nanoseconds_of(self._now),
+                )
+            )
         is_unfinished = self._unparked >= self._limits.unparked and self._waits()
         had_holes_filled = await self._park()
         progressed = self._position.next_seq > self._stream.position.next_seq or had_holes_filled
@@ -104,9 +121,16 @@ class _StreamUpdater:
             lines=tuple(self._lines),
             has_ended=self._position.is_complete,
             given_up=self._given_up,
+            lines_given_up=self._lines_given_up,
+            is_unended=is_unended,
             unparked=self._unparked,
             is_unfinished=is_unfinished,
         )
+
+    def _ends_unknown(self, arriving: Sequence[LogBatch]) -> bool:
+        """Whether somebody says that nobody writes any more, and nobody how many lines there are."""
+        ends = [batch for batch in arriving if batch.end_of_stream]
+        return bool(ends) and all(is_end_of_writer(batch) and batch.end_seq is None for batch in ends)
 
     def _advance(self, batches: Sequence[LogBatch]) -> None:
         done = advance(self._position, (*self._ahead, *batches))
@@ -138,6 +162,7 @@ class _StreamUpdater:
             given_up_line(self._stream.key, gap, allocation=self._stream.allocation, now_ns=nanoseconds_of(self._now))
         )
         self._given_up += 1
+        self._lines_given_up += until - gap[0]
         self._advance(())
         return True
 

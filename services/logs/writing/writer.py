@@ -31,6 +31,11 @@ log = structlog.get_logger()
 LINES = counter("resolute_logs_lines_stored_total", "Lines that were stored")
 REFUSED = counter("resolute_logs_batches_refused_total", "Batches that can never be stored")
 GIVEN_UP = counter("resolute_logs_gaps_total", "Gaps that were not waited for any longer")
+LINES_GIVEN_UP = counter("resolute_logs_lines_given_up_total", "Lines that were not waited for any longer")
+UNENDED = counter(
+    "resolute_logs_unended_streams_total",
+    "Outputs of containers that broke off: nobody knows how many lines they had",
+)
 
 _DECODER = msgspec.msgpack.Decoder(LogBatch)
 
@@ -108,6 +113,8 @@ class LogWriter:
     async def _announce(self, stored: Stored) -> None:
         LINES.inc(sum(stored.lines_by_task.values()))
         GIVEN_UP.inc(stored.given_up)
+        LINES_GIVEN_UP.inc(stored.lines_given_up)
+        UNENDED.inc(stored.unended)
         for task in stored.lines_by_task:
             await self._bus.publish_core(subjects.log_stored(task), b"")
 

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from libs.events.capacity import PoolCapacity
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order
 from libs.events.subjects import token
+from libs.loglines.batches import container_key, end_of_writer
 from services.launcher.backends.process.no_space import TRY_AGAIN_S, is_no_space
 from services.launcher.backends.process.observations import (
     awaits_delivery,
@@ -43,13 +44,20 @@ from services.launcher.backends.process.records import (
     holder,
     try_lock,
 )
-from services.launcher.backends.process.shippers import ShippedPod, Shippers, finish_output, is_shipped
+from services.launcher.backends.process.shippers import (
+    ShippedPod,
+    Shippers,
+    finish_output,
+    is_shipped,
+    printed_by,
+)
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 from services.launcher.backends.process.supervision.process_watch import NotificationPipe, ProcessWatch
 from services.launcher.backends.process.supervision.spawning import spawn_supervisor
 from services.launcher.cluster_admin import NoClusterAdmin
 from services.launcher.reconcile import Existence
+from services.launcher.task_lines import Lines
 
 log = structlog.get_logger()
 
@@ -86,12 +94,15 @@ class _Run:
 class ProcessBackend:
     """See ``backends/protocol.py`` for what the methods promise."""
 
-    def __init__(self, *, pool: str, machine: Machine, state: StateFiles, slots: int, clock: Clock) -> None:
+    def __init__(
+        self, *, pool: str, machine: Machine, state: StateFiles, slots: int, clock: Clock, lines: Lines
+    ) -> None:
         self._pool = pool
         self._machine = machine
         self._state = state
         self._slots = slots
         self._clock = clock
+        self._lines = lines
         self._registered_at = clock.now().isoformat()
         self._runs: dict[str, _Run] = {}
         self._changed: dict[str, None] = {}
@@ -177,6 +188,7 @@ class ProcessBackend:
             left_s = self._machine.settings.log_delivery_s - (time.time() - ended_at)
             if not await self._shippers.finish(pods, left_s):
                 log.warning("backend.output_lost", allocation=allocation)
+                self._tell_lost(run, pods)
         for pod in pods:
             self._shippers.forget(pod)
         given_up = self._give_up(run.files)
@@ -325,6 +337,15 @@ class ProcessBackend:
             for rank in range(len(run.assignment.pods))
             if awaits_delivery(status, rank) and not is_shipped(run.files.pod(rank))
         }
+
+    def _tell_lost(self, run: _Run, pods: Sequence[ShippedPod]) -> None:
+        """Say how many lines pods have printed that were not delivered; the log writer knows which of them are lost."""
+        spec = run.assignment.order.spec
+        for pod in pods:
+            if spec is not None and not is_shipped(pod.files):
+                for stream, printed in printed_by(pod.files).items():
+                    key = f"{container_key(pod.allocation, pod.name)}/{stream}"
+                    self._lines.say(end_of_writer(spec.task, pod.allocation, key, printed=printed))
 
     def _shipped_pods(self, run: _Run) -> list[ShippedPod]:
         return [

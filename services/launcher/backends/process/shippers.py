@@ -22,7 +22,7 @@ from services.launcher.backends.process.supervision.process_trees import send
 from services.launcher.backends.process.supervision.process_watch import ProcessWatch
 from services.launcher.backends.process.supervision.spawning import spawn_shipper
 from services.launcher.container.settings import TaskSettings
-from services.launcher.files.capture import is_sealed, seal
+from services.launcher.files.capture import STREAMS, is_sealed, lines_printed, seal
 
 log = structlog.get_logger()
 
@@ -124,6 +124,16 @@ class Shippers:
 def is_shipped(files: PodFiles) -> bool:
     """Whether nothing of a pod is left to deliver."""
     return (files.ship / "shipped").exists()
+
+
+def printed_by(files: PodFiles) -> dict[str, int | None]:
+    """Number of lines of each output of a pod that has ended; None where the files do not say."""
+    printed: dict[str, int | None] = dict.fromkeys(STREAMS)
+    try:
+        printed |= lines_printed(str(files.logs))
+    except OSError as error:
+        log.warning("shipper.output_unusable", directory=str(files.logs), problem=str(error))
+    return printed
 
 
 def finish_output(files: PodFiles, exit_code: int | None) -> None:

@@ -21,17 +21,19 @@ from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.supervision.spawning import IMPORT_ROOT, PYTHON
 from services.launcher.container.settings import TaskSettings
 from services.launcher.files import load_scripts
+from services.launcher.task_lines import Lines
 
 log = structlog.get_logger()
 
 
 @asynccontextmanager
 async def open_process_backend(
-    *, pool: str, settings: ProcessSettings, tasks: TaskSettings, clock: Clock, environ: Mapping[str, str]
+    *, pool: str, settings: ProcessSettings, tasks: TaskSettings, clock: Clock, environ: Mapping[str, str], lines: Lines
 ) -> AsyncIterator[ProcessBackend]:
     """The backend of this machine for the duration of the block; tasks outlive it.
 
     environ  the launcher's environment, of which tasks get a little
+    lines    takes what the log of a task has to be told
     Raises CannotIsolate when the machine does not allow it, InvalidRequest for settings that cannot work, and
     FailedPrecondition when another launcher uses the state directory.
     """
@@ -66,7 +68,7 @@ async def open_process_backend(
         master_cert=read_cert(tasks.master_cert_file),
     )
     slots = settings.slots if settings.slots is not None else os.cpu_count() or 1
-    backend = ProcessBackend(pool=pool, machine=machine, state=state, slots=slots, clock=clock)
+    backend = ProcessBackend(pool=pool, machine=machine, state=state, slots=slots, clock=clock, lines=lines)
     try:
         await backend.adopt()
         yield backend

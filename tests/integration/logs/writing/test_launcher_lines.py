@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 from sqlalchemy import select
@@ -13,6 +15,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import container_key, end_of_writer, launcher_stream
 from services.logs.settings import WriterSettings
+from services.logs.writing.store import store
 from services.logs.writing.writer import LogWriter
 from tests.integration.logs.conftest import Task, new_task, texts_of
 
@@ -64,8 +67,8 @@ async def test_refused_words_hold_up_nobody(db: Database, writer: LogWriter, tas
     assert sorted(await texts_of(db, task)) == [b"pod\n", b"yes"]
 
 
-def over(pool: str, task: Task, stream: str) -> Message:
-    batch = end_of_writer(task.task, task.allocation, stream)
+def over(pool: str, task: Task, stream: str, *, printed: int | None = None) -> Message:
+    batch = end_of_writer(task.task, task.allocation, stream, printed=printed)
     subject = subjects.logs_of_launcher(pool, task.task)
     return Message(subject=subject, data=msgspec.msgpack.encode(batch), headers={}, sequence=1, delivered=1)
 
@@ -81,7 +84,38 @@ async def test_a_launcher_says_that_a_container_of_its_own_writes_no_more(
     assert await sealed(db, stream) is False
     await writer.write(0, [over("default", task, stream)])
     assert await sealed(db, stream) is True
+    await writer.write(0, [over("default", task, stream)])
+    broke_off = b"stdout broke off here; lines from number 1 on, if there were any, are lost\n"
+    assert await texts_of(db, task) == [b"last\n", broke_off]
+
+
+async def test_a_stream_that_was_complete_does_not_break_off(db: Database, writer: LogWriter, task: Task) -> None:
+    stream = f"{container_key(task.allocation, 'pod-0')}/stdout"
+    whole = LogBatch(
+        task=task.task,
+        stream=stream,
+        lines=(LogLine(0, 1, b"last\n"),),
+        allocation=task.allocation,
+        end_of_stream=True,
+        end_seq=1,
+    )
+    await writer.write(0, [Message(subjects.logs(task.task), msgspec.msgpack.encode(whole), {}, 1, 1)])
+    await writer.write(0, [over("default", task, stream), over("default", task, stream, printed=1)])
     assert await texts_of(db, task) == [b"last\n"]
+
+
+async def test_lines_that_were_printed_and_never_came_are_missed_where_they_would_stand(
+    db: Database, writer: LogWriter, task: Task
+) -> None:
+    stream = f"{container_key(task.allocation, 'pod-0')}/stdout"
+    written = LogBatch(task=task.task, stream=stream, lines=(LogLine(0, 1, b"first\n"),), allocation=task.allocation)
+    await writer.write(0, [Message(subjects.logs(task.task), msgspec.msgpack.encode(written), {}, 1, 1)])
+    await writer.write(0, [over("default", task, stream, printed=4)])
+    assert await sealed(db, stream) is False
+    await asyncio.sleep(0.01)
+    await store(db, 0, (), overdue={stream: 0.0}, parked_bytes=1)
+    missed = b"3 lines of stdout, 1 to 3, have not arrived and will be out of order if anything of it still comes\n"
+    assert await texts_of(db, task) == [b"first\n", missed]
 
 
 async def sealed(db: Database, stream: str) -> bool:

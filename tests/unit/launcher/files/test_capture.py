@@ -206,13 +206,75 @@ def test_oldest_output_goes_where_nobody_reads_it(tmp_path: Path) -> None:
 
 def test_what_a_shipper_keeps_counts_as_well(tmp_path: Path) -> None:
     (tmp_path / ".flb").mkdir()
-    (tmp_path / ".flb" / "chunk").write_bytes(bytes(1000))
-    space = capture.CaptureQuota(str(tmp_path), 1000, lambda _excess: None)
-    assert not space.is_full(100)
-    (tmp_path / "stdout.0.log").write_bytes(b"x")
-    assert space.is_full(100)
+    (tmp_path / ".flb" / "chunk").write_bytes(bytes(100_000))
+    space = capture.CaptureQuota(str(tmp_path), 150_000, lambda _excess: None)
+    assert not space.is_full(10_000)
+    (tmp_path / "stdout.0.log").write_bytes(bytes(60_000))
+    assert space.is_full(10_000)
     (tmp_path / ".flb" / "chunk").unlink()
     assert not space.is_full(0)
+
+
+def test_what_small_files_take_of_the_disk_counts_and_not_what_is_in_them(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / str(number)).write_bytes(b"x")
+    assert capture.size_of(str(tmp_path)) >= 100 * 512
+
+
+def test_others_fill_the_directory_while_little_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = capture.CaptureQuota(str(tmp_path), 1 << 20, lambda _excess: None)
+    assert not space.is_full(1)
+    (tmp_path / "chunk").write_bytes(bytes(2 << 20))
+    assert not space.is_full(1), "it is not counted at every line"
+    monkeypatch.setattr(capture, "COUNT_AGAIN_S", 0)
+    assert space.is_full(1)
+
+
+def chunks(directory: Path, count: int) -> None:
+    """What fluent-bit has read and not delivered."""
+    folder = directory / ".flb" / "tail.0"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    for number in range(count):
+        (folder / f"{number}.flb").touch()
+
+
+def test_nothing_more_is_given_to_a_shipper_that_gets_rid_of_nothing(tmp_path: Path) -> None:
+    chunks(tmp_path, capture.HOLD_AT)
+    wait = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
+    script = f"echo first; for i in 1 2 3; do sleep 0.3; echo held $i; done; {wait}; echo last"
+    process = subprocess.Popen(wrapped(tmp_path, "sh", "-c", script))
+    held = tmp_path / "stdout.1.held"
+    wait_until(lambda: held.exists() and b"held 3" in held.read_bytes())
+    assert b"held 2" not in (tmp_path / "stdout.0.log").read_bytes()
+    chunks(tmp_path, capture.RELEASE_AT)
+    wait_until(lambda: not held.exists())
+    (tmp_path / "go").touch()
+    assert process.wait(PATIENCE_S) == 0
+    assert printed(tmp_path) == [b"first", b"held 1", b"held 2", b"held 3", b"last"]
+    assert end(tmp_path) == 0
+
+
+@pytest.mark.parametrize("is_away", [True, False])
+def test_an_intake_that_is_away_is_waited_for_longer_than_one_that_is_slow(is_away: bool) -> None:
+    is_cut_short = False
+    patience = capture.Patience(30, 120, lambda: is_cut_short)
+    patience.at -= 40
+    assert (patience.left_s(is_away=is_away) > 79) is is_away
+    is_cut_short = True
+    assert patience.left_s(is_away=is_away) == pytest.approx(30 if is_away else 0, abs=1)
+
+
+def test_how_many_lines_there_were_is_told_beside_the_words_of_the_task(tmp_path: Path) -> None:
+    said = tmp_path / "termination-log"
+    said.write_text("out of memory")
+    streams = [capture.StreamFile(str(tmp_path), name, 1000, None) for name in ("stdout", "stderr")]
+    streams[0].write([b"a", b"b"])
+    capture.tell_undelivered(streams, str(said))
+    assert said.read_text() == "out of memory\nlog not delivered, lines printed: stdout 2, stderr 0\n"
+    capture.tell_undelivered(streams, str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
 
 
 def test_named_pipe_tells_that_there_is_something(tmp_path: Path) -> None:

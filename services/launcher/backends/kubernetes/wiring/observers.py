@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from libs.clock import Clock
-from services.launcher.backends.kubernetes.allocations.task_log.publisher import Lines
 from services.launcher.backends.kubernetes.allocations.task_log.reporters import EventReporter, Reporter
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
@@ -14,6 +13,7 @@ from services.launcher.backends.kubernetes.capacity.tracker import CapacityTrack
 from services.launcher.backends.kubernetes.client.api import KubeApi
 from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
 from services.launcher.backends.kubernetes.wiring.configured_pool import ConfiguredPool
+from services.launcher.task_lines import Lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ from libs.cluster.config import ClusterConfig
 from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.allocations.launch_record import LaunchRecord
 from services.launcher.backends.kubernetes.allocations.reactions import Reactions
-from services.launcher.backends.kubernetes.allocations.task_log.publisher import Lines, Publish
 from services.launcher.backends.kubernetes.allocations.teardown import Teardown
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
 from services.launcher.backends.kubernetes.background import Background
@@ -29,6 +28,7 @@ from services.launcher.backends.kubernetes.wiring.pool_namespaces import namespa
 from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.backends.kubernetes.wiring.settled_gateway import settled_gateway
 from services.launcher.container.settings import TaskSettings
+from services.launcher.task_lines import Lines
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ async def open_kubernetes_backend(
     cluster: ClusterConfig,
     tasks: TaskSettings,
     master_cert: bytes | None,
-    publish: Publish,
+    lines: Lines,
     clock: Clock,
     readiness: Readiness,
 ) -> AsyncIterator[KubernetesBackend]:
@@ -49,7 +49,7 @@ async def open_kubernetes_backend(
 
     It does not begin while another launcher acts for the pool, and when it begins, everything that exists is known,
     except in namespaces of which nothing is known yet. It is cancelled when the lease of the pool is lost, and ends
-    with LeadershipLost then.
+    with LeadershipLost then. ``lines`` takes what it writes into the logs of tasks, whenever that is published.
     Raises InvalidRequest for settings that cannot work, PermissionDenied when rights are missing, FailedPrecondition
     when the namespace is, and Unavailable when the API server does not answer.
     """
@@ -59,7 +59,6 @@ async def open_kubernetes_backend(
         wheels = Wheels(api, directory=settings.wheels_dir, pool=pool, cluster_id=own.cluster_id)
         traits = pool_traits(own, tasks=tasks, master_cert=master_cert, version=version, wheels=wheels.name)
         background = await stack.enter_async_context(Background())
-        lines = Lines(publish)
         classes = PriorityClasses(api, mode=settings.priority_classes)
         observers = observers_of(own, api, lines=lines, classes=classes, clock=clock, background=background)
         tracker, capacity_tracker = observers.tracker, observers.capacity_tracker
@@ -94,7 +93,6 @@ async def open_kubernetes_backend(
         )
         for number in range(settings.creators):
             background.create_task(creation.work(), name=f"creator {number}")
-        background.create_task(lines.run(), name="lines")
         background.create_task(launch_record.run(), name="launch record")
         background.create_task(namespaces.run(), name="namespaces")
         background.create_task(classes.run(), name="priority classes")

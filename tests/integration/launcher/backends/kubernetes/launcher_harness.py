@@ -36,6 +36,7 @@ from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import serve_rpcs
 from services.launcher.settings import LoopSettings
+from services.launcher.task_lines import Lines
 from tests.harness.waiting import eventually
 
 RIGHTS = Path(__file__).parents[5] / "deploy" / "helm" / "rights"
@@ -292,7 +293,7 @@ class LauncherHarness:
         async def publish(batch: LogBatch) -> None:
             self.lines.append(batch)
 
-        clock = SystemClock()
+        clock, lines = SystemClock(), Lines()
         settings = LoopSettings(absence_grace_s=0, retry_s=0.2)
         async with AsyncExitStack() as stack:
             self.backend = await stack.enter_async_context(
@@ -302,7 +303,7 @@ class LauncherHarness:
                     cluster=self.cluster,
                     tasks=self.tasks,
                     master_cert=None,
-                    publish=publish,
+                    lines=lines,
                     clock=clock,
                     readiness=Readiness(()),
                 )
@@ -318,7 +319,10 @@ class LauncherHarness:
             )
             opened.set()
             await run_until_first_exits(
-                orders=loop.run(), observations=reports.publish_observations(), capacity=reports.publish_capacity()
+                orders=loop.run(),
+                observations=reports.publish_observations(),
+                capacity=reports.publish_capacity(),
+                task_lines=lines.run(publish),
             )
 
     async def run(self, spec: TaskSpec, run: int = 1, *, namespace: str = "") -> str:

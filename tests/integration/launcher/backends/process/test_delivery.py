@@ -8,14 +8,18 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from libs.bus import Bus, BusSettings
+from libs.bus import Bus, BusSettings, Message
 from libs.capture.lines import encode_line
+from libs.events import subjects
+from libs.events.logs import LogBatch
+from libs.loglines.batches import is_end_of_writer
 from services.launcher.backends.process.records import holder
 from tests.harness.waiting import eventually
 from tests.integration.launcher.fakes import FakeIntake, serve_intake
-from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
+from tests.integration.launcher.launcher_harness import POOL, LauncherHarness, command, open_harness
 
 A = "11111111-2222-4333-8444-555555555555.1"
 
@@ -168,3 +172,41 @@ async def test_task_cannot_have_other_files_shipped_or_written(
     await eventually(lambda: harness.remains() == [])
     assert victim.read_bytes() == records
     assert not [line for lines in intake.lines.values() for line in lines.values() if line == b"secret"]
+
+
+async def test_how_many_lines_there_were_is_told_when_they_are_given_up(
+    bus: Bus, bus_settings: BusSettings, tmp_path: Path, stub_python: str, isolation: str, intake: FakeIntake
+) -> None:
+    settings = {"RESOLUTE_TASKS__LOG_INTAKE_URL": intake.url, "RESOLUTE_PROCESS__LOG_DELIVERY_S": "1"}
+    task = A.rpartition(".")[0]
+    intake.refuse = lambda _records: 503
+    async with open_harness(bus, bus_settings.url, tmp_path, stub_python, settings) as harness:
+        await harness.run(A, command("seq 7; exit 3"))
+        await harness.until_ended(A)
+        await harness.withdraw(A)
+        await eventually(lambda: harness.remains() == [], what=harness.launcher.log())
+        told = await told_by_launcher(bus, task, 2)
+    ends = {batch.stream.rpartition("/")[2]: batch.end_seq for batch in told}
+    assert all(is_end_of_writer(batch) for batch in told)
+    assert set(ends) == {"stdout", "stderr"}
+    assert (ends["stdout"] or 0) >= 7, "the entrypoint prints as well"
+
+
+async def told_by_launcher(bus: Bus, task: str, count: int) -> list[LogBatch]:
+    """The first messages about a task on the stream of log lines."""
+    found: list[LogBatch] = []
+
+    async def take(message: Message) -> None:
+        found.append(msgspec.msgpack.decode(message.data, type=LogBatch))
+
+    reading = asyncio.create_task(
+        bus.consume(
+            stream=subjects.LOGS_STREAM, durable="test", filter=subjects.logs_of_launcher(POOL, task), handler=take
+        )
+    )
+    try:
+        await eventually(lambda: len(found) >= count)
+    finally:
+        reading.cancel()
+        await asyncio.wait([reading])
+    return found

@@ -29,6 +29,7 @@ from libs.events.orders import BindMount, Order
 from services.launcher.backends.process.wiring import open_process_backend
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.container.settings import TaskSettings
+from services.launcher.task_lines import Lines
 from tests.integration.launcher.launcher_harness import command, make_python
 
 A = "11111111-2222-4333-8444-555555555555.1"
@@ -44,7 +45,8 @@ async def main(directory):
     mount = BindMount(host_path=str(directory / "data"), container_path="given", read_only=True)
     order = Order(allocation=A, pool="local", desired="run", spec=command(script, bind_mounts=(mount,)))
     async with open_process_backend(
-        pool="local", settings=settings, tasks=TaskSettings(), clock=SystemClock(), environ=dict(os.environ)
+        pool="local", settings=settings, tasks=TaskSettings(), clock=SystemClock(), environ=dict(os.environ),
+        lines=Lines(),
     ) as backend:
         await backend.start(order)
         async for allocation in backend.changes():

@@ -8,13 +8,13 @@ import pytest
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SlotRequests
 from libs.errors import InvalidRequest
-from libs.events.logs import LogBatch
 from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.kubernetes.wiring.configured_pool import configured_pool
 from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend
 from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.container.settings import TaskSettings
+from services.launcher.task_lines import Lines
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,6 @@ def test_scheduler_of_pods_is_that_of_the_launcher_or_of_the_cluster(
 async def test_slots_that_are_cores_have_a_size() -> None:
     manager = ResourceManagerConfig(type="kubernetes", slot_type="cpu", slot_resource_requests=SlotRequests(cpu=0))
 
-    async def publish(batch: LogBatch) -> None:
-        raise AssertionError("there is nothing to say yet")
-
     with pytest.raises(InvalidRequest, match=r"^slot_resource_requests\.cpu must be > 0$"):
         async with open_kubernetes_backend(
             pool="default",
@@ -44,7 +41,7 @@ async def test_slots_that_are_cores_have_a_size() -> None:
             cluster=ClusterConfig(resource_manager=manager),
             tasks=TaskSettings(),
             master_cert=None,
-            publish=publish,
+            lines=Lines(),
             clock=SystemClock(),
             readiness=Readiness(()),
         ):

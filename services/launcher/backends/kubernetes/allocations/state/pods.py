@@ -6,7 +6,8 @@ Source: docs/reference/kubernetes.md 10.2 and 10.4; https://kubernetes.io/docs/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -45,6 +46,10 @@ _DISRUPTIONS: Final = {
     "DeletionByPodGC": "the node of the pod does not exist any more",
     "TerminationByKubelet": "the node ended the pod",
 }
+
+
+_UNDELIVERED: Final = re.compile(r"\n?^log not delivered, lines printed: stdout (\d{1,18}), stderr (\d{1,18})\n?", re.M)
+"""What the capture wrapper adds to the termination message of its container (``tell_undelivered`` there)."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -118,9 +123,25 @@ def reads_until(pod: Pod) -> float:
 
 
 def was_silenced(pod: Pod) -> bool:
-    """Whether the task's container was killed as a whole: its output ends without anybody having written so."""
+    """Whether the output of a pod of which nothing runs any more ends without anybody having told the log so.
+
+    Its container was killed as a whole, with the pod or its node, or could not deliver everything.
+    """
     main = _main(pod)
-    return main is not None and main.state.terminated is not None and main.state.terminated.exit_code == _KILLED
+    if main is None:
+        return False
+    ended = main.state.terminated
+    if ended is None:
+        return main.state.running is not None
+    return ended.exit_code == _KILLED or undelivered_of(pod) is not None
+
+
+def undelivered_of(pod: Pod) -> Mapping[str, int] | None:
+    """Lines that the task printed, by output, where the capture wrapper says that not all of them were delivered."""
+    main = _main(pod)
+    ended = main.state.terminated if main is not None else None
+    found = list(_UNDELIVERED.finditer(ended.message)) if ended is not None else []
+    return {"stdout": int(found[-1][1]), "stderr": int(found[-1][2])} if found else None
 
 
 def end_of(pod: Pod) -> Cause | None:
@@ -252,7 +273,8 @@ def _exit_of(ended: Terminated, pod: Pod) -> Cause:
         return Cause(exit_code=0)
     if pod.status.reason in _NODE_WENT:
         return Cause(exit_code=ended.exit_code, failure="NODE_LOST", message=_reason_and_message(pod))
-    words = [ended.message.strip()] if ended.message.strip() else []
+    said = _UNDELIVERED.sub("", ended.message).strip()
+    words = [said] if said else []
     if ended.reason == _OOM:
         words.append("OOMKilled: the container used more memory than its limit allows")
     elif ended.reason not in ("", "Error", "Completed") and not words:

@@ -16,7 +16,7 @@ from libs.cluster.config import SlotType
 from libs.errors import Unavailable
 from libs.loglines.batches import container_key, end_of_writer
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
-from services.launcher.backends.kubernetes.allocations.state.pods import failed_containers
+from services.launcher.backends.kubernetes.allocations.state.pods import failed_containers, undelivered_of
 from services.launcher.backends.kubernetes.allocations.task_log.events import (
     CREATE_FAILED,
     batch_of,
@@ -26,7 +26,6 @@ from services.launcher.backends.kubernetes.allocations.task_log.events import (
     missing_class,
     text_of,
 )
-from services.launcher.backends.kubernetes.allocations.task_log.publisher import Lines
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.client.api import KubeApi, Refused
@@ -34,6 +33,7 @@ from services.launcher.backends.kubernetes.client.objects import Event, Pod
 from services.launcher.backends.kubernetes.client.paths import paths_in
 from services.launcher.backends.kubernetes.client.times import unix_s
 from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT, MAIN
+from services.launcher.task_lines import Lines
 
 log = structlog.get_logger()
 
@@ -63,9 +63,10 @@ class Reporter:
 
     def silenced_pod(self, tracked: TrackedAllocation, pod: Pod) -> None:
         """End its streams: its shipper is gone as well, and whoever reads the log waits for the end."""
+        printed = undelivered_of(pod) or {}
         for stream in STREAMS:
             key = f"{container_key(tracked.allocation, pod.metadata.name)}/{stream}"
-            self._lines.say(end_of_writer(tracked.task, tracked.allocation, key))
+            self._lines.say(end_of_writer(tracked.task, tracked.allocation, key, printed=printed.get(stream)))
 
     def out_of_sight(self, tracked: TrackedAllocation) -> None:
         self.say(tracked, tracked.observed.out_of_sight)

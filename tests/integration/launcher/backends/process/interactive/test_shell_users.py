@@ -29,6 +29,7 @@ from libs.ssh_keys import KeyPair
 from services.launcher.backends.process.wiring import open_process_backend
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.container.settings import TaskSettings
+from services.launcher.task_lines import Lines
 from tests.integration.launcher.backends.process.interactive.tasks import ALLOCATION, shell
 from tests.integration.launcher.launcher_harness import make_python
 
@@ -39,7 +40,8 @@ async def main(directory, port, user, uid):
     keys = KeyPair(os.environ["PRIVATE_KEY"], os.environ["PUBLIC_KEY"])
     spec = shell(port, keys, owner=Owner(username="ann", user=user, uid=uid, gid=uid, group="g"))
     async with open_process_backend(
-        pool="local", settings=settings, tasks=TaskSettings(), clock=SystemClock(), environ=dict(os.environ)
+        pool="local", settings=settings, tasks=TaskSettings(), clock=SystemClock(), environ=dict(os.environ),
+        lines=Lines(),
     ) as backend:
         await backend.start(Order(allocation=ALLOCATION, pool="local", desired="run", spec=spec))
         await asyncio.to_thread(sys.stdin.read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from libs.clock import SystemClock
+from services.launcher.backends.kubernetes.allocations.state.pods import end_of, undelivered_of
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.manifests.names import FLUENT
 from tests.unit.launcher.backends.kubernetes.builders import Json, Listener, exited, job, running
@@ -40,3 +41,21 @@ async def test_a_task_that_ended_by_itself_has_said_so() -> None:
     tracker.on_pod(exited(1))
     tracker.on_pod_deleted(exited(1))
     assert listener.silenced == []
+
+
+async def test_a_task_that_could_not_deliver_everything_has_said_how_much_there_was() -> None:
+    tracker, listener = tracked()
+    message = "out of coffee\nlog not delivered, lines printed: stdout 12, stderr 0\n"
+    pod = exited(1, message=message)
+    assert undelivered_of(pod) == {"stdout": 12, "stderr": 0}
+    cause = end_of(pod)
+    assert cause is not None
+    assert cause.message == "out of coffee"
+    tracker.on_pod(pod)
+    assert listener.silenced == ["job-abcde"]
+
+
+async def test_a_pod_that_is_gone_while_it_runs_says_nothing_any_more() -> None:
+    tracker, listener = tracked()
+    tracker.on_pod_deleted(running())
+    assert listener.silenced == ["job-abcde"]

@@ -25,9 +25,7 @@ RETRY_S: Final = 1.0
 
 
 class Lines:
-    def __init__(self, publish: Publish) -> None:
-        """``publish`` raises Unavailable when it has to be repeated; the same line may come more than once."""
-        self._publish = publish
+    def __init__(self) -> None:
         self._waiting: deque[LogBatch] = deque()
         self._wake = asyncio.Event()
 
@@ -40,15 +38,18 @@ class Lines:
         self._waiting.append(batch)
         self._wake.set()
 
-    async def run(self) -> None:
-        """Publish what is said, in order, until cancelled."""
+    async def run(self, publish: Publish) -> None:
+        """Publish what is said, in order, until cancelled.
+
+        ``publish`` raises Unavailable when it has to be repeated; the same line may come more than once.
+        """
         while True:
             while self._waiting:
                 batch = self._waiting[0]
                 try:
-                    await self._publish(batch)
+                    await publish(batch)
                 except Unavailable as error:
-                    log.warning("kubernetes.line_not_published", error=str(error), waiting=len(self._waiting))
+                    log.warning("task_lines.not_published", error=str(error), waiting=len(self._waiting))
                     await asyncio.sleep(RETRY_S)
                     continue
                 LINES.labels("published").inc()
