@@ -92,6 +92,15 @@ class TaskContainerDefaults(Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kubernetes: KubernetesDefaults = KubernetesDefaults()
 
 
+class LogsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the logs of tasks."""
+
+    outage_wait: Annotated[float, Meta(ge=0, le=86400)] = 120.0
+    """Seconds that the end of a pod waits, with the slots that it holds, while the log intake cannot be reached. The
+    wait is cut short when the task is killed or preempted, or when another job waits for slots. Lines that are not
+    delivered by then are lost, and the log of the task says so."""
+
+
 class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pool_name: Annotated[str, Meta(min_length=1)]
     """What users write in ``resources.resource_pool``."""
@@ -102,6 +111,8 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tasks without slots on one node at most."""
     task_container_defaults: dict[str, Any] | None = None
     """The same keys as those of the cluster's; what the pool leaves out is the cluster's."""
+    logs: LogsConfig | None = None
+    """None takes the cluster's."""
     kubernetes_namespace: str = ""
     """Where tasks of the pool run whose workspace is bound to no namespace."""
 
@@ -335,6 +346,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Seconds without use after which notebooks are ended whose configuration has no ``idle_timeout``. 0 is never."""
     tensorboard_timeout: Annotated[int, Meta(ge=0)] = 300
     """The same of TensorBoards."""
+    logs: LogsConfig = LogsConfig()
     webhooks: WebhooksConfig = WebhooksConfig()
     oidc: OidcConfig = OidcConfig()
     tasks: TasksConfig = TasksConfig()
@@ -387,6 +399,11 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             self.task_container_defaults.kubernetes.max_slots_per_pod,
         )
         return next((candidate for candidate in candidates if candidate is not None), None)
+
+    def log_outage_wait_s(self, pool_name: str) -> float:
+        """What the pool says of its own, or the cluster does."""
+        pool = self.pool(pool_name)
+        return (pool.logs if pool is not None and pool.logs is not None else self.logs).outage_wait
 
     def defaults_of(self, pool_name: str) -> TaskContainerDefaults:
         """The defaults of the pool over those of the cluster (docs/reference/scheduling.md 2.2;

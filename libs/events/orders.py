@@ -113,6 +113,8 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     submitted_at: datetime | None = None
     """When the job of the task was submitted."""
+    log_outage_wait_s: float = 120.0
+    """How long the end of a pod waits for a log intake that cannot be reached."""
     traceparent: str | None = None
     """Trace context of the decision to start it; the task gets it as ``TRACEPARENT``."""
 

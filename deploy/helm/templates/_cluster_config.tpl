@@ -26,6 +26,7 @@
 {{- with $oidc }}{{ $_ := set $config "oidc" . }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.notebookTimeout) }}{{ $_ := set $config "notebook_timeout" .Values.notebookTimeout }}{{ end -}}
 {{- if not (kindIs "invalid" .Values.tensorboardTimeout) }}{{ $_ := set $config "tensorboard_timeout" .Values.tensorboardTimeout }}{{ end -}}
+{{- if not (kindIs "invalid" .Values.logOutageWait) }}{{ $_ := set $config "logs" (dict "outage_wait" .Values.logOutageWait) }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

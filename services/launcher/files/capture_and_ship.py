@@ -1,10 +1,14 @@
 """Runs a task as ``capture.py`` does, with a shipper beside it in the same container; ends when both are done.
 
-For pods without a sidecar. Standard library of Python 3.8 only. First argument: ``--intake <url>``; the others are
-those of ``capture.py``, whose exit code is returned. Who the pod is comes from its environment.
+For pods without a sidecar. Standard library of Python 3.8 only. First arguments: ``--intake <url> --outage-wait-s
+<seconds>``; the others are those of ``capture.py``, whose exit code is returned. Who the pod is comes from its
+environment.
 
 * The shipper is started again when it dies, by a shell that costs next to nothing.
-* After the task the last lines get ``DET_LOG_WAIT_TIME`` seconds (30 when it is not set) to be delivered.
+* After the task the last lines get ``DET_LOG_WAIT_TIME`` seconds (30 when it is not set) to be delivered while the
+  intake answers, and ``--outage-wait-s`` while it cannot be reached, which ends when the container is asked to
+  end or another task waits for its slots.
+* What is not delivered by then is told to the launcher, which has the log say so.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POLL_S = 0.05
@@ -53,23 +58,34 @@ def start_shipper(url: str, directory: str) -> str:
     return shipped
 
 
-def wait_until_shipped(shipped: str, bound_s: float) -> bool:
-    deadline = time.monotonic() + bound_s
+def wait_until_shipped(shipped: str, left_s: Callable[..., float]) -> bool:
+    """Whether everything was sent while there was patience, which ``left_s`` says, told whether the intake is away."""
+    away = os.path.join(os.path.dirname(shipped), "away")
     while not os.path.exists(shipped):
-        if not time.monotonic() < deadline:
+        if left_s(is_away=os.path.exists(away)) <= 0:
             return False
         time.sleep(POLL_S)
     return True
 
 
 def main(args: list[str]) -> int:
-    if args[:1] != ["--intake"] or "--dir" not in args:
-        sys.exit("capture_and_ship: --intake and --dir are required")
-    shipped = start_shipper(args[1], args[args.index("--dir") + 1])
+    if args[:1] != ["--intake"] or args[2:3] != ["--outage-wait-s"] or "--dir" not in args:
+        sys.exit("capture_and_ship: --intake, --outage-wait-s and --dir are required")
+    directory = args[args.index("--dir") + 1]
+    shipped = start_shipper(args[1], directory)
     sys.path.insert(0, HERE)
     capture = importlib.import_module("capture")
-    exit_code: int = capture.main(args[2:])
-    wait_until_shipped(shipped, capture.log_wait_s())
+    child = capture.Child()
+    backlog = capture.Backlog(directory)
+    exit_code: int = capture.main(args[4:], None, child, backlog)
+    if os.path.exists(shipped):
+        return exit_code
+    is_wanted = importlib.import_module("log_progress").SlotsWanted()
+    patience = capture.Patience(
+        capture.log_wait_s(), float(args[3]), lambda: child.was_asked_to_end or bool(is_wanted())
+    )
+    if not wait_until_shipped(shipped, patience.left_s):
+        capture.tell_undelivered(backlog.streams)
     return exit_code
 
 

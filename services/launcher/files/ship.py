@@ -7,6 +7,7 @@ Wire format: docs/reference/logs.md 13.7 (gzip of concatenated msgpack ``[[time,
   batch at most, and the numbers in the lines make the repetition harmless.
 * Everything else is retried for ever, at most every 15 s. 413 means smaller batches; a single line refused with 400 or
   422 is garbage to the intake for good and is left out, with a note on standard error.
+* While the intake cannot be reached, the file ``away`` exists in ``--state``.
 * Ends with code 0 after the end of both streams was acknowledged; then the file ``shipped`` exists in ``--state``.
 * Segments that are sent completely are deleted with ``--delete-shipped``: the writer waits when too many lie around.
 """
@@ -268,6 +269,7 @@ class Shipper:
             except OSError as error:
                 status = 0
                 problem = str(error)
+            self.note_whether_away(status == 0 or status >= 500)
             if 200 <= status < 300:
                 parts.pop(0)
                 delay = FIRST_RETRY_S
@@ -283,6 +285,14 @@ class Shipper:
                 say(f"the intake does not take lines now, trying again in {delay:.2f} s: {problem}")
                 time.sleep(delay)
                 delay = min(delay * 2, LAST_RETRY_S)
+
+    def note_whether_away(self, is_away: bool) -> None:
+        """For whoever waits for the last lines: an intake that is away is waited for longer than one that is slow."""
+        path = os.path.join(self.state, "away")
+        if is_away:
+            self._write("away", "")
+        elif os.path.exists(path):
+            os.unlink(path)
 
     def acknowledge(self, positions: dict[str, ReadPosition]) -> None:
         """Remember how far everything is sent, and delete the files that are."""

@@ -7,7 +7,9 @@ when looking is worthwhile. Source: docs/reference/experiments.md 3 to 6.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -52,7 +54,11 @@ class ExperimentReconciler:
         log_wait: timedelta = timedelta(),
     ) -> None:
         """``log_wait`` as in ``process_exits``."""
-        self._log_wait = log_wait
+        self._process_exits = partial(
+            process_exits,
+            log_wait=log_wait,
+            outage_wait=lambda pool: timedelta(seconds=cluster.log_outage_wait_s(pool)),
+        )
         self._db = db
         self._clock = clock
         self._cluster = cluster
@@ -85,7 +91,7 @@ class ExperimentReconciler:
         await carry_out_requests(locked)
         if locked.state in LIVE and not locked.experiment.unmanaged:
             await locked.load()
-            await _carry_on(locked, self._log_wait)
+            await _carry_on(locked, self._process_exits)
             if locked.state in STOPPING and not locked.live:
                 await end_experiment(locked)
         await locked.write()
@@ -108,7 +114,7 @@ class ExperimentReconciler:
         await locked.write()
 
 
-async def _carry_on(locked: LockedExperiment, log_wait: timedelta) -> None:
+async def _carry_on(locked: LockedExperiment, react_to_exits: Callable[[LockedExperiment], Awaitable[None]]) -> None:
     """Let trials follow, exits be reacted to and the search be heard, until each has nothing more to say to the others.
 
     It ends, because every round but the last ends a trial or an allocation, or creates the trials of a finite search.
@@ -116,7 +122,7 @@ async def _carry_on(locked: LockedExperiment, log_wait: timedelta) -> None:
     search = await _open_search(locked)
     while True:
         follow_experiment(locked)
-        await process_exits(locked, log_wait=log_wait)
+        await react_to_exits(locked)
         end_stopped(locked)
         if search is not None and locked.state not in STOPPING:
             _tell_ended(locked, search)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
 from libs.capture.lines import STREAMS_PER_POD
 from libs.config.defaults import EXPERIMENT
@@ -24,13 +24,16 @@ from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
 LOG_WAIT: Final = timedelta(seconds=30)
-"""Longest wait for the log of an attempt (docs/reference/logs.md 13.10)."""
+"""Longest wait for a log that decides, where the log intake can be reached (docs/reference/logs.md 13.10)."""
 _REQUEUE_AFTER_S: Final = (0.05, 0.5)
 
 
-async def process_exits(locked: LockedExperiment, *, log_wait: timedelta) -> None:
+async def process_exits(
+    locked: LockedExperiment, *, log_wait: timedelta, outage_wait: Callable[[str], timedelta]
+) -> None:
     """React to every allocation of a live trial that has ended, unless its log is still to come.
 
+    outage_wait  longest wait for a log that decides, by pool: tasks deliver their log for as long in an outage
     log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and
               expects all of it there; and a trial that starts again should not overtake its own last words.
     """
@@ -38,7 +41,8 @@ async def process_exits(locked: LockedExperiment, *, log_wait: timedelta) -> Non
         row = locked.open_allocation(trial)
         if row is None or not is_over(row):
             continue
-        if await _log_is_to_come(locked, trial, row, log_wait):
+        longest = log_wait, max(LOG_WAIT, outage_wait(row.pool))
+        if await _log_is_to_come(locked, trial, row, *longest):
             locked.requeue(after_s=_pause_s(locked, row))
             continue
         matches = await _matches(locked.connection, row.task_id) if row.exit_kind else []
@@ -77,21 +81,26 @@ def _max_restarts(config: Mapping[str, Any]) -> int:
     return int(EXPERIMENT["max_restarts"]) if given is None else given
 
 
-async def _log_is_to_come(locked: LockedExperiment, trial: TrialRow, row: AllocationRow, log_wait: timedelta) -> bool:
-    """Whether lines of this attempt are missing, and the wait for them is not over."""
+async def _log_is_to_come(
+    locked: LockedExperiment, trial: TrialRow, row: AllocationRow, log_wait: timedelta, deciding_wait: timedelta
+) -> bool:
+    """Whether lines of this attempt may still come, and the wait for them is not over."""
     decides = may_depend_on_logs(_exit(locked, trial, row)) and _has_policies(locked.experiment.config)
-    longest = LOG_WAIT if decides else log_wait
+    longest = deciding_wait if decides else log_wait
     if row.end_time is None or locked.now >= row.end_time + longest:
         return False
     if row.killed_at is not None and not decides:
         return False  # a capture that was killed with its pod cannot say that it has ended
     ended_pods = sum(pod.exit_code is not None for pod in row.pods_seen)
-    sealed = select(func.count(log_streams.c.sealed_at)).where(
+    # What has been given up before the end of a stream is lost, and not waited for.
+    has_ended = or_(log_streams.c.sealed_at.is_not(None), log_streams.c.next_seq >= log_streams.c.end_seq)
+    over = select(func.count()).where(
+        has_ended,
         log_streams.c.task_id == row.task_id,
         log_streams.c.allocation_id == row.allocation_id,
         log_streams.c.contiguous,
     )
-    return (await locked.connection.execute(sealed)).scalar_one() < ended_pods * STREAMS_PER_POD
+    return (await locked.connection.execute(over)).scalar_one() < ended_pods * STREAMS_PER_POD
 
 
 def _pause_s(locked: LockedExperiment, row: AllocationRow) -> float:

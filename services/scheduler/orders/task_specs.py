@@ -127,6 +127,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            log_outage_wait_s=self._cluster.log_outage_wait_s(row.pool),
             traceparent=row.traceparent,
         )
 
@@ -177,6 +178,7 @@ class TaskMaterial:
             blocked_nodes=self._blocked_nodes(row),
             priority=row.priority,
             submitted_at=task["submitted_at"],
+            log_outage_wait_s=self._cluster.log_outage_wait_s(row.pool),
             traceparent=row.traceparent,
         )
 

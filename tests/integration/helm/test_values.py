@@ -103,6 +103,7 @@ EFFECTS: Final = [
     config("more_configuration", "webhooks/allowed_networks", ["10.20.0.0/16"]),
     config("more_configuration", "notebook_timeout", 3600),
     config("more_configuration", "tensorboard_timeout", 0),
+    config("more_configuration", "logs/outage_wait", 600),
     # ---- TLS
     config("tls", "security/tls/cert", "/etc/resolute/secrets/tls/tls.crt"),
     config("tls", "security/tls/key", "/etc/resolute/secrets/tls/tls.key"),

@@ -93,6 +93,8 @@ class FakeMaster:
     calls: list[tuple[str, str, Any]] = field(default_factory=list)
     peers: dict[str, Any] = field(default_factory=dict)
     context: str = ""
+    slots_are_wanted: bool = False
+    """By another job, of which those hear whose task has ended."""
     cut: list[str] = field(default_factory=list)
     """Ends of paths: the next request to such a path is heard, and the connection closed instead of an answer."""
 
@@ -109,6 +111,8 @@ class FakeMaster:
 
     def answer(self, method: str, path: str, body: Any) -> Any:
         self.calls.append((method, path, body))
+        if path.endswith("/signals/preemption?hasEnded=true"):
+            return {"preempt": self.slots_are_wanted}
         if path.endswith("/context_directory"):
             return {"b64Tgz": self.context}
         if path.endswith("/all_gather"):

@@ -13,7 +13,7 @@ import pytest
 
 from libs.db.engine import Database
 from services.launcher.container.settings import TaskSettings
-from services.launcher.files import capture_until_stored
+from services.launcher.files import capture, capture_until_stored
 from tests.harness.certificates import self_signed
 from tests.harness.fluent_bit import Sidecar, end, major_version
 from tests.harness.waiting import PATIENCE_S, wait_until
@@ -47,7 +47,18 @@ class Pod:
     def start(self, *command: str, **environ: str) -> subprocess.Popen[bytes]:
         """The container of the task."""
         script = str(capture_until_stored.__file__)
-        flags = ("--intake", self._url, "--dir", str(self.logs), "--cap-bytes", str(CAP_BYTES), "--when-full", "stored")
+        flags = (
+            "--intake",
+            self._url,
+            "--outage-wait-s",
+            "0",
+            "--dir",
+            str(self.logs),
+            "--cap-bytes",
+            str(CAP_BYTES),
+            "--when-full",
+            "stored",
+        )
         return subprocess.Popen(
             [sys.executable, "-I", "-S", script, *flags, "--", *command], env={**self._environment, **environ}
         )
@@ -101,6 +112,24 @@ async def test_an_intake_with_a_certificate_for_its_address_is_trusted(tmp_path:
         with pod.sidecar.running():
             assert await ended(pod.start("echo", "hello")) == 0
         assert fake.printed() == [b"hello"]
+
+
+@pytest.mark.slow
+async def test_in_an_outage_a_line_takes_its_bytes_of_the_disk_and_no_more(tmp_path: Path, task: Task) -> None:
+    seconds = 40
+    with serve_intake() as fake:
+        fake.refuse = lambda _records: 503
+        away = Pod(tmp_path / "away", task, fake.url)
+        with away.sidecar.running():
+            last = tmp_path / "last"
+            words = f"for i in $(seq {seconds * 2}); do echo line $i; sleep 0.5; done; touch {last}"
+            process = away.start("sh", "-c", words, DET_LOG_WAIT_TIME="300")
+            await asyncio.to_thread(wait_until, last.exists, timeout_s=2 * seconds)
+            kept = list((away.logs / ".flb").glob("*/*"))
+            assert len(kept) <= 2 * capture.HOLD_AT
+            fake.refuse = lambda _records: 200
+            assert await asyncio.to_thread(process.wait, PATIENCE_S) == 0
+        assert fake.printed() == [b"line %d" % number for number in range(1, 2 * seconds + 1)]
 
 
 async def test_an_outage_is_told_a_few_times_and_no_more(tmp_path: Path, task: Task) -> None:

@@ -46,6 +46,21 @@ def wire_allocation(row: Any) -> Allocation:
     )
 
 
+async def are_slots_wanted(connection: AsyncConnection, allocation_id: str) -> bool:
+    """Whether an allocation holds slots, and another one of its pool waits for some."""
+    held = allocations.alias("held")
+    waiting = select(allocations.c.allocation_id).where(
+        allocations.c.pool == held.c.pool,
+        allocations.c.released_at.is_(None),
+        allocations.c.assigned_at.is_(None),
+        allocations.c.slots > 0,
+    )
+    query = select(held.c.allocation_id).where(
+        held.c.allocation_id == allocation_id, held.c.slots > 0, waiting.correlate(held).exists()
+    )
+    return await connection.scalar(query) is not None
+
+
 async def list_accelerators(connection: AsyncConnection, task_id: str) -> list[AcceleratorData]:
     """The devices of all containers of a task, newest first. Raises NotFound."""
     if await connection.scalar(select(tasks.c.task_id).where(tasks.c.task_id == task_id)) is None:

@@ -15,7 +15,7 @@ from services.api.all_gather.wait import gather
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
-from services.api.queries.tasks.allocations import list_accelerators, load_allocation
+from services.api.queries.tasks.allocations import are_slots_wanted, list_accelerators, load_allocation
 from services.api.waits.preemption import wait_for_preemption
 from services.api.wire.base import Empty
 from services.api.wire.tasks.allocations import (
@@ -43,6 +43,10 @@ async def get_allocation(call: Call[App, None, None]) -> GetAllocationResponse:
 
 async def get_preemption(call: Call[App, PreemptionQuery, None]) -> PreemptionResponse:
     app = call.app
+    if call.query.has_ended:
+        async with app.db.read() as connection:
+            if await are_slots_wanted(connection, _allocation_id(call)):
+                return PreemptionResponse(preempt=True)
     waiting = wait_for_preemption(app.db, app.notifier, _allocation_id(call), timeout_s=call.query.timeout_seconds)
     return PreemptionResponse(preempt=await call.while_connected(waiting))
 

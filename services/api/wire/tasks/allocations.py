@@ -79,6 +79,8 @@ class PreemptionQuery(Message):
     """0 does not wait."""
 
     timeout_seconds: int = 0
+    has_ended: bool = False
+    """Only the log of the task is still to be delivered; jobs that wait for slots want it to leave as well."""
 
 
 class PreemptionResponse(Message):

@@ -113,6 +113,20 @@ async def test_the_long_poll_ends_with_its_time(client: httpx.AsyncClient, run: 
     assert (answer.status_code, answer.json()) == (200, {"preempt": False})
 
 
+async def test_a_task_that_has_ended_hears_of_jobs_that_wait_for_slots(
+    db: Database, client: httpx.AsyncClient, run: Run
+) -> None:
+    question = path(run, "signals/preemption?hasEnded=true")
+    await set_allocation(db, run.allocation, assigned_at=SINCE, slots=1, pool="of its own")
+    assert (await client.get(question)).json() == {"preempt": False}
+    other = await new_run(db)
+    await set_allocation(db, other.allocation, assigned_at=None, state="PENDING", slots=1, pool="of its own")
+    assert (await client.get(question)).json() == {"preempt": True}
+    assert (await client.get(path(run, "signals/preemption"))).json() == {"preempt": False}, "it has not ended"
+    await set_allocation(db, other.allocation, slots=0)
+    assert (await client.get(question)).json() == {"preempt": False}
+
+
 async def test_preemption_of_what_cannot_be_preempted(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
     await set_allocation(db, run.allocation, preemptible=False)
     answer = await owner.get(path(run, "signals/preemption?timeout_seconds=1"))

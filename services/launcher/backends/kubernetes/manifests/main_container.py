@@ -116,7 +116,13 @@ def _command(spec: TaskSpec, traits: PoolTraits) -> tuple[str, ...]:
     if not CAPTURE_SCRIPTS[ships]:
         return argv
     at = argv.index(f"{RUN_DIR}/capture.py")
-    capture: tuple[str, ...] = (f"{RUN_DIR}/{CAPTURE_SCRIPTS[ships][0]}", "--intake", traits.tasks.log_intake_url or "")
+    capture: tuple[str, ...] = (
+        f"{RUN_DIR}/{CAPTURE_SCRIPTS[ships][0]}",
+        "--intake",
+        traits.tasks.log_intake_url or "",
+        "--outage-wait-s",
+        f"{spec.log_outage_wait_s:g}",
+    )
     if ships == "fluent-bit" and not traits.has_native_sidecars:
         capture += (_ENDS_WITH_TASK,)
     return (*argv[:at], *capture, *argv[at + 1 :])

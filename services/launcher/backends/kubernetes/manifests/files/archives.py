@@ -35,7 +35,7 @@ CAPTURE_SCRIPTS: Final[Mapping[Ships, tuple[str, ...]]] = {
         "ship.py",
         "intake_connection.py",
     ),
-    "builtin": ("capture_and_ship.py", "ship.py", "intake_connection.py"),
+    "builtin": ("capture_and_ship.py", "log_progress.py", "ship.py", "intake_connection.py"),
     "nothing": (),
 }
 """What is beside ``capture.py``; the first takes its place."""

@@ -21,7 +21,7 @@ from services.launcher.files import load_scripts
 from services.launcher.files.ship import Line, gzip, pack
 from tests.harness.waiting import PATIENCE_S, wait_until
 from tests.integration.launcher.backends.kubernetes.launcher_harness import CLUSTER_ID, POOL, TASKS, task
-from tests.integration.launcher.fakes import FakeIntake, serve_intake
+from tests.integration.launcher.fakes import FakeIntake, serve_intake, serve_master
 
 
 def made(kind: Literal["builtin", "fluent-bit"] = "builtin", **fields: object) -> Manifests:
@@ -74,13 +74,26 @@ def shipping(
     script: str = "capture_and_ship.py",
     when_full: str = "block",
     before: tuple[str, ...] = (),
+    outage_wait_s: float = 0,
     **environ: str,
 ) -> subprocess.Popen[bytes]:
+    """``before`` goes before the flags of the wrapper itself."""
     logs = run / "logs"
     logs.mkdir(exist_ok=True)
     flags = (*before, "--dir", str(logs), "--cap-bytes", str(1 << 20), "--when-full", when_full, "--")
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(run / script), "--intake", url, *flags, *command],
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            str(run / script),
+            "--intake",
+            url,
+            "--outage-wait-s",
+            str(outage_wait_s),
+            *flags,
+            *command,
+        ],
         env={
             "PATH": os.environ["PATH"],
             "DET_SESSION_TOKEN": "session-token",
@@ -112,6 +125,68 @@ def test_builtin_shipper_gives_up_on_an_intake_that_stays_away(tmp_path: Path) -
     assert process.wait(timeout=60) == 0
     assert 1 <= time.monotonic() - began < 30
     os.killpg(process.pid, 0) if process.poll() is None else None
+    _end_shippers(run)
+
+
+def capture_has_ended(run: Path) -> bool:
+    path = run / "logs" / "stdout.0.log"
+    return path.exists() and b";eos" in path.read_bytes()
+
+
+SCRIPTS = {"builtin": "capture_and_ship.py", "fluent-bit": "capture_until_stored.py"}
+
+
+@pytest.mark.parametrize("kind", ["builtin", "fluent-bit"])
+def test_an_intake_that_is_away_is_waited_for(
+    tmp_path: Path, intake: FakeIntake, kind: Literal["builtin", "fluent-bit"]
+) -> None:
+    run = unpack(made(kind), tmp_path)
+    away = 503
+    intake.refuse = lambda _records: away or 200
+    intake.tell = lambda _pod: away or 200
+    process = shipping(run, intake.url, "echo", "x", script=SCRIPTS[kind], outage_wait_s=600, DET_LOG_WAIT_TIME="1")
+    wait_until(lambda: capture_has_ended(run))
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=3)
+    away = 0
+    if kind == "fluent-bit":
+        deliver(run, intake)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert intake.printed() == [b"x"]
+
+
+@pytest.mark.parametrize("kind", ["builtin", "fluent-bit"])
+def test_a_task_that_is_stopped_does_not_wait_for_an_intake_that_is_away(
+    tmp_path: Path, kind: Literal["builtin", "fluent-bit"]
+) -> None:
+    run = unpack(made(kind), tmp_path)
+    away = "http://127.0.0.1:9"
+    process = shipping(run, away, "true", script=SCRIPTS[kind], outage_wait_s=600, DET_LOG_WAIT_TIME="1")
+    wait_until(lambda: capture_has_ended(run))
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    _end_shippers(run)
+
+
+@pytest.mark.parametrize("kind", ["builtin", "fluent-bit"])
+def test_slots_that_another_job_waits_for_are_not_held_for_an_intake_that_is_away(
+    tmp_path: Path, kind: Literal["builtin", "fluent-bit"]
+) -> None:
+    run = unpack(made(kind), tmp_path)
+    with serve_master() as master:
+        master.slots_are_wanted = True
+        process = shipping(
+            run,
+            "http://127.0.0.1:9",
+            "true",
+            script=SCRIPTS[kind],
+            outage_wait_s=600,
+            DET_LOG_WAIT_TIME="1",
+            DET_MASTER=master.url,
+        )
+        assert process.wait(timeout=PATIENCE_S) == 0
     _end_shippers(run)
 
 
@@ -228,6 +303,8 @@ def test_what_a_sidecar_that_was_asked_to_end_does_not_read_is_delivered(tmp_pat
 
 def _end_shippers(run: Path) -> None:
     """What a container's end does to everything in it."""
+    if not (run / "logs" / ".ship").exists():
+        return
     (run / "logs" / ".ship" / "shipped").touch()
     lock = run / "logs" / ".ship" / "ship.lock"
     if lock.exists() and lock.read_text().strip():
