@@ -19,8 +19,8 @@ from tests.harness.waiting import wait_until
 
 RELEASE: Final = "det"
 NAMESPACE: Final = "det"
-POOLS: Final = {"here": NAMESPACE, "batch": "batch"}
-"""Pool -> the namespace of its tasks. The second is the default of experiments."""
+POOLS: Final = {"here": f"{RELEASE}-tasks", "batch": "batch"}
+"""Pool -> the namespace of its tasks. The chart makes that of the first; experiments run in the second."""
 PATIENT: Final = {"DET_RETRY_CONFIG": '{"total": 20, "backoff_factor": 0.5, "allowed_methods": false}'}
 """What the client does where nobody configures it."""
 READY_S: Final = 240.0

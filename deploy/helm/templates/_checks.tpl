@@ -59,6 +59,10 @@
 {{- if hasKey $seen .name }}{{ fail (printf "resource pool has a duplicate name: %s" .name) }}{{ end -}}
 {{- $_ := set $seen .name true -}}
 {{- end -}}
+{{- if and .Values.monitoring.serviceMonitors .Values.networkPolicy.enabled (kindIs "invalid" .Values.networkPolicy.metricsFrom) (ne (include "resolute.since" .) "before") -}}
+{{- fail "networkPolicy.metricsFrom is required with monitoring.serviceMonitors: the peers that Prometheus runs in, such as [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]; by default nobody reads metrics" -}}
+{{- end -}}
+{{- if include "resolute.anyTasksHavePolicies" . }}{{ include "resolute.checkTasksNetwork" . }}{{ end -}}
 {{- range .Values.launcher.remotePools -}}
 {{- if not (hasKey $seen .) }}{{ fail (printf "launcher.remotePools: there is no resource pool named %q" .) }}{{ end -}}
 {{- end -}}

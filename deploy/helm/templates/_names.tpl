@@ -21,6 +21,12 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 }}
 {{- end -}}
 
+{{/* Labels by which policies select the pods of a part: root, part. */}}
+{{- define "resolute.partSelector" -}}
+release: {{ .root.Release.Name }}
+determined-system: {{ .part }}
+{{- end -}}
+
 {{/* The tag of all images. */}}
 {{- define "resolute.tag" -}}
 {{- .Values.detVersion | default .Chart.AppVersion -}}

@@ -22,10 +22,6 @@
 {{- toJson $pools -}}
 {{- end -}}
 
-{{- define "resolute.defaultNamespace" -}}
-{{- (.Values.resourceManager).defaultNamespace | default .Release.Namespace -}}
-{{- end -}}
-
 {{/* The pool of tasks that name none: as given, else the one named default, else the first. */}}
 {{- define "resolute.defaultPool" -}}
 {{- $names := list -}}
@@ -37,10 +33,14 @@
 {{- define "resolute.namespaces" -}}
 {{- $found := dict -}}
 {{- $extra := .Values.launcher.namespaces -}}
+{{- $default := include "resolute.defaultNamespace" . -}}
+{{- $former := include "resolute.formerNamespaces" . | fromJsonArray -}}
 {{- range include "resolute.pools" . | fromJsonArray -}}
 {{- if and (eq (int .manager) -1) (not .remote) -}}
 {{- $slug := .slug -}}
-{{- range prepend $extra .namespace | uniq -}}
+{{- $ours := prepend $extra .namespace -}}
+{{- if eq .namespace $default }}{{ $ours = concat $ours $former }}{{ end -}}
+{{- range uniq $ours -}}
 {{- $_ := set $found . (append (get $found . | default list) $slug) -}}
 {{- end -}}
 {{- end -}}

@@ -25,6 +25,7 @@ from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.storage import check_storage
 from deploy.operations.doctor.task_pages import check_task_pages
+from deploy.operations.doctor.tasks_namespace import check_tasks_namespaces
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
 from libs.bus import connect_bus
 from libs.clock import Clock, SystemClock
@@ -76,6 +77,7 @@ async def examine(
         await asyncio.to_thread(check_storage, cluster.checkpoint_storage, settings.checkpoint_roots),
         *check_pull_secrets(cluster),
         check_task_pages(cluster),
+        *await asyncio.to_thread(check_tasks_namespaces, cluster),
         *await check_login_provider(cluster.oidc, clock, os.environ),
         *await check_scim(cluster, settings.database),
     ]

@@ -30,6 +30,9 @@ def installation(kubeconfig: Path, task_image: str, tmp_path_factory: pytest.Tem
     checkpoints = f"/tmp/resolute-checkpoints-{uuid4().hex[:8]}"
     values: dict[str, Any] = yaml.safe_load(VALUES.read_text())
     values["taskContainerDefaults"] = {"cpuImage": task_image, "gpuImage": task_image}
+    # What network policies count, where the cluster enforces them.
+    ports = cluster("get", "endpoints", "kubernetes", "-n", "default", "-o", "jsonpath={.subsets[*].ports[*].port}")
+    values["networkPolicy"] = {"kubernetesApiPorts": [443, *map(int, ports.split())]}
     values["checkpointStorage"] = {"type": "shared_fs", "hostPath": checkpoints}
     path = folder / "values.yaml"
     path.write_text(yaml.safe_dump(values))

@@ -59,7 +59,7 @@ def test_an_account_has_the_written_rights_where_its_tasks_run_and_no_others(
 ) -> None:
     account = f"resolute-launcher-{pool}-{RELEASE}"
     everybody = rights(installation, "default", "default")  # who they are, and which APIs there are
-    own, foreign = POOLS[pool], (POOLS[OTHER[pool]], "default", "kube-system")
+    own, foreign = POOLS[pool], (POOLS[OTHER[pool]], NAMESPACE, "default", "kube-system")
     assert rights(installation, account, own) == {**everybody, **written("role", "cluster-role")}
     for namespace in foreign:
         assert rights(installation, account, namespace) == {**everybody, **written("cluster-role")}

@@ -138,8 +138,8 @@ def test_the_documented_commands_leave_nothing_behind(installation: Installation
     for command in clean:
         for namespace in POOLS.values() if "research" in command else [""]:
             again.shell(command.replace("research", namespace))
-    for namespace in POOLS.values():
+    for namespace in (NAMESPACE, *POOLS.values()):
         wait_until(lambda: not left(again, namespace), timeout_s=120, every_s=1, what=f"{namespace} is empty")  # noqa: B023
     everywhere = again.cluster("get", "clusterrole,clusterrolebinding,priorityclass,namespace", "-o", "name").split()
-    ours = re.compile(r"resolute|determined|/det$|/batch$")
+    ours = re.compile(r"resolute|determined|/det$|/det-tasks$|/batch$")
     assert [name for name in everywhere if ours.search(name)] == [f"namespace/{NAMESPACE}"]

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from tests.conftest import NEEDS_CLUSTER
 from tests.harness.helm import Release, find_helm, render
@@ -19,12 +20,23 @@ VALUES: Final = Path(__file__).parent / "values"
 FOR_UPGRADES: Final = ("database_snapshot", "database_restore")
 """Values that mean something in an upgrade only."""
 
+BESIDE: Final = ("--set", "tasks.namespace=ml")
+"""Without a cluster to ask, the chart has to be told where tasks run: in most files, beside the installation."""
+
 Rendered = Callable[[str], Release]
+
+
+def options_for(name: str) -> list[str]:
+    """What the values file of this name is rendered with."""
+    values = yaml.safe_load((VALUES / f"{name}.yaml").read_text())
+    tasks, manager = (values.get(section) or {} for section in ("tasks", "resourceManager"))
+    says_where = tasks.get("namespace") or manager.get("defaultNamespace")
+    return [*(["--is-upgrade"] if name in FOR_UPGRADES else []), *(() if says_where else BESIDE)]
 
 
 @cache
 def rendered_values(name: str) -> Release:
-    return render(VALUES / f"{name}.yaml", *(["--is-upgrade"] if name in FOR_UPGRADES else []))
+    return render(VALUES / f"{name}.yaml", *options_for(name))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from libs.events.accounts import CONTROL_PLANE, accounts, subscriber_account
 from libs.events.permissions import launcher_permissions, subscriber_permissions
 from libs.events.subjects import token
 from tests.harness.helm import CHART, Release, render
-from tests.integration.helm.conftest import VALUES, Rendered
+from tests.integration.helm.conftest import BESIDE, VALUES, Rendered
 
 
 def test_the_chart_has_the_permissions_of_the_code() -> None:
@@ -95,7 +95,9 @@ def test_what_three_servers_have_is_left_to_the_first_before_the_others_go(tmp_p
         template.write_text(
             asks.sub(f'(dict "replicas" {replicas})', (CHART / "templates/bus/shrink.yaml").read_text())
         )
-        jobs[replicas] = render(VALUES / "defaults.yaml", "--is-upgrade", chart=chart).find("Job", "resolute-shrink")
+        jobs[replicas] = render(VALUES / "defaults.yaml", "--is-upgrade", *BESIDE, chart=chart).find(
+            "Job", "resolute-shrink"
+        )
     assert jobs[1] is None
     assert jobs[3] is not None
     container = jobs[3]["spec"]["template"]["spec"]["containers"][0]

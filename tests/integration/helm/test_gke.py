@@ -11,6 +11,7 @@ import yaml
 
 from tests.harness.det import det_path
 from tests.harness.helm import CHART, render
+from tests.integration.helm.conftest import BESIDE
 
 EDIT = """
 import argparse, sys
@@ -33,7 +34,7 @@ def edited(tmp_path: Path) -> Path:
 
 
 def test_the_chart_takes_what_det_deploy_gke_writes(edited: Path) -> None:
-    release = render(edited / "values.yaml", name="determined-gke", chart=edited)
+    release = render(edited / "values.yaml", *BESIDE, name="determined-gke", chart=edited)
     config = yaml.safe_load(release.secret("determined-master-config", "master.yaml"))
     assert config["resource_manager"]["max_slots_per_pod"] == 4
     assert config["checkpoint_storage"] == {

@@ -5,8 +5,10 @@ Its pods are not looked at; images need not be there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,11 +20,17 @@ from tests.harness.waiting import wait_until
 pytestmark = pytest.mark.cluster
 
 RELEASE = "life"
+SECRET = f"resolute-generated-{RELEASE}"
+
+
+def of_tasks(kubectl: Kubectl) -> str:
+    """The namespace that the chart makes for tasks of a new release."""
+    return f"{kubectl.namespace}-{RELEASE}-tasks"
 
 
 @pytest.fixture(scope="module")
 def values(restricted: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two pools, one in the namespace of the release and one in another; nothing in the cluster that has one name."""
+    """Two pools, one of which has a namespace of its own; nothing in the cluster that has one name."""
     other = f"{restricted.namespace}-pool"
     path: Path = tmp_path_factory.mktemp("values") / "values.yaml"
     pools = [{"pool_name": "here"}, {"pool_name": "there", "kubernetes_namespace": other}]
@@ -39,7 +47,8 @@ def installed(restricted: Kubectl, values: Path) -> Iterator[Kubectl]:
         yield restricted
         helm(restricted, "uninstall", RELEASE)
     finally:
-        cluster("delete", "namespace", f"{restricted.namespace}-pool", "--wait=false")
+        made = (f"{restricted.namespace}-pool", of_tasks(restricted))
+        cluster("delete", "namespace", *made, "--wait=false", "--ignore-not-found")
 
 
 def helm(kubectl: Kubectl, *arguments: str) -> str:
@@ -66,12 +75,74 @@ def may(kubectl: Kubectl, pool: str, verb: str, resource: str, namespace: str) -
 
 
 def test_each_launcher_may_work_in_the_namespace_of_its_pool_only(installed: Kubectl) -> None:
-    here, there = installed.namespace, f"{installed.namespace}-pool"
+    here, there = of_tasks(installed), f"{installed.namespace}-pool"
     for pool, own, foreign in (("here", here, there), ("there", there, here)):
         assert may(installed, pool, "create", "jobs", own)
         for verb, resource in (("create", "jobs"), ("delete", "pods"), ("create", "secrets"), ("get", "configmaps")):
             assert not may(installed, pool, verb, resource, foreign)
         assert not may(installed, pool, "get", "secrets", own)
+        assert not may(installed, pool, "create", "jobs", installed.namespace)
+
+
+def test_tasks_of_a_new_release_get_a_namespace_in_which_nothing_of_it_is(installed: Kubectl, values: Path) -> None:
+    tasks = Kubectl(installed.kubeconfig, of_tasks(installed))
+    assert tasks.names("deployments,statefulsets,services,secrets,persistentvolumeclaims", "release") == set()
+    (quota,) = tasks.items("resourcequotas", f"release={RELEASE}")
+    assert all(name.startswith("count/") for name in quota["spec"]["hard"])
+    assert "WARNING" not in helm(installed, "upgrade", RELEASE, str(CHART), "-f", str(values))
+    assert launcher(installed, "RESOLUTE_KUBERNETES__TASK_NETWORK__POLICIES") == "true"
+
+
+def launcher(kubectl: Kubectl, variable: str) -> str:
+    """What the launcher of the pool without a namespace of its own is told."""
+    path = f"{{.spec.template.spec.containers[0].env[?(@.name=='{variable}')].value}}"
+    return kubectl("get", "deployment", f"resolute-launcher-here-{RELEASE}", "-o", f"jsonpath={path}")
+
+
+def test_a_release_of_before_keeps_its_namespace_until_it_is_moved(installed: Kubectl, values: Path) -> None:
+    """It is told so at each upgrade; then launchers have rights in both until the old one is empty."""
+    old, new = installed.namespace, of_tasks(installed)
+    upgrade = ("upgrade", RELEASE, str(CHART), "-f", str(values))
+    gone = [{"op": "remove", "path": f"/data/{key}"} for key in ("since", "tasks-namespace", "tasks-former-namespaces")]
+    installed("patch", "secret", SECRET, "--type=json", "-p", json.dumps(gone))
+    for _ in range(2):
+        said = helm(installed, *upgrade)
+        assert f"WARNING: tasks run in {old}, beside the services" in said
+        assert "docs/move-tasks.md" in said
+    assert may(installed, "here", "create", "jobs", old)
+    assert launcher(installed, "RESOLUTE_KUBERNETES__TASK_NETWORK__POLICIES") == ""
+    metrics = installed(
+        "get", "networkpolicy", f"resolute-scheduler-{RELEASE}", "-o", "jsonpath={.spec.ingress[0].from}"
+    )
+    assert metrics == '[{"namespaceSelector":{}}]'
+
+    moved = (*upgrade, "--set", f"tasks.namespace={new}")
+    assert f"Those that began in {old} go on there" in helm(installed, *moved)
+    assert may(installed, "here", "create", "jobs", old)
+    assert may(installed, "here", "create", "jobs", new)
+    assert launcher(installed, "RESOLUTE_KUBERNETES__FORMER_NAMESPACES") == f'["{old}"]'
+    installed.apply(job_of(installed))
+    helm(installed, *moved)
+    assert may(installed, "here", "create", "jobs", old)
+    installed("delete", "job", "left")
+    assert "go on there" not in helm(installed, *moved)
+    assert not may(installed, "here", "create", "jobs", old)
+    # What is noted counts: the value may be taken away again.
+    helm(installed, *upgrade)
+    assert may(installed, "here", "create", "jobs", new)
+
+
+def job_of(kubectl: Kubectl) -> dict[str, Any]:
+    """One that a task of this installation has left; it makes no pods."""
+    cluster_id = kubectl("get", "secret", SECRET, "-o", 'go-template={{index .data "cluster-id" | base64decode}}')
+    container = {"name": "a", "image": "a"}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "left", "labels": {"resolute/cluster-id": cluster_id}},
+        "spec": {"parallelism": 0, "template": template},
+    }
 
 
 def test_passwords_and_the_id_are_kept(installed: Kubectl, values: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from tests.harness.helm import Release
 from tests.integration.helm.conftest import Rendered
@@ -109,3 +110,70 @@ def test_who_else_may_come_in_is_said_in_the_values(rendered: Rendered) -> None:
     assert {"podSelector": {"matchLabels": {"app": "backup"}}} in database
     assert {"namespaceSelector": {"matchLabels": {"events": "yes"}}} in bus
     assert status == [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
+
+
+def test_nobody_reads_metrics_unless_the_values_say_who(rendered: Rendered) -> None:
+    release = rendered("defaults")
+    for part in PARTS:
+        for rule in release.get("NetworkPolicy", f"resolute-{part}")["spec"]["ingress"]:
+            ports = {each["port"] for each in rule["ports"]}
+            assert 9090 not in ports, part
+            if 8222 in ports:
+                assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "resolute-nats-rel"}}}]
+
+
+def launcher_network(release: Release, pool: str = "default") -> dict[str, Any]:
+    """What a launcher is told of the network of its tasks."""
+    prefix = "RESOLUTE_KUBERNETES__TASK_NETWORK__"
+    variables = release.environment("Deployment", release.launcher_of(pool))
+    return {
+        name.removeprefix(prefix).lower(): yaml.safe_load(value)
+        for name, value in variables.items()
+        if name.startswith(prefix)
+    }
+
+
+def test_launchers_close_in_the_tasks_of_the_namespace_that_the_chart_makes(rendered: Rendered) -> None:
+    release = rendered("own_namespace_defaults")
+    network = launcher_network(release)
+    assert network["policies"] is True
+    labels = labels_of(release)
+    for key, part in (("api", "master"), ("log_intake", "logs")):
+        (peer,) = network[key]
+        assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "ml"}}
+        assert peer["podSelector"]["matchLabels"].items() <= labels[part].items()
+        assert not peer["podSelector"]["matchLabels"].items() <= labels["nats"].items()
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(network["closed"])
+    assert network["egress"] == network["ingress"] == []
+    assert launcher_network(rendered("defaults")) == {}  # beside the installation, as in upgraded releases
+
+
+def test_what_tasks_reach_all_the_same_is_said_in_the_values(rendered: Rendered) -> None:
+    release = rendered("own_namespace")
+    for pool in ("default", "elsewhere"):
+        network = launcher_network(release, pool)
+        assert network["closed"] == [
+            "10.0.0.0/17",
+            "10.0.128.0/18",
+            "192.0.2.0/24",
+            "198.51.100.7/32",
+            "169.254.0.0/16",
+        ]
+        assert network["dns_ports"] == [53, 5353]
+        assert network["ingress"] == [{"from": [{"podSelector": {"matchLabels": {"app": "gateway"}}}]}]
+        metadata = [{"ipBlock": {"cidr": each}} for each in ("169.254.169.254/32", "169.254.170.0/24")]
+        assert network["egress"] == [
+            {"to": [{"ipBlock": {"cidr": "203.0.113.0/24"}}]},
+            {"to": metadata},
+            {"to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}], "ports": [{"port": 9000, "protocol": "TCP"}]},
+        ]
+
+
+@pytest.mark.parametrize(("values", "ports"), [("defaults", "443, 6443"), ("network", "16443")])
+def test_launchers_know_which_policy_may_keep_them_from_the_api_server(
+    values: str, ports: str, rendered: Rendered
+) -> None:
+    release = rendered(values)
+    hint = release.environment("Deployment", release.launcher_of("default"))["RESOLUTE_KUBERNETES__UNREACHABLE_HINT"]
+    assert f"NetworkPolicy resolute-launcher-rel lets launchers reach the ports {ports}" in hint
+    assert "networkPolicy.kubernetesApiPorts" in hint

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.harness.helm import CHART, Release
+from tests.harness.helm import CHART, Release, render
 from tests.integration.helm.conftest import Rendered
 
 
@@ -38,6 +40,49 @@ def test_each_launcher_has_rights_where_the_tasks_of_its_pool_run(rendered: Rend
 def test_without_a_namespace_of_their_own_tasks_run_beside_the_installation(rendered: Rendered) -> None:
     release = rendered("defaults")
     assert bound(release) == {"ml": {release.launcher_of("default")}}
+
+
+def test_a_namespace_of_their_own_is_made_and_outlives_the_release(rendered: Rendered) -> None:
+    release = rendered("own_namespace_defaults")
+    assert bound(release) == {"rel-tasks": {release.launcher_of("default")}}
+    made = release.get("Namespace", "rel-tasks")
+    assert made["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert "default_namespace: rel-tasks" in release.secret("determined-master-config", "master.yaml")
+    quota = release.get("ResourceQuota", "resolute-objects")
+    assert quota["metadata"]["namespace"] == "rel-tasks"
+    assert all(name.startswith("count/") for name in quota["spec"]["hard"])
+
+
+def test_while_a_pool_moves_its_launcher_has_rights_in_both_namespaces(rendered: Rendered) -> None:
+    release = rendered("own_namespace")
+    own, other = release.launcher_of("default"), release.launcher_of("elsewhere")
+    assert bound(release) == {"rel-tasks": {own}, "ml": {own}, "research": {other}}
+    former = "RESOLUTE_KUBERNETES__FORMER_NAMESPACES"
+    assert release.environment("Deployment", own)[former] == '["ml"]'
+    assert former not in release.environment("Deployment", other)
+    made = release.get("Namespace", "rel-tasks")
+    assert made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert release.get("ResourceQuota", "resolute-objects")["spec"]["hard"]["count/jobs.batch"] == "7"
+    assert "count/services" not in release.get("ResourceQuota", "resolute-objects")["spec"]["hard"]
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        {"checkpointStorage": {"type": "shared_fs", "hostPath": "/checkpoints"}},
+        {"taskContainerDefaults": {"bindMounts": [{"host_path": "/data", "container_path": "/data"}]}},
+        {"taskContainerDefaults": {"gpuPodSpec": {"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/a"}}]}}}},
+        {"taskContainerDefaults": {"networkMode": "host"}},
+    ],
+)
+def test_no_level_is_enforced_where_an_administrator_needs_more(needs: dict[str, Any], tmp_path: Path) -> None:
+    storage = {"type": "azure", "container": "models", "connection_string": "a"}
+    path = tmp_path / "values.yaml"
+    values = {"maxSlotsPerPod": 4, "tasks": {"namespace": "t"}, "checkpointStorage": storage, **needs}
+    path.write_text(yaml.safe_dump(values))
+    made = render(path).get("Namespace", "t")
+    assert "pod-security.kubernetes.io/enforce" not in made["metadata"]["labels"]
 
 
 def test_rights_in_the_cluster_are_those_that_were_asked_for(rendered: Rendered) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.harness.helm import CHART, run_helm
-from tests.integration.helm.conftest import VALUES
+from tests.integration.helm.conftest import VALUES, options_for
 
 SCHEMA: Final = json.loads((CHART / "values.schema.json").read_text())
 NOT_IN_THE_CHART: Final = {"global"}
@@ -43,20 +43,49 @@ REFUSED: Final = [
     ("nats.external.secretName is required", {"nats": {"external": {"url": "nats://a:4222"}}}),
     ('there is no resource pool named "b"', {"launcher": {"remotePools": ["b"]}}),
     ("value must be one of 1, 3", {"nats": {"replicas": 2}}),
+    ("tasks.namespace is required where the cluster cannot be asked", {"tasks": {}}),
+    (
+        "tasks.namespace is det-tasks, but resourceManager.defaultNamespace is research",
+        {"resourceManager": {"defaultNamespace": "research"}},
+    ),
+    ("networkPolicy.metricsFrom is required", {"monitoring": {"serviceMonitors": True}}),
+    ("networkPolicy.tasks.metadataAddresses is required", {"checkpointStorage": {"type": "gcs", "bucket": "b"}}),
+    (
+        "networkPolicy.tasks.metadataAddresses is required",
+        {"checkpointStorage": {"type": "s3", "bucket": "b", "accessKey": ""}},
+    ),
+    (
+        "networkPolicy.tasks.extraEgress is required: checkpointStorage.endpointUrl names minio.storage.svc",
+        {
+            "checkpointStorage": {
+                "type": "s3",
+                "bucket": "b",
+                "accessKey": "a",
+                "secretKey": "s",
+                "endpointUrl": "http://minio.storage.svc:9000",
+            }
+        },
+    ),
+    (
+        "networkPolicy.tasks.extraIngress is required",
+        {"resourceManager": {"internalTaskGateway": {"gateway_name": "g", "gateway_namespace": "gateways"}}},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("says", "values"), REFUSED, ids=[says for says, _ in REFUSED])
+@pytest.mark.parametrize(
+    ("says", "values"), REFUSED, ids=[f"{number} {says}" for number, (says, _) in enumerate(REFUSED)]
+)
 def test_what_makes_no_sense_is_refused_in_words(says: str, values: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "values.yaml"
-    path.write_text(yaml.safe_dump({"maxSlotsPerPod": 4, **values}))
+    path.write_text(yaml.safe_dump({"maxSlotsPerPod": 4, "tasks": {"namespace": "det-tasks"}, **values}))
     done = run_helm("template", "rel", str(CHART), "-f", str(path))
     assert done.returncode != 0
     assert says in done.stderr
 
 
 def test_a_release_name_that_is_too_long_is_refused() -> None:
-    done = run_helm("template", "a" * 28, str(CHART), "--set", "maxSlotsPerPod=4")
+    done = run_helm("template", "a" * 28, str(CHART), "--set", "maxSlotsPerPod=4,tasks.namespace=det-tasks")
     assert "is longer than 27 characters" in done.stderr
 
 
@@ -101,5 +130,7 @@ def test_the_defaults_keep_to_the_schema() -> None:
 
 
 def test_lint_finds_nothing(any_values: str) -> None:
-    done = run_helm("lint", str(CHART), "--quiet", "-f", str(VALUES / f"{any_values}.yaml"))
+    done = run_helm(
+        "lint", str(CHART), "--quiet", "-f", str(VALUES / f"{any_values}.yaml"), *options_for(any_values)[-2:]
+    )
     assert done.returncode == 0, done.stdout

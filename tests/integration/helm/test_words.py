@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.harness.helm import CHART, render
-from tests.integration.helm.conftest import VALUES
+from tests.integration.helm.conftest import VALUES, options_for
 
 ROOT: Final = Path(__file__).parents[3]
 SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text())
@@ -34,9 +34,16 @@ def is_known(path: str) -> bool:
     return True
 
 
-PAGES: Final = {"install-kubernetes": 40, "scale": 10, "secure": 10, "several-pools": 5, "several-clusters": 4}
+PAGES: Final = {
+    "install-kubernetes": 40,
+    "scale": 10,
+    "secure": 10,
+    "move-tasks": 4,
+    "several-pools": 5,
+    "several-clusters": 4,
+}
 """Pages about the chart, and how many of its values each names at least."""
-OF_THE_CONFIGURATION: Final = {"security.token.in_tasks"}
+OF_THE_CONFIGURATION: Final = {"security.token.in_tasks", "tasks.localhost", "tasks.main_address"}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -100,6 +107,8 @@ def chart_with_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("values", NOTES)
 def test_the_notes_tell_the_address_and_what_has_no_effect(values: str, chart_with_notes: Path) -> None:
-    notes = render(VALUES / f"{values}.yaml", chart=chart_with_notes).get("Notes", "notes")["text"]
+    notes = render(VALUES / f"{values}.yaml", *options_for(values), chart=chart_with_notes).get("Notes", "notes")[
+        "text"
+    ]
     assert NOTES[values] in notes
     assert ("NOTE:" in notes) == (values == "enterprise")

@@ -38,6 +38,25 @@
 {{- with .root.Values.tls.certificateName }}
 - {name: RESOLUTE_TASKS__MASTER_CERT_NAME, value: {{ . | quote }}}
 {{- end }}
+{{- if eq .pool.namespace (include "resolute.defaultNamespace" .root) }}
+{{- with include "resolute.formerNamespaces" .root | fromJsonArray }}
+- {name: RESOLUTE_KUBERNETES__FORMER_NAMESPACES, value: {{ toJson . | quote }}}
+{{- end }}
+{{- end }}
+{{- if include "resolute.tasksHavePolicies" . }}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__POLICIES, value: "true"}
+{{- if not .root.Values.launcherOnly }}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__API, value: {{ printf "[%s]" (include "resolute.podsAnywhere" (dict "root" .root "part" "master")) | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__LOG_INTAKE, value: {{ printf "[%s]" (include "resolute.podsAnywhere" (dict "root" .root "part" "logs")) | quote }}}
+{{- end }}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__CLOSED, value: {{ include "resolute.closedRanges" .root | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__DNS_PORTS, value: {{ .root.Values.networkPolicy.tasks.dnsPorts | toJson | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__EGRESS, value: {{ include "resolute.tasksEgress" .root | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__INGRESS, value: {{ .root.Values.networkPolicy.tasks.extraIngress | default list | toJson | quote }}}
+{{- end }}
+{{- if .root.Values.networkPolicy.enabled }}
+- {name: RESOLUTE_KUBERNETES__UNREACHABLE_HINT, value: {{ printf "The NetworkPolicy resolute-launcher-%s lets launchers reach the ports %s: if `kubectl get endpointslices -n default` shows another one for the service kubernetes, give it in the value networkPolicy.kubernetesApiPorts" .root.Release.Name (include "resolute.kubernetesApiPorts" .root | fromJsonArray | join ", ") | quote }}}
+{{- end }}
 {{- with .root.Values.launcher.shipper }}
 - {name: RESOLUTE_KUBERNETES__SHIPPER__KIND, value: {{ . | quote }}}
 {{- end }}
@@ -101,4 +120,11 @@
   secret: {secretName: {{ . }}}
 {{- end }}
 {{- end }}
+{{- end -}}
+
+
+{{- define "resolute.kubernetesApiPorts" -}}
+{{- $ports := list -}}
+{{- range .Values.networkPolicy.kubernetesApiPorts | default (list 443 6443) }}{{ $ports = append $ports (int .) }}{{ end -}}
+{{- toJson $ports -}}
 {{- end -}}
