@@ -1,6 +1,7 @@
 """``resolute import``: brings everything from a Determined 0.38 installation into a new, empty one.
 
-The old database is only read. When an import is cut off, the same command goes on where it was.
+The old database is only read. When an import is cut off, the same command goes on where it was. When it was complete,
+the same command brings what was added and changed there since, and leaves alone what was changed here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from libs.db.engine import address
 
 SOURCE_VARIABLE: Final = "RESOLUTE_IMPORT_SOURCE"
 DISAGREES: Final = 2
+DIFFERS: Final = 3
 
 
 def add_parser(commands: Commands) -> None:
@@ -32,7 +34,9 @@ def add_parser(commands: Commands) -> None:
         "import",
         description=__doc__,
         parents=[behind_the_command()],
-        epilog=f"exit code: 0 when both sides agree, {DISAGREES} when they do not, 1 when the import could not be done",
+        epilog=f"exit code: 0 when both sides agree, {DISAGREES} when they do not,"
+        f" {DIFFERS} when rows were left as they are here because both sides have changed, 1 when the import could not"
+        " be done",
     )
     parser.add_argument(
         "--source",
@@ -54,11 +58,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Import, print the report, and return the exit code. Raises ImportRefused."""
     report = asyncio.run(_import(arguments, target_url=address(load_settings(arguments).database)))
     if arguments.json:
-        document = {**msgspec.to_builtins(report, str_keys=True), "agrees": report.agrees}
+        document = {**msgspec.to_builtins(report, str_keys=True), "agrees": report.agrees, "differs": report.differs}
         print(msgspec.json.encode(document).decode())
     else:
         print(as_text(report), end="")
-    return 0 if report.agrees else DISAGREES
+    if not report.agrees:
+        return DISAGREES
+    return DIFFERS if report.differs else 0
 
 
 async def _import(arguments: argparse.Namespace, *, target_url: str) -> ImportReport:

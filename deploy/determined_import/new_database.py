@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from deploy.determined_import.connecting import connect_or_refuse
+from deploy.determined_import.kinds.compared import record_all
 from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copied, overwrite
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
@@ -23,7 +24,15 @@ from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
 
-_SETTINGS: Final = {"application_name": "resolute import", "statement_timeout": "0", "jit": "off"}
+_SETTINGS: Final = {
+    "application_name": "resolute import",
+    "statement_timeout": "0",
+    "jit": "off",
+    # Hashes of rows are over their text.
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "extra_float_digits": "1",
+}
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -74,7 +83,13 @@ class NewDatabase:
             return rows
 
     async def finish_kind(self, table: CopiedTable, counted: SourceCount) -> None:
-        """Remember that a kind is complete, and what there is of it on both sides."""
+        """Remember that a kind is complete, what there is of it on both sides, and each of its rows."""
+        async with self.connection.transaction():
+            if not table.follows:
+                await self.connection.execute(record_all(table))
+            await self._remember_counts(table, counted)
+
+    async def _remember_counts(self, table: CopiedTable, counted: SourceCount) -> None:
         in_target = await self.connection.fetchval(count_copied(table))
         await self.connection.execute(
             "INSERT INTO import_progress (source, kind, finished_at, in_source, skipped, in_target)"
@@ -88,14 +103,40 @@ class NewDatabase:
             in_target,
         )
 
+    async def remember_repetition(
+        self, table: CopiedTable, counted: SourceCount, *, imported: int, in_target: int
+    ) -> None:
+        """Remember what there is on both sides by now."""
+        await self.connection.execute(
+            "UPDATE import_progress SET imported = $3, in_source = $4, skipped = $5, in_target = $6"
+            " WHERE source = $1 AND kind = $2",
+            self._source,
+            table.kind,
+            imported,
+            counted.wanted + sum(counted.skipped.values()),
+            msgspec.json.encode(counted.skipped).decode(),
+            in_target,
+        )
+
+    async def was_complete(self) -> bool:
+        """Whether an import from this installation has come to its end before."""
+        found: bool = await self.connection.fetchval(
+            "SELECT finished_at IS NOT NULL FROM imports WHERE source = $1", self._source
+        )
+        return found
+
     async def advance_sequences(self) -> None:
         """Let the ids of new rows begin behind those that were imported."""
         for table in metadata.sorted_tables:
             for column in table.columns:
                 if column.identity is not None:
                     await self.connection.execute(
+                        # Never backwards: ids of what was deleted here are not given again.
                         f"SELECT setval(pg_get_serial_sequence('{table.name}', '{column.name}'),"  # noqa: S608
-                        f" max({column.name})) FROM {table.name} HAVING max({column.name}) > 0"
+                        f" greatest(max({column.name}), (SELECT coalesce(s.last_value, 0) FROM pg_sequences s"
+                        f" WHERE format('%I.%I', s.schemaname, s.sequencename)"
+                        f" = pg_get_serial_sequence('{table.name}', '{column.name}'))))"
+                        f" FROM {table.name} HAVING max({column.name}) > 0"
                     )
 
     async def finish(self) -> None:
@@ -103,14 +144,18 @@ class NewDatabase:
             "UPDATE imports SET finished_at = coalesce(finished_at, now()) WHERE source = $1", self._source
         )
 
+    async def take_in(self, old: OldDatabase, table: CopiedTable, query: str, *, name: str = "incoming") -> int:
+        """Fill a temporary table with rows from the old database; it is gone with the transaction."""
+        await self.connection.execute(f"CREATE TEMP TABLE {name} (LIKE {table.target.name}) ON COMMIT DROP")
+        for column in table.target.c:
+            if column.name not in table.columns:
+                await self.connection.execute(f"ALTER TABLE {name} DROP COLUMN {column.name}")
+        return await pipe(old.connection, query, self.connection, name, list(table.columns))
+
     async def _copy(self, old: OldDatabase, table: CopiedTable, query: str) -> int:
         if not table.replaces:
             return await pipe(old.connection, query, self.connection, table.target.name, list(table.columns))
-        await self.connection.execute(f"CREATE TEMP TABLE incoming (LIKE {table.target.name}) ON COMMIT DROP")
-        for column in table.target.c:
-            if column.name not in table.columns:
-                await self.connection.execute(f"ALTER TABLE incoming DROP COLUMN {column.name}")
-        rows = await pipe(old.connection, query, self.connection, "incoming", list(table.columns))
+        rows = await self.take_in(old, table, query)
         await self.connection.execute(overwrite(table, "incoming"))
         return rows
 
@@ -135,8 +180,8 @@ async def open_new_database(url: str, *, source: str, kinds: Iterable[CopiedTabl
 
 
 async def _check_schema(connection: Any) -> None:
-    if await connection.fetchval("SELECT to_regclass('import_progress') IS NULL"):
-        raise ImportRefused("the database of this installation has no tables yet: run `resolute db upgrade`")
+    if await connection.fetchval("SELECT to_regclass('import_rows') IS NULL"):
+        raise ImportRefused("the database of this installation lacks tables of this release: run `resolute db upgrade`")
 
 
 async def _take_alone(connection: Any) -> None:

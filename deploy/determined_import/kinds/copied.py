@@ -30,6 +30,10 @@ class CopiedTable(Struct, frozen=True, kw_only=True):
     before    statements for the target, before the first of the rows
     replaces  unique column: rows that the target has already, because every installation has them, are overwritten
     counted   condition on the rows of the target that come from here
+    identity  columns that tell rows apart, where the primary key of the target is a number of its own
+    counters  columns that only grow, on both sides: they are no sign that somebody has changed a row
+    reset     column -> value that a row gets, beside ``columns``, when it is imported again
+    follows   rows are as many as a trial reports or a task prints: they are not recorded one by one
     """
 
     kind: str
@@ -44,6 +48,10 @@ class CopiedTable(Struct, frozen=True, kw_only=True):
     before: tuple[str, ...] = ()
     replaces: str = ""
     counted: str = "true"
+    identity: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+    reset: Mapping[str, str] = {}
+    follows: bool = False
 
 
 def next_key(table: CopiedTable, last: str | None) -> str:

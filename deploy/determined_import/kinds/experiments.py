@@ -50,7 +50,7 @@ JOBS: Final = CopiedTable(
         "priority": f"{_RESOURCES} ->> 'priority'",
         "weight": f"coalesce({_RESOURCES} ->> 'weight', '1')",
         "max_slots": f"{_RESOURCES} ->> 'max_slots'",
-        "submitted_at": f"coalesce(e.start_time, {utc('t.start_time')}, now())",
+        "submitted_at": f"coalesce(e.start_time, {utc('t.start_time')}, 'epoch')",
     },
     batch_rows=100_000,
 )
@@ -80,6 +80,7 @@ EXPERIMENTS: Final = CopiedTable(
         "checkpoint_size": "e.checkpoint_size",
         "checkpoint_count": "e.checkpoint_count",
     },
+    reset={"error": "NULL"},
     batch_rows=2_000,
 )
 
@@ -132,6 +133,7 @@ TRIALS: Final = CopiedTable(
         "metadata": json_object_or_null("m.metadata"),
         "last_activity": "r.last_activity",
     },
+    reset={"stopped_by_searcher": "false"},
     skipped={"the experiment is missing": f"NOT {run_is_there('r.id')}"},
 )
 

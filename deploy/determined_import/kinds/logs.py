@@ -75,6 +75,7 @@ TRIAL_LINES: Final = CopiedTable(
     },
     batch_rows=100_000,
     counted=f"ingested_at = {_LONGER_AGO}",
+    follows=True,
 )
 
 LINES: Final = CopiedTable(
@@ -93,4 +94,5 @@ LINES: Final = CopiedTable(
     skipped={"the task is gone": "NOT EXISTS (SELECT FROM tasks t WHERE t.task_id = l.task_id)"},
     batch_rows=100_000,
     counted=f"ingested_at = {_LONG_AGO}",
+    follows=True,
 )

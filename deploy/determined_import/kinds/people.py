@@ -33,7 +33,7 @@ USERS: Final = CopiedTable(
         "admin": "coalesce(u.admin, false)",
         "active": "coalesce(u.active, false)",
         "remote": "u.remote",
-        "modified_at": "coalesce(u.modified_at, now())",
+        "modified_at": "coalesce(u.modified_at, 'epoch')",
         "last_auth_at": "u.last_auth_at",
         "agent_uid": "a.uid",
         "agent_user": "a.user_",
@@ -46,6 +46,7 @@ USERS: Final = CopiedTable(
         "UPDATE cluster SET initialised_at = coalesce(initialised_at, now())",
     ),
     replaces="id",
+    counters=("last_auth_at",),
 )
 
 SETTINGS: Final = CopiedTable(
@@ -88,6 +89,7 @@ ROLES: Final = CopiedTable(
     joins="LEFT JOIN role_assignment_scopes s ON s.id = a.scope_id",
     key="a.group_id",
     columns={"group_id": "a.group_id", "role_id": "a.role_id", "workspace_id": "s.scope_workspace_id"},
+    identity=("group_id", "role_id", "workspace_id"),
     skipped={"without a group, role or scope": "a.group_id IS NULL OR a.role_id IS NULL OR a.scope_id IS NULL"},
 )
 

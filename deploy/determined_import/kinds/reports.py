@@ -31,6 +31,7 @@ METRICS: Final = CopiedTable(
     },
     skipped={"without values": "jsonb_typeof(m.metrics) IS DISTINCT FROM 'object'"},
     batch_rows=100_000,
+    follows=True,
 )
 
 _STORAGE: Final = """CASE

@@ -113,6 +113,7 @@ PROJECTS: Final = CopiedTable(
         "UPDATE projects SET name = 'built-in ' || id, key = 'built-in ' || id",
     ),
     replaces="id",
+    counters=("max_local_id",),
 )
 
 # Those that a project had before are known from runs that were addressed by them.
@@ -153,6 +154,7 @@ POLICIES: Final = CopiedTable(
         "updated_by": "p.last_updated_by",
         "updated_at": "p.last_updated_time",
     },
+    identity=("workspace_id", "workload_type"),
 )
 
 WEBHOOKS: Final = CopiedTable(

@@ -14,6 +14,7 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    Uuid,
 )
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
@@ -129,4 +130,19 @@ import_progress = Table(
     # Reason -> rows that were left out.
     document("skipped", default="{}"),
     Column("in_target", BigInteger),
+)
+
+# Rows that were imported, with hashes over their imported columns: a repeated import tells by them which side has
+# changed. Written by ``resolute import``; metrics and log lines follow their trials and tasks, and have none.
+import_rows = Table(
+    "import_rows",
+    metadata,
+    # As in the report.
+    Column("kind", Text, primary_key=True),
+    # Text of the row's identity.
+    Column("key", Text, primary_key=True),
+    # As it came; NULL for what the import itself has made, such as trials that a search was about to ask for.
+    Column("source_hash", Uuid),
+    # As the import has left it here.
+    Column("target_hash", Uuid, nullable=False),
 )

@@ -250,6 +250,24 @@ async def _unfinished(connection: Any, storage: Path) -> None:
     await _experiment(connection, DELETING, state="DELETING", storage=storage, end_time=NOON)
 
 
+async def add_experiment(connection: Any, experiment: int, trial: int, *, storage: Path) -> None:
+    """One more experiment with its trial, as an old server adds it while it runs on."""
+    over = {"end_time": NOON + timedelta(hours=2)}
+    await _experiment(connection, experiment, state="COMPLETED", storage=storage, best_trial_id=trial, **over)
+    request = f"3f1c1c0a-0000-4000-8000-{experiment:012}"
+    await _trial(
+        connection,
+        trial,
+        experiment,
+        state="COMPLETED",
+        request_id=request,
+        hparams={"lr": 0.5},
+        total_batches=1,
+        **over,
+    )
+    await _validation(connection, 100_000 + trial, trial, 1, 0.75)
+
+
 async def _registry(connection: Any) -> None:
     model = {"creation_time": NOON, "user_id": ADA, "workspace_id": TEAM, "metadata": {"a": 1}}
     await connection.execute("INSERT INTO jobs VALUES ('job-nb', 'NOTEBOOK', 2, '-1')")
