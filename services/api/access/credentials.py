@@ -5,7 +5,7 @@ Source: docs/reference/platform.md 2.2 (precedence), docs/reference/tasks-and-cl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -13,6 +13,10 @@ from typing import Final
 from libs.errors import Unauthenticated
 
 AUTH_COOKIE: Final = "auth"
+HOST_COOKIE: Final = "__Host-auth"
+"""The same over HTTPS: browsers take a cookie of such a name from this very host only (RFC 6265bis 4.1.3.2), so that no
+page of another host of the domain can replace it."""
+LOGIN_COOKIES: Final = frozenset({AUTH_COOKIE, HOST_COOKIE})
 USER_TOKEN_HEADER: Final = "grpc-metadata-x-user-token"  # noqa: S105  (a header's name)
 ALLOCATION_TOKEN_HEADER: Final = "grpc-metadata-x-allocation-token"  # noqa: S105  (a header's name)
 
@@ -61,9 +65,29 @@ def _bearer(value: str) -> str:
 
 
 def _auth_cookie(header: str) -> str:
-    """Of two that differ none counts: a page of a task may have set one for the whole domain."""
     if AUTH_COOKIE not in header:
         return ""
     parts = [part.strip().partition("=") for part in header.split(";")]
-    found = {value.strip().strip('"') for name, _, value in parts if name == AUTH_COOKIE}
-    return found.pop() if len(found) == 1 else ""
+    return login_of((name, value.strip().strip('"')) for name, _, value in parts)
+
+
+def login_of(cookies: Iterable[tuple[str, str]]) -> str:
+    """The token that counts of the cookies of logins, as names and values; empty when there is none.
+
+    Of two with the same name that differ none counts: a page of a task may have set one for the whole domain.
+    """
+    found: dict[str, set[str]] = {}
+    for name, value in cookies:
+        if name in LOGIN_COOKIES:
+            found.setdefault(name, set()).add(value)
+    values = found.get(HOST_COOKIE) or found.get(AUTH_COOKIE) or set()
+    return values.pop() if len(values) == 1 else ""
+
+
+def login_cookie(token: str, *, expires: str, is_secure: bool) -> str:
+    """``Set-Cookie`` of a login; with an empty token, of its end.
+
+    is_secure  whether the browser came by HTTPS
+    """
+    name, secure = (HOST_COOKIE, "; Secure") if is_secure else (AUTH_COOKIE, "")
+    return f"{name}={token}; Path=/; Expires={expires}; HttpOnly; SameSite=Lax{secure}"

@@ -12,11 +12,11 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
-from services.api.access.credentials import AUTH_COOKIE
+from services.api.access.credentials import LOGIN_COOKIES, login_of
 
 PROXY_COOKIE: Final = "proxy_token"
 """Holds a proxy token, for one path; set after a request that had the token in its query."""
-COOKIES: Final = frozenset({AUTH_COOKIE, PROXY_COOKIE})
+COOKIES: Final = LOGIN_COOKIES | {PROXY_COOKIE}
 _MOST_QUERY_FIELDS: Final = 1000
 _MOST_COOKIES: Final = 10
 
@@ -42,15 +42,15 @@ class Offer(NamedTuple):
 def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tuple[Offer, ...]:
     """All tokens that a request brings, the one that counts first."""
     authorization = ""
-    sessions: set[str] = set()
+    logins: list[tuple[str, str]] = []
     of_pages: list[str] = []
     for name, value in headers:
         if name == b"authorization":
             authorization = value.decode("latin-1")
         elif name == b"cookie":
             for cookie, content in _cookies(value.decode("latin-1")):
-                if cookie == AUTH_COOKIE:
-                    sessions.add(content)
+                if cookie in LOGIN_COOKIES:
+                    logins.append((cookie, content))
                 else:
                     of_pages.append(content)  # those of longer paths first; pages of tasks may have set others
     offers = []
@@ -61,7 +61,7 @@ def offers_of(headers: Iterable[tuple[bytes, bytes]], query_string: bytes) -> tu
         scheme, token = scheme.lower(), token.strip()
         if token and scheme in ("token", "bearer"):
             offers.append(Offer(token, scheme == "token", OfferedIn.HEADER))
-    if len(sessions) == 1 and (session := sessions.pop()):  # of two that differ none counts, as everywhere
+    if session := login_of(logins):
         offers.append(Offer(session, False, OfferedIn.COOKIE))
     offers += [Offer(of_page, True, OfferedIn.COOKIE) for of_page in of_pages[:_MOST_COOKIES] if of_page]
     return tuple(offers)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from email.utils import format_datetime
-from typing import Final
+from typing import Any, Final
 
 from services.api.access import passwords
-from services.api.access.credentials import AUTH_COOKIE
+from services.api.access.credentials import login_cookie
 from services.api.actions.users import sessions
 from services.api.app import App
 from services.api.http.call import Call
@@ -29,7 +29,7 @@ async def login(call: Call[App, None, LoginRequest]) -> Reply:
         lambda: sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now),
     )
     expires = format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
-    cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; HttpOnly; SameSite=Lax"
+    cookie = login_cookie(token, expires=expires, is_secure=_is_secure(call))
     return Reply(LoginResponse(token=token, user=wire_user(user)), {"Set-Cookie": cookie})
 
 
@@ -37,7 +37,12 @@ async def logout(call: Call[App, None, None]) -> Reply:
     await sessions.log_out(call.app.db, call.principal)
     call.app.sessions.forget()
     past = format_datetime(call.app.clock.now() - timedelta(days=365), usegmt=True)
-    return Reply(Empty(), {"Set-Cookie": f"{AUTH_COOKIE}=; Path=/; Expires={past}"})
+    return Reply(Empty(), {"Set-Cookie": login_cookie("", expires=past, is_secure=_is_secure(call))})
+
+
+def _is_secure(call: Call[App, None, Any]) -> bool:
+    """As far as a proxy in front says how the browser came."""
+    return "https" in (call.request.scope["scheme"], call.headers.get("x-forwarded-proto"))
 
 
 async def current_user(call: Call[App, None, None]) -> UserResponse:

@@ -18,7 +18,7 @@ import structlog
 from libs.db.audit import AuditedRequest, recorded, write_record
 from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unauthenticated
 from libs.tokens import new_token
-from services.api.access.credentials import AUTH_COOKIE
+from services.api.access.credentials import login_cookie
 from services.api.actions.users.sessions import SESSION_LIFETIME
 from services.api.actions.users.sso import log_in_remote
 from services.api.app import App
@@ -80,9 +80,9 @@ async def _callback(call: Call[App, CallbackQuery, None]) -> RawResponse:
     if attempt.relay_state == CLI:
         return _redirect(f"{CLI_ADDRESS}?token={token}", _state_cookie(provider, "", 0))
     expires = format_datetime(now + SESSION_LIFETIME, usegmt=True)
-    secure = "; Secure" if provider.config.base_url.startswith("https:") else ""
+    is_secure = provider.config.base_url.startswith("https:")
     relayed = f"?relayState={quote(attempt.relay_state, safe='')}" if attempt.relay_state else ""
-    cookie = f"{AUTH_COOKIE}={token}; Path=/; Expires={expires}; HttpOnly; SameSite=Lax{secure}"
+    cookie = login_cookie(token, expires=expires, is_secure=is_secure)
     return _redirect(f"{provider.config.base_url}/det/login{relayed}", cookie)
 
 

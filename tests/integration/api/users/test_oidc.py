@@ -128,12 +128,12 @@ class Browser:
 def token_of(reply: httpx.Response) -> str:
     assert reply.status_code == 303, reply.text
     name, _, token = reply.headers["set-cookie"].partition(";")[0].partition("=")
-    assert name == "auth"
+    assert name == "__Host-auth"
     return token
 
 
 def me(api: ApiProcess, reply: httpx.Response) -> dict[str, Any]:
-    found = get(f"{api.url}/api/v1/me", headers={"Cookie": f"auth={token_of(reply)}"})
+    found = get(f"{api.url}/api/v1/me", headers={"Cookie": f"__Host-auth={token_of(reply)}"})
     assert found.status_code == 200, found.text
     user: dict[str, Any] = found.json()["user"]
     return user

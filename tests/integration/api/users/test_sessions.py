@@ -107,6 +107,20 @@ def test_the_cookie_of_a_login_is_as_good_as_its_token(api: ApiProcess) -> None:
         assert browser.get("/api/v1/me").status_code == 401
 
 
+def test_over_https_no_other_host_can_set_the_cookie(api: ApiProcess) -> None:
+    by_https = {"X-Forwarded-Proto": "https"}
+    with httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS, headers=by_https) as browser:
+        given = browser.post("/api/v1/auth/login", json={"username": "admin"}).headers["set-cookie"]
+        name, _, token = given.partition(";")[0].partition("=")
+        attributes = {each.strip() for each in given.split(";")[1:]}
+        assert (name, {"Path=/", "HttpOnly", "SameSite=Lax", "Secure"} <= attributes) == ("__Host-auth", True)
+        both = {"Cookie": f"auth={api.token('determined')}; {name}={token}"}
+        assert browser.get("/api/v1/me", headers=both).json()["user"]["username"] == "admin"
+        out = browser.post("/api/v1/auth/logout", headers={**both, "Origin": api.url})
+        assert out.headers["set-cookie"].startswith("__Host-auth=; Path=/; Expires=")
+        assert "Secure" in out.headers["set-cookie"]
+
+
 def test_logging_out_ends_the_session_everywhere(api: ApiProcess, replica: ApiProcess) -> None:
     def log_out() -> Callable[[], bool]:
         token = api.token()

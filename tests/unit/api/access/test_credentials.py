@@ -22,6 +22,7 @@ FOUND = [
     ({"cookie": 'auth="quoted"'}, "quoted", USER),
     ({"cookie": "auth=; x=1"} | TASK, "task", ALLOCATION),
     ({"cookie": "auth=twice; auth=twice"}, "twice", USER),
+    ({"cookie": "auth=of-a-page; __Host-auth=mine"}, "mine", USER),
     ({"cookie": "auth=mine; auth=of-a-page"} | TASK, "task", ALLOCATION),
     ({"cookie": "xauth=1"} | TASK, "task", ALLOCATION),
 ]
