@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 import yaml
 
+from libs.config.value_count import has_more_values
 from libs.errors import InvalidRequest
 
 MAX_VALUES: Final = 200_000
@@ -72,7 +73,8 @@ def parse_text(text: str) -> Any:
 
 
 def _parse(text: str) -> Any:
-    if text.lstrip()[:1] in ("{", "["):
+    # JSON with too many values is left to the YAML parser, which stops at the first one that is too many.
+    if text.lstrip()[:1] in ("{", "[") and not has_more_values(text.encode(errors="replace"), MAX_VALUES):
         try:
             return _parse_json(text)
         except (ValueError, RecursionError):

@@ -5,14 +5,16 @@ The order is that of trust: who asks, whether they may, and only then what of th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from libs.errors import NotFound
+from libs.config.value_count import has_more_values
+from libs.errors import InvalidRequest, NotFound
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
 from services.api.access.own_pages import require_own_page
@@ -34,6 +36,8 @@ from services.api.http.routing import HandlerResult, Route
 
 Authenticate: TypeAlias = Callable[[Credentials], Awaitable[Principal]]
 FindRights: TypeAlias = Callable[[Principal], Awaitable[UserRights]]
+
+_LARGE_BODY_BYTES: Final = 512 * 1024
 
 
 async def basic_rights(principal: Principal) -> UserRights:
@@ -85,7 +89,13 @@ class BoundRoute:
                 received = await read_body(
                     exchange.receive, exchange.headers, limit=route.body_limit, reservation=reservation
                 )
-                body = self._decode_body(received)
+                most = route.max_body_values
+                if most is not None and has_more_values(received, most):
+                    raise InvalidRequest(f"the request body has more than {most} values")
+                # Of a large one, values are made for so long that nobody else would be answered meanwhile.
+                decode = self._decode_body
+                large = len(received) > _LARGE_BODY_BYTES
+                body = await asyncio.to_thread(decode, received) if large else decode(received)
             call = Call(
                 app=self._app_state,
                 request_id=exchange.request_id,

@@ -56,6 +56,7 @@ class Route:
     allow_nul       whether text in the body may contain NUL characters
     idempotent      done twice it has the effect of once: for a task it is done again while the database is away
     max_body_bytes  None: 136 MiB for authenticated callers, 4 MiB for others
+    max_body_values  of a body of JSON; None for any number
     summary         one line for the API description
     """
 
@@ -75,6 +76,7 @@ class Route:
     allow_nul: bool = False
     idempotent: bool = False
     max_body_bytes: int | None = None
+    max_body_values: int | None = None
     summary: str = ""
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from libs.config import check_current_searcher, normalise_experiment_config, with_defaults
+from libs.config.yaml_text import MAX_VALUES
 from libs.errors import InvalidRequest
 from libs.searchers.methods.definition import PreviewTrial
 from libs.searchers.preview import preview
@@ -55,6 +56,7 @@ ROUTES: Final = (
         path="/api/v1/preview-hp-search",
         handler=preview_search,
         body=PreviewRequest,
+        max_body_values=MAX_VALUES,
         response=PreviewResponse,
         summary="What a hyperparameter search would do",
     ),

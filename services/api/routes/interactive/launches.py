@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from libs.config.yaml_text import MAX_VALUES
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
 from services.api.access.rights.actions import Action
 from services.api.access.rights.needs import require_in
@@ -56,6 +57,7 @@ def _route(kind: InteractiveType, request: type[LaunchRequest], response: type[M
         path=f"/api/v1/{KINDS[kind].noun}s",
         handler=_launch(kind, response),
         body=request,
+        max_body_values=MAX_VALUES,
         response=response,
         summary=f"Launch a {KINDS[kind].noun}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from libs.config.yaml_text import MAX_VALUES
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App
@@ -140,10 +141,18 @@ ROUTES: Final = (
         path="/api/v1/workspaces",
         handler=post_workspace,
         body=PostWorkspaceRequest,
+        max_body_values=MAX_VALUES,
         response=ChangedWorkspaceResponse,
     ),
     Route(method="GET", path=_ONE, handler=get_workspace, response=WorkspaceResponse),
-    Route(method="PATCH", path=_ONE, handler=patch_workspace, body=PatchWorkspace, response=ChangedWorkspaceResponse),
+    Route(
+        method="PATCH",
+        path=_ONE,
+        handler=patch_workspace,
+        body=PatchWorkspace,
+        max_body_values=MAX_VALUES,
+        response=ChangedWorkspaceResponse,
+    ),
     Route(method="DELETE", path=_ONE, handler=delete_workspace, response=DeleteResponse),
     Route(method="POST", path=f"{_ONE}/archive", handler=archive, response=Empty),
     Route(method="POST", path=f"{_ONE}/unarchive", handler=unarchive, response=Empty),
