@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor
 
 from libs.errors import ResoluteError
+from libs.line_handler import LineHandler
 from libs.tracing.context import add_trace_ids
 from libs.tracing.spans import use_tracer
 
@@ -70,7 +71,7 @@ def configure_logging(settings: TelemetrySettings, *, service: str, stream: Text
         event.setdefault("service", service)
         return event
 
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = LineHandler(stream or sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

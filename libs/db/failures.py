@@ -7,6 +7,7 @@ from typing import Final
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
@@ -41,6 +42,8 @@ def is_connection_failure(error: BaseException) -> bool:
         error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
     ):
         return True
+    if isinstance(error, NoConnectionFree):
+        return True  # those that there are wait for a server that hangs
     cause = driver_error(error)
     return isinstance(cause, _LOST) or _cannot_work(cause)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from libs.db.failures import is_bad_value, is_connection_failure
 
@@ -52,3 +53,7 @@ def as_sqlalchemy_raises(cause: Exception) -> DBAPIError:
 )
 def test_a_database_that_cannot_work_now_is_waited_for(error: Exception, *, passes: bool, wrapped: bool) -> None:
     assert is_connection_failure(as_sqlalchemy_raises(error) if wrapped else error) is passes
+
+
+def test_connections_that_all_hang_are_waited_for() -> None:
+    assert is_connection_failure(NoConnectionFree("QueuePool limit of size 6 overflow 0 reached"))
