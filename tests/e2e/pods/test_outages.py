@@ -122,3 +122,16 @@ def test_a_trial_that_ends_while_nobody_looks_has_ended_well(system: WholeSystem
     look.wait(failing, "STATE_ERROR")
     assert "over" in look.printed(look.trial(experiment)["id"])
     assert any("exit code 9" in line["log"] for line in look.logs(look.trial(failing)["id"]))
+
+
+def test_a_pod_that_ends_while_the_log_intake_is_away_loses_no_line(
+    system: WholeSystem, det: Client, look: Looking
+) -> None:
+    script = "echo begun; sleep 8; seq 1 500; echo last"
+    variables = {"environment_variables": ["DET_LOG_WAIT_TIME=3"]}
+    experiment = submit(det, script, max_restarts=0, environment=variables)
+    wait_until(lambda: look.trials(experiment) and "begun" in look.printed(look.trial(experiment)["id"]), timeout_s=180)
+    outage(system, ("logs",), 40)
+    look.wait(experiment)
+    printed = look.printed(look.trial(experiment)["id"])
+    assert printed[-501:] == [*map(str, range(1, 501)), "last"]
