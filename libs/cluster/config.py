@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
+from libs.podspec.reserved_labels import ALLOWED
 
 SlotType = Literal["cpu", "cuda", "rocm"]
 Priority = Annotated[int, Meta(ge=1, le=99)]
@@ -284,6 +285,13 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ssh: SshConfig = SshConfig()
     token: TokenConfig = TokenConfig()
     tls: TlsConfig = TlsConfig()
+    release_namespace: str = ""
+    """Namespace in which the services run, on Kubernetes. Users' pods there may not refer to other objects."""
+    references: tuple[str, ...] = ()
+    """Objects of that namespace that users' pods may refer to nevertheless: ``PersistentVolumeClaim/data-*``,
+    ``Secret/registry``."""
+    pod_labels: tuple[str, ...] = ALLOWED
+    """Labels and annotations that users' pods may have although their kind is reserved, like ``*.kubernetes.io/*``."""
 
 
 class TasksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

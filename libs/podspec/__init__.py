@@ -6,15 +6,19 @@ Source: docs/reference/kubernetes.md 5 and 6.
 from libs.podspec.fields import UnknownField, unknown_fields
 from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
+from libs.podspec.namespace_rules import NamespaceRules, references_to_made, violations
 from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
 
 __all__ = [
     "MAIN_CONTAINER",
     "ForbiddenSetting",
     "InvalidPodPatch",
+    "NamespaceRules",
     "UnknownField",
     "merge_pod",
+    "references_to_made",
     "refusals",
     "unknown_fields",
+    "violations",
     "without_senseless_directives",
 ]

@@ -143,6 +143,9 @@
 {{- $_ := set $security "token" $token -}}
 {{- end -}}
 {{- with $given.ssh }}{{ $_ := set $security "ssh" . }}{{ end -}}
+{{- $_ := set $security "release_namespace" .Release.Namespace -}}
+{{- with $given.references }}{{ $_ := set $security "references" . }}{{ end -}}
+{{- if not (kindIs "invalid" $given.podLabels) }}{{ $_ := set $security "pod_labels" $given.podLabels }}{{ end -}}
 {{- if eq (include "resolute.apiSpeaksTls" .) "true" -}}
 {{- $_ := set $security "tls" (dict "cert" "/etc/resolute/secrets/tls/tls.crt" "key" "/etc/resolute/secrets/tls/tls.key") -}}
 {{- end -}}

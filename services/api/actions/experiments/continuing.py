@@ -41,6 +41,7 @@ from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, load_project
 from services.api.actions.experiments.warm_start import pin_warm_start
+from services.api.actions.pod_rules import check_pods_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import policies_in
 from services.api.wire.experiments.experiments import LaunchWarning
@@ -92,6 +93,15 @@ async def continue_experiment(
     pool, warnings = choose_pool(app, fixed, project)
     config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
     policies.check_launch(config["resources"])
+    await check_pods_of_users(
+        connection,
+        app.cluster,
+        override,
+        *policies.of_workspace,
+        workspace_id=project.workspace_id,
+        pool=pool,
+        gpu=config["resources"]["slots_per_trial"] > 0,
+    )
     if any((override.get("searcher") or {}).get(key) is not None for key in _SOURCES):
         await pin_warm_start(connection, config)
     await _queue_anew(connection, row, config, project, pool=pool, now=now)

@@ -41,6 +41,7 @@ from services.api.actions.experiments.project import (
     lock_project,
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
+from services.api.actions.pod_rules import check_pods_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
@@ -90,6 +91,16 @@ async def prepare_experiment(
         pool, warnings = choose_pool(app, fixed, project)
         config = await asyncio.to_thread(_complete, app, user, template, project, policies, pool=pool, now=now)
         policies.check_launch(config["resources"])
+        await check_pods_of_users(
+            connection,
+            app.cluster,
+            template,
+            user,
+            *policies.of_workspace,
+            workspace_id=project.workspace_id,
+            pool=pool,
+            gpu=config["resources"]["slots_per_trial"] > 0,
+        )
         await pin_warm_start(connection, config)
     return NewExperiment(
         config=config,

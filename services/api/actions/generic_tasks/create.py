@@ -46,6 +46,7 @@ from services.api.actions.experiments.project import (
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.generic_tasks.control import lock_tree
 from services.api.actions.generic_tasks.tree import check_may_have_children
+from services.api.actions.pod_rules import check_pods_of_users
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.queries.generic_tasks.generic_tasks import StoredGenericTask, load_generic_task
@@ -109,6 +110,15 @@ async def prepare_generic_task(
         has_files=bool(context),
     )
     policies.check_launch(config["resources"])
+    async with app.db.read() as connection:
+        await check_pods_of_users(
+            connection,
+            app.cluster,
+            *wanted.layers,
+            workspace_id=project.workspace_id,
+            pool=pool,
+            gpu=wanted.pool.slots > 0,
+        )
     task_id = new_uuid()
     slot_type = app.cluster.slot_type if wanted.pool.slots else "cpu"
     return NewGenericTask(

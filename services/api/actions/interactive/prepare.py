@@ -31,6 +31,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.actions.experiments.resource_request import check_resources
 from services.api.actions.interactive.home import Home, load_home
 from services.api.actions.interactive.sources import check_names_something, load_sources
+from services.api.actions.pod_rules import check_pods_of_users
 from services.api.app import App
 from services.api.contexts.pack import pack_context
 from services.api.queries.workspaces.config_policies import Policies, policies_in
@@ -110,6 +111,15 @@ async def _prepare(
         has_files=bool(request.files),
     )
     _check_policies(policies, config)
+    async with app.db.read() as connection:
+        await check_pods_of_users(
+            connection,
+            app.cluster,
+            *layers,
+            workspace_id=home.workspace_id,
+            pool=granted.pool,
+            gpu=granted.slots > 0,
+        )
     if task_type == "TENSORBOARD" or not config["description"]:
         config["description"] = random_name(random.Random(), KINDS[task_type].title)  # noqa: S311  (no secret)
     sources = tensorboard_sources(app.cluster_id, shown) if shown else None

@@ -14,6 +14,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import (
+    apply_invariants,
     check_constraints,
     check_max_slots_change,
     check_pool_change,
@@ -40,6 +41,11 @@ class Policies(Struct, frozen=True, kw_only=True):
         """Configurations that win over what users write, the strongest last."""
         found = [(policies or {}).get("invariant_config") for policies in (self.workspace, self.global_)]
         return [invariant for invariant in found if invariant]
+
+    @property
+    def of_workspace(self) -> list[Object]:
+        """The invariants that the administrators of the workspace say, who are users of the cluster, in normal form."""
+        return [apply_invariants({}, [own])] if (own := (self.workspace or {}).get("invariant_config")) else []
 
     def check_launch(self, resources: Mapping[str, Any]) -> None:
         """Raises InvalidRequest when what a workload asks for is more than its constraints allow."""
