@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
-from typing import NewType
+from typing import Final, NewType
 
 from libs.errors import InvalidRequest
 
@@ -19,6 +20,14 @@ PoolName = NewType("PoolName", str)
 def new_uuid() -> str:
     """A random version 4 UUID in its usual text form."""
     return str(uuid.uuid4())
+
+
+RANDOM_PART_BYTES: Final = 10
+
+
+def new_random_part() -> str:
+    """The end of a name that nobody may guess: 20 hexadecimal digits."""
+    return secrets.token_hex(RANDOM_PART_BYTES)
 
 
 def canonical_uuid(text: str) -> str:

@@ -134,6 +134,9 @@ class Order(Struct, frozen=True, kw_only=True, tag_field="type", tag="order"):
     grace_s: float = 15.0
     """With ``stop``: seconds between SIGTERM and SIGKILL."""
     reason: str = ""
+    random_part: str = ""
+    """End of the names of the Secrets and ConfigMaps that are made for it (``new_random_part``), drawn once: nobody
+    else can guess them. Orders of releases that drew none name these objects like the Job."""
     namespace: str = ""
     """Where the workspace of the task is bound to; empty is the namespace of the pool. Stays the same for all orders of
     an allocation."""

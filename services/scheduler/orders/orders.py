@@ -24,6 +24,7 @@ from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events import subjects
 from libs.events.orders import Order
+from libs.ids import new_random_part
 from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.exits import ExitKind, internal_error
 from services.scheduler.allocations.task_tokens import Holder, mint
@@ -66,6 +67,7 @@ async def issue(
                 desired="run",
                 spec=material.spec(row, tokens),
                 namespace=row.namespace,
+                random_part=new_random_part(),
             )
             size = len(msgspec.json.encode(order))
         except Exception as error:

@@ -58,6 +58,16 @@ def job_name(spec: TaskSpec, allocation: str, cluster_id: str) -> str:
     return _dns_label(_prefixed(cluster_id, spec.description), suffix)
 
 
+def secret_name(job: str, random_part: str) -> str:
+    """Name of the Secret and of the ConfigMap of a Job; ``random_part`` is that of its order."""
+    return f"{job}-{random_part}" if random_part else job
+
+
+def registry_secret(secret: str) -> str:
+    """Name of the Secret with the credentials for images, beside the one named ``secret``."""
+    return f"{secret}-registry"
+
+
 def system_name(cluster_id: str, pool: str, what: str) -> str:
     """Name of an object that belongs to the launcher of a pool."""
     return _dns_label(_prefixed(cluster_id, f"pool-{pool}"), f"-{_hashed(pool, _HASH_LENGTH)}-{what}")

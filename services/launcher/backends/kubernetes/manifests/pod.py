@@ -23,6 +23,7 @@ from services.launcher.backends.kubernetes.manifests.names import (
     MAIN,
     labels,
     notes,
+    registry_secret,
 )
 from services.launcher.backends.kubernetes.manifests.placement import placed
 from services.launcher.backends.kubernetes.manifests.pod_fields import object_at, objects_at, texts_at
@@ -35,6 +36,8 @@ TERMINATION_GRACE_S: Final = 60
 """Between SIGTERM and SIGKILL, for pods whose spec says nothing: longer than any order asks for, which can only
 shorten it."""
 _HOST: Final = "host"
+_ADMINISTRATORS: Final = ("automountServiceAccountToken", "enableServiceLinks")
+"""Fields that are false unless the administrator's defaults set them."""
 _MAIN_PATH: Final = f"spec.containers[{MAIN}]"
 
 
@@ -42,7 +45,7 @@ class PodTemplate(Struct, frozen=True, kw_only=True):
     pod: Json
     """``metadata`` and ``spec``."""
     secrets: dict[str, str]
-    """Values, in base64, that variables of the pod take from the Secret ``name``."""
+    """Values, in base64, that variables of the pod take from the Secret ``secret``."""
 
 
 def pod_template(
@@ -52,11 +55,13 @@ def pod_template(
     *,
     allocation: str,
     name: str,
+    secret: str,
     priority_class: str | None,
 ) -> PodTemplate:
     """The template of all pods of an allocation.
 
-    name            of the Job, its ConfigMap and its Secret
+    name            of the Job
+    secret          name of its ConfigMap and its Secret
     priority_class  where the user's pod names none
     Raises InvalidRequest.
     """
@@ -68,18 +73,18 @@ def pod_template(
         spec,
         traits,
         files,
-        config_map=name,
-        secret=name,
+        config_map=secret,
+        secret=secret,
         user_mounts=[str(mount.get("mountPath")) for mount in objects_at(own, "volumeMounts", _MAIN_PATH)],
     )
     environment = variables(
-        spec, allocation=allocation, traits=traits, secret=name, user_entries=objects_at(own, "env", _MAIN_PATH)
+        spec, allocation=allocation, traits=traits, secret=secret, user_entries=objects_at(own, "env", _MAIN_PATH)
     )
     others = [container for container in containers if container.get("name") != MAIN]
     before = objects_at(wanted, "initContainers", "spec")
     _refuse_ours([*others, *before])
     if traits.ships == "fluent-bit":
-        shipper = fluent_container(spec, traits, allocation=allocation, secret=name)
+        shipper = fluent_container(spec, traits, allocation=allocation, secret=secret)
         (before if traits.has_native_sidecars else others).append(shipper)
     pod_spec = {
         **wanted,
@@ -92,7 +97,7 @@ def pod_template(
     }
     if spec.environment.registry_auth:
         pull = objects_at(wanted, "imagePullSecrets", "spec")
-        pod_spec["imagePullSecrets"] = [*pull, {"name": registry_secret(name)}]
+        pod_spec["imagePullSecrets"] = [*pull, {"name": registry_secret(secret)}]
     metadata = object_at(user, "metadata")
     ours = {**labels(spec, allocation, pool=traits.pool, cluster_id=traits.cluster_id), JOB_NAME_LABEL: name}
     gang = gang_labels(spec, traits, scheduler=str(pod_spec.get("schedulerName", "")), job=name)
@@ -106,15 +111,13 @@ def pod_template(
     return PodTemplate(pod=pod, secrets=environment.secrets)
 
 
-def registry_secret(name: str) -> str:
-    """Name of the Secret with the credentials that the images of the Job ``name`` are pulled with."""
-    return f"{name}-registry"
-
-
 def _pod_wide(spec: TaskSpec, traits: PoolTraits, wanted: Json, priority_class: str | None) -> Json:
     """Fields of the pod as a whole, where the user's pod has none or may not have any."""
     is_host = spec.network_mode == _HOST
     fields: Json = {"hostNetwork": is_host}
+    for field in _ADMINISTRATORS:
+        # Nobody else gives tasks a token of the API server, or the addresses of what runs beside them.
+        fields[field] = traits.allows(spec, field) and wanted.get(field) is not False
     if is_host and not wanted.get("dnsPolicy"):
         fields["dnsPolicy"] = "ClusterFirstWithHostNet"  # or the master's name would not be known
     if wanted.get("terminationGracePeriodSeconds") is None:

@@ -20,14 +20,17 @@ from services.launcher.backends.kubernetes.manifests.files.volumes import FLUENT
 from services.launcher.backends.kubernetes.manifests.fluent_bit import fluent_config
 from services.launcher.backends.kubernetes.manifests.names import (
     ALLOCATION_LABEL,
+    JOB_NAME_LABEL,
     LAUNCHER_LABEL,
     MADE_OF,
     job_name,
     minor_labels,
     port_name,
+    registry_secret,
+    secret_name,
 )
 from services.launcher.backends.kubernetes.manifests.network_policy import network_policy
-from services.launcher.backends.kubernetes.manifests.pod import pod_template, registry_secret
+from services.launcher.backends.kubernetes.manifests.pod import pod_template
 from services.launcher.backends.kubernetes.manifests.registry import KEY, TYPE, docker_config
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 
@@ -66,7 +69,10 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
     traits = msgspec.structs.replace(traits, namespace=order.namespace or traits.namespace)
     name = job_name(spec, order.allocation, traits.cluster_id)
     files = contents(spec, traits)
-    template = pod_template(spec, traits, files, allocation=order.allocation, name=name, priority_class=priority_class)
+    secret = secret_name(name, order.random_part)
+    template = pod_template(
+        spec, traits, files, allocation=order.allocation, name=name, secret=secret, priority_class=priority_class
+    )
     minor = minor_labels(order.allocation, pool=traits.pool, cluster_id=traits.cluster_id)
     public = dict(files.public)
     if traits.ships == "fluent-bit":
@@ -76,14 +82,14 @@ def manifests(order: Order, traits: PoolTraits, *, priority_class: str | None = 
     private = {**files.private, **template.secrets}
     check_size("ConfigMap", public.values())
     check_size("Secret", private.values())
-    secrets: list[Json] = [_object("Secret", name, traits, minor, type="Opaque", data=private)]
+    secrets: list[Json] = [_object("Secret", secret, traits, minor, type="Opaque", data=private)]
     if spec.environment.registry_auth:
         data = {KEY: docker_config(spec.environment.registry_auth, spec.environment.image)}
-        secrets.append(_object("Secret", registry_secret(name), traits, minor, type=TYPE, data=data))
+        secrets.append(_object("Secret", registry_secret(secret), traits, minor, type=TYPE, data=data))
     return Manifests(
         job=_job(spec, traits, template.pod, name),
         secrets=tuple(secrets),
-        config_map=_object("ConfigMap", name, traits, minor, binaryData=public),
+        config_map=_object("ConfigMap", secret, traits, {**minor, JOB_NAME_LABEL: name}, binaryData=public),
         services=_services(spec, traits, name, minor) if _needs_services(spec, traits) else (),
         network_policies=(
             (network_policy(traits.task_network, name=name, namespace=traits.namespace, labels=minor),)

@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from libs.cluster.config import SlotType
+from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
-from libs.podspec import merge_pod
+from libs.podspec import merge_pod, references_to_made
 from services.launcher.backends.kubernetes.settings import ShipperSettings, TaskNetworkSettings
 from services.launcher.container.settings import TaskSettings
 
@@ -30,6 +31,7 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     """Cores of one slot, where slots are cores."""
     cpu_pod_spec: Json | None = None
     gpu_pod_spec: Json | None = None
+    checkpoint_gc_pod_spec: Json | None = None
     default_scheduler: str = ""
     tasks: TaskSettings = TaskSettings()
     shipper: ShipperSettings = ShipperSettings()
@@ -53,6 +55,13 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     def pod_defaults(self, spec: TaskSpec) -> Json | None:
         return self.gpu_pod_spec if spec.slots else self.cpu_pod_spec
 
+    def allows(self, spec: TaskSpec, field: str) -> bool:
+        """Whether the administrator's defaults for this task set a field of the pod to true."""
+        pods = [self.pod_defaults(spec)]
+        if spec.task_type == "CHECKPOINT_GC":
+            pods.append(self.checkpoint_gc_pod_spec)
+        return any(((pod or {}).get("spec") or {}).get(field) is True for pod in pods)
+
 
 def user_pod(spec: TaskSpec, traits: PoolTraits) -> Json:
     """The pod that the task's user and the pool's administrator ask for, as one; no nulls, no directives.
@@ -61,6 +70,10 @@ def user_pod(spec: TaskSpec, traits: PoolTraits) -> Json:
     checkpoint GC takes over a pod that is complete. Raises InvalidRequest.
     """
     own = spec.environment.pod_spec
+    if found := references_to_made(own or {}):
+        raise InvalidRequest(
+            f"environment.pod_spec.{found[0].path} refers to {found[0]}, which is named like what is made for tasks"
+        )
     if spec.task_type in ("TRIAL", "CHECKPOINT_GC"):
         return merge_pod(None, own)
     return merge_pod(traits.pod_defaults(spec), own)

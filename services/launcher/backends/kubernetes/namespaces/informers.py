@@ -166,7 +166,7 @@ class NamespaceInformers:
         """What the launcher before us had made, and what it had only begun."""
         query = {"labelSelector": f"{LAUNCHER_LABEL}={self._launcher},{ALLOCATION_LABEL}"}
         made = await self._api.get(self._paths.config_maps, ListOf[Named], query, accept=ONLY_METADATA)
-        complete = {item.metadata.name for item in made.items or ()}
+        complete = {item.metadata.labels.job or item.metadata.name for item in made.items or ()}
         for tracked in self._tracker.allocations_in(self._namespace):
             if tracked.job_name not in complete and _may_be_abandoned(tracked):
                 log.warning("kubernetes.abandoned", allocation=tracked.allocation, job=tracked.job_name)

@@ -28,6 +28,9 @@ def pool_traits(
         slot_cpu=pool.slot_kind.cpu,
         cpu_pod_spec=shared.cpu_pod_spec if special.cpu_pod_spec is None else special.cpu_pod_spec,
         gpu_pod_spec=shared.gpu_pod_spec if special.gpu_pod_spec is None else special.gpu_pod_spec,
+        checkpoint_gc_pod_spec=(
+            shared.checkpoint_gc_pod_spec if special.checkpoint_gc_pod_spec is None else special.checkpoint_gc_pod_spec
+        ),
         default_scheduler=settings.default_scheduler or cluster.resource_manager.default_scheduler,
         tasks=tasks,
         shipper=settings.shipper,

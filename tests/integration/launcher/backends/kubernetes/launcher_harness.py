@@ -22,6 +22,7 @@ from libs.events.logs import LogBatch
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Environment, Order, Owner, TaskSpec
 from libs.events.subjects import CAPACITY_BUCKET, ORDERS_BUCKET, capacity_key, observed_by, order_key
+from libs.ids import new_random_part
 from libs.run_until_first_exits import end, run_until_first_exits
 from libs.serving.readiness import Readiness
 from services.launcher.backends.kubernetes.backend import KubernetesBackend
@@ -328,7 +329,15 @@ class LauncherHarness:
     async def run(self, spec: TaskSpec, run: int = 1, *, namespace: str = "") -> str:
         """Order a task to run; returns its allocation."""
         allocation = f"{spec.task}.{run}"
-        await self.order(Order(allocation=allocation, pool=self.pool, desired="run", spec=spec, namespace=namespace))
+        order = Order(
+            allocation=allocation,
+            pool=self.pool,
+            desired="run",
+            spec=spec,
+            namespace=namespace,
+            random_part=new_random_part(),
+        )
+        await self.order(order)
         return allocation
 
     async def stop(self, allocation: str, grace_s: float = 5.0, *, namespace: str = "") -> None:
