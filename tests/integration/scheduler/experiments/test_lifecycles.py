@@ -276,6 +276,21 @@ async def test_trial_ends_when_its_log_is_stored(world: World) -> None:
         await w.api.ended(experiment, "COMPLETED")
 
 
+async def test_what_is_lost_of_a_log_is_not_waited_for(world: World) -> None:
+    policy = {"name": "no", "pattern": "OOM", "action": "cancel_retries"}
+    async with world.scheduling() as w:
+        await w.api.create(log_policies=[policy], max_restarts=1)
+        [allocation] = await w.launcher.running()
+        await w.launcher.exit(allocation, 1)
+        await eventually(lambda: _is_over(w, allocation))
+        await _seal_log(w, allocation)
+        await w.api.sql(
+            "UPDATE log_streams SET sealed_at = NULL, end_seq = 1, missing = '{0,1}' WHERE allocation_id = :allocation",
+            allocation=allocation,
+        )
+        await w.launcher.running(2)
+
+
 async def test_cancel_retries_match_ends_the_trial_without_a_restart(world: World) -> None:
     policy = {"name": "no", "pattern": "OOM", "action": "cancel_retries"}
     async with world.scheduling() as w:
