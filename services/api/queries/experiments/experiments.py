@@ -149,6 +149,8 @@ async def experiments_page(
     )
     shown = await _as_experiments(connection, rows.all(), reader_id)
     for experiment in shown:
+        # Lists leave out what may be long; one experiment by itself has it.
+        experiment.original_config = ""
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination

@@ -18,7 +18,10 @@ _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[MetricsRange]:
-    """The least and the greatest finite value of each metric column, over the best trials of the experiments."""
+    """The least and the greatest finite value of each metric column, over the best trials of the experiments.
+
+    The value of the searcher's metric, whichever that is, is a column too.
+    """
     best = select(experiments.c.best_trial_id).where(experiments.c.project_id == project_id)
     group = members(trials.c.summary_metrics, "of_group")
     metric = members(group.c.value, "of_metric")
@@ -37,6 +40,12 @@ async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[Me
     )
     rows = (await connection.execute(query)).all()
     found = {f"{group_of_summary(key)}.{name}.{kind}": (least, most) for key, name, kind, least, most in rows}
+    value = trials.c.searcher_metric_value
+    finite = cast(value, Text).not_in(_NOT_FINITE)
+    ends = select(func.min(value), func.max(value)).where(trials.c.id.in_(best), value.is_not(None), finite)
+    least, most = (await connection.execute(ends)).one()
+    if least is not None:
+        found["searcherMetricsVal"] = (least, most)
     return [
         MetricsRange(metrics_name=name, min=double(float(found[name][0])), max=double(float(found[name][1])))
         for name in sorted(found)

@@ -52,7 +52,7 @@ async def get_metadata(call: Call[App, None, None]) -> RunMetadataResponse:
         row = (await connection.execute(select(trials.c.metadata).where(trials.c.id == run_id))).one_or_none()
     if row is None:
         raise NotFound("run", run_id)
-    return RunMetadataResponse(metadata=struct_value(row.metadata))
+    return RunMetadataResponse(metadata=struct_value(row.metadata or {}))
 
 
 async def post_metadata(call: Call[App, None, RunMetadataRequest]) -> RunMetadataResponse:

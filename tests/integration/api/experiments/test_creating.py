@@ -55,6 +55,8 @@ async def test_created_experiment_has_everything_the_scheduler_needs(api: Api) -
     assert (job.job_type, job.pool, job.priority, job.workspace_id) == ("EXPERIMENT", "default", 42, 1)
     assert experiment["jobId"] == row.job_id
     assert experiment["originalConfig"] == CONFIG
+    listed = (await api.ok("GET", f"/api/v1/experiments?experimentIdFilter.incl={experiment['id']}"))["experiments"]
+    assert [each["originalConfig"] for each in listed] == [""], "lists leave it out"
     assert created["warnings"] == []
     load_ssh_private_key(row.ssh_private_key.encode(), None)
     assert row.ssh_public_key.startswith("ssh-ed25519 ")

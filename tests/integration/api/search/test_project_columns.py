@@ -62,6 +62,11 @@ async def test_ranges_and_values(found: Found) -> None:
     base = f"/api/v1/projects/{found.project}"
     ranges = (await found.api.ok("GET", f"{base}/experiments/metric-ranges"))["ranges"]
     assert {"metricsName": "validation.accuracy.mean", "min": 0.8, "max": 0.8} in ranges
+    listed = (await found.api.ok("GET", f"/api/v1/experiments?projectId={found.project}&showTrialData=true"))[
+        "experiments"
+    ]
+    best = [each["bestTrialSearcherMetric"] for each in listed if each.get("bestTrialSearcherMetric") is not None]
+    assert {"metricsName": "searcherMetricsVal", "min": min(best), "max": max(best)} in ranges
     assert not [one for one in ranges if "word" in one["metricsName"]]
     for key, values in (("team", ["Blue", "red"]), ("tags", ["p", "q"]), ("in.ner", ["deep"]), ("none", [])):
         assert (await found.api.ok("GET", f"{base}/metadata/{key}"))["values"] == values

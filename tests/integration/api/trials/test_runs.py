@@ -52,7 +52,7 @@ async def test_runs_without_storage(owner: httpx.AsyncClient, run: Run) -> None:
 
 async def test_metadata_is_replaced_as_a_whole(owner: httpx.AsyncClient, run: Run) -> None:
     path = f"/api/v1/runs/{run.trial}/metadata"
-    assert (await owner.get(path)).json() == {"metadata": None}
+    assert (await owner.get(path)).json() == {"metadata": {}}
     for metadata in ({"a": {"b": [1, 2.5, "x"]}}, {"c": True}, {}):
         answer = await owner.post(path, json={"metadata": metadata, "runId": run.trial})
         assert answer.json() == {"metadata": metadata}
