@@ -93,6 +93,18 @@ def test_tasks_of_a_new_release_get_a_namespace_in_which_nothing_of_it_is(instal
     assert launcher(installed, "RESOLUTE_KUBERNETES__TASK_NETWORK__POLICIES") == "true"
 
 
+def test_a_launcher_works_without_rights_in_the_cluster(installed: Kubectl, values: Path) -> None:
+    upgrade = ("upgrade", RELEASE, str(CHART), "-f", str(values))
+    cluster_wide = (("list", "nodes"), ("list", "pods"), ("create", "priorityclasses"))
+    assert all(may(installed, "here", verb, resource, "default") for verb, resource in cluster_wide)
+    helm(installed, *upgrade, "--set", "launcher.rights.cluster=false,launcher.assumedSlots=3")
+    assert not any(may(installed, "here", verb, resource, "default") for verb, resource in cluster_wide)
+    assert may(installed, "here", "create", "jobs", of_tasks(installed))
+    assert launcher(installed, "RESOLUTE_KUBERNETES__PRIORITY_CLASSES") == "off"
+    assert launcher(installed, "RESOLUTE_KUBERNETES__ASSUMED_SLOTS") == "3"
+    helm(installed, *upgrade)
+
+
 def launcher(kubectl: Kubectl, variable: str) -> str:
     """What the launcher of the pool without a namespace of its own is told."""
     path = f"{{.spec.template.spec.containers[0].env[?(@.name=='{variable}')].value}}"

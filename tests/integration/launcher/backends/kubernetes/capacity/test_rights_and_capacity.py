@@ -125,6 +125,23 @@ async def test_with_rights_in_the_namespace_alone_everything_else_works(
         await namespace.until_empty()
 
 
+async def test_a_quota_that_counts_objects_is_no_capacity(
+    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """As the one of the chart: a launcher that may not see nodes has the slots that it is told, or none."""
+    hard = {"count/jobs.batch": "7", "count/pods": "9", "count/networkpolicies.networking.k8s.io": "9"}
+    await namespace.create(namespace.paths.quotas, {"metadata": {"name": "objects"}, "spec": {"hard": hard}})
+    config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
+    for assumed, slots in ((None, 0), (5, 5)):
+        async with open_place(bus, namespace, config) as harness:
+            harness.settings = msgspec.structs.replace(harness.settings, assumed_slots=assumed)
+            await harness.start()
+            found = await harness.until_capacity(lambda capacity: capacity.slots == slots)  # noqa: B023
+            assert found.quota_slots is None
+            assert sum(node.slots for node in found.nodes) == slots
+            await harness.kill()
+
+
 async def test_capacity_may_also_be_said(bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path) -> None:
     config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=False)
     async with open_place(bus, namespace, config) as harness:
