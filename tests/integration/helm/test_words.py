@@ -43,7 +43,13 @@ PAGES: Final = {
     "several-clusters": 4,
 }
 """Pages about the chart, and how many of its values each names at least."""
-OF_THE_CONFIGURATION: Final = {"security.token.in_tasks", "tasks.localhost", "tasks.main_address"}
+OF_THE_CONFIGURATION: Final = {
+    "security.pod_labels",
+    "security.release_namespace",
+    "security.token.in_tasks",
+    "tasks.localhost",
+    "tasks.main_address",
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
