@@ -83,6 +83,24 @@ def test_an_import_that_was_killed_goes_on_and_comes_to_the_same(
     assert metrics["in_target"] == MANY_METRICS + 9
 
 
+def test_what_both_sides_have_changed_is_named_with_a_code_of_its_own(old_url: str, new_url: str) -> None:
+    async def rename(url: str, name: str) -> None:
+        connection = await asyncpg.connect(asyncpg_url(url))
+        try:
+            await connection.execute("UPDATE models SET name = $1", name)
+        finally:
+            await connection.close()
+
+    assert import_all(old_url, new_url).returncode == 0
+    run_async(rename(old_url, "there"))
+    run_async(rename(new_url, "here"))
+    again = import_all(old_url, new_url)
+    run_async(rename(old_url, "mnist"))
+    assert again.returncode == 3, again.stderr
+    models = next(each for each in json.loads(again.stdout)["kinds"] if each["kind"] == "models")
+    assert models["named"] == {"it has changed here and there": ["(8)"]}
+
+
 def test_what_stands_in_the_way_is_said_in_one_line(new_url: str) -> None:
     refused = import_all(new_url, new_url)
     assert (refused.returncode, refused.stdout) == (1, "")
