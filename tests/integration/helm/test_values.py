@@ -155,6 +155,8 @@ EFFECTS: Final = [
     config("identity", "security/token/max_lifespan_days", 90),
     config("identity", "security/token/default_lifespan_days", 7),
     config("identity", "security/token/in_tasks", "task"),
+    config("identity", "security/references", ["PersistentVolumeClaim/data-*"]),
+    config("identity", "security/pod_labels", ["example.com/*"]),
     config("identity", "security/ssh", {"key_type": "RSA", "rsa_key_size": 2048}),
     api("password", "RESOLUTE_INITIAL_USER_PASSWORD", "Initial-Pass1"),
     api("old_password", "RESOLUTE_INITIAL_USER_PASSWORD", "Default-Pass1"),
