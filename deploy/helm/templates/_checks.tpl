@@ -43,6 +43,9 @@
 {{- fail "oidc.clientSecretKey is required with oidc.clientSecretName: the key of that Secret" -}}
 {{- end -}}
 {{- end -}}
+{{- if and (not .Values.db.hostAddress) (or .Values.db.sslMode .Values.db.sslRootCert .Values.db.certResourceName) -}}
+{{- fail "db.sslMode, db.sslRootCert and db.certResourceName need db.hostAddress: the PostgreSQL of this chart has no certificate" -}}
+{{- end -}}
 {{- if .Values.db.certResourceName -}}
 {{- if not (has .Values.db.resourceType (list "secret" "configMap")) -}}
 {{- fail "db.resourceType must be secret or configMap: where db.certResourceName is found" -}}

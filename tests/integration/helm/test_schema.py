@@ -40,6 +40,7 @@ REFUSED: Final = [
         {"tlsSecret": "a", "tls": {"termination": "ingress"}},
     ),
     ("db.resourceType must be secret or configMap", {"db": {"hostAddress": "a", "certResourceName": "b"}}),
+    ("db.certResourceName need db.hostAddress", {"db": {"sslMode": "require"}}),
     ("nats.external.secretName is required", {"nats": {"external": {"url": "nats://a:4222"}}}),
     ('there is no resource pool named "b"', {"launcher": {"remotePools": ["b"]}}),
     ("value must be one of 1, 3", {"nats": {"replicas": 2}}),
