@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
+from libs.podspec import NodeRules, PodSpecMode
 from libs.podspec.reserved_labels import ALLOWED
 
 SlotType = Literal["cpu", "cuda", "rocm"]
@@ -292,6 +293,14 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``Secret/registry``."""
     pod_labels: tuple[str, ...] = ALLOWED
     """Labels and annotations that users' pods may have although their kind is reserved, like ``*.kubernetes.io/*``."""
+    pod_spec: PodSpecMode = "warn"
+    """Which Pod Security Standard users' pods have to meet on Kubernetes: ``baseline`` or ``restricted``. ``warn``
+    accepts what ``baseline`` refuses and logs it, ``free`` accepts it."""
+    pod_fields: tuple[str, ...] = ()
+    """Fields that users' pods may have against ``pod_spec``, such as ``spec.runtimeClassName``."""
+    host_paths: tuple[str, ...] = ()
+    """Directories of nodes that users may mount, with what is below them, beside that of the cluster's own
+    ``checkpoint_storage``."""
 
 
 class TasksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -375,6 +384,19 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if manager.slot_type is None:
             return "cuda" if manager.is_kubernetes else "cpu"
         return SLOT_TYPES[manager.slot_type]
+
+    @property
+    def node_rules(self) -> NodeRules | None:
+        """What users' pods may ask of nodes; None where nothing is judged."""
+        security, storage = self.security, self.checkpoint_storage or {}
+        if security.pod_spec == "free" or not self.resource_manager.is_kubernetes:
+            return None
+        shared = storage.get("host_path") if storage.get("type") == "shared_fs" else None
+        return NodeRules(
+            level="restricted" if security.pod_spec == "restricted" else "baseline",
+            fields=security.pod_fields,
+            host_paths=(*security.host_paths, *((shared,) if isinstance(shared, str) else ())),
+        )
 
     @property
     def representative_pool(self) -> str:

@@ -8,13 +8,27 @@ from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
 from libs.podspec.namespace_rules import NamespaceRules, references_to_made, violations
 from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
+from libs.podspec.standards import (
+    ADD_CAPABILITIES,
+    NodeRules,
+    PodSpecMode,
+    asked_of_nodes,
+    capability_refusals,
+    host_path_refusal,
+)
 
 __all__ = [
+    "ADD_CAPABILITIES",
     "MAIN_CONTAINER",
     "ForbiddenSetting",
     "InvalidPodPatch",
     "NamespaceRules",
+    "NodeRules",
+    "PodSpecMode",
     "UnknownField",
+    "asked_of_nodes",
+    "capability_refusals",
+    "host_path_refusal",
     "merge_pod",
     "references_to_made",
     "refusals",

@@ -144,6 +144,9 @@
 {{- end -}}
 {{- with $given.ssh }}{{ $_ := set $security "ssh" . }}{{ end -}}
 {{- $_ := set $security "release_namespace" .Release.Namespace -}}
+{{- $_ := set $security "pod_spec" ($given.podSpec | default (ternary "warn" "baseline" (eq (include "resolute.since" .) "before"))) -}}
+{{- with $given.podFields }}{{ $_ := set $security "pod_fields" . }}{{ end -}}
+{{- with $given.hostPaths }}{{ $_ := set $security "host_paths" . }}{{ end -}}
 {{- with $given.references }}{{ $_ := set $security "references" . }}{{ end -}}
 {{- if not (kindIs "invalid" $given.podLabels) }}{{ $_ := set $security "pod_labels" $given.podLabels }}{{ end -}}
 {{- if eq (include "resolute.apiSpeaksTls" .) "true" -}}

@@ -21,6 +21,7 @@ from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_co
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
 from deploy.operations.doctor.login_provider import check_login_provider
+from deploy.operations.doctor.pod_specs import check_pod_specs
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.storage import check_storage
@@ -78,6 +79,7 @@ async def examine(
         *check_pull_secrets(cluster),
         check_task_pages(cluster),
         *await asyncio.to_thread(check_tasks_namespaces, cluster),
+        *check_pod_specs(cluster),
         *await check_login_provider(cluster.oidc, clock, os.environ),
         *await check_scim(cluster, settings.database),
     ]

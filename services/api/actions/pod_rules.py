@@ -6,19 +6,32 @@ no pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+import structlog
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.errors import InvalidRequest
-from libs.podspec import NamespaceRules, merge_pod, violations
+from libs.podspec import (
+    ADD_CAPABILITIES,
+    NamespaceRules,
+    NodeRules,
+    asked_of_nodes,
+    capability_refusals,
+    host_path_refusal,
+    merge_pod,
+    violations,
+)
+
+log = structlog.get_logger()
 
 Layer = Mapping[str, Any]
 
+POD_SPEC: Final = "environment.pod_spec"
 NOT_FOR_USERS = ("automountServiceAccountToken", "enableServiceLinks")
 """What pods of tasks have only where the defaults of an administrator give it to them."""
 
@@ -31,28 +44,65 @@ async def check_pods_of_users(
     layers  configurations, in normal form, that come from users: templates, what was submitted, what a workspace fixes
     gpu     whether the task has slots, and so gets the administrator's pod spec for slots
     """
-    pods = [(layer.get("environment") or {}).get("pod_spec") for layer in layers]
-    if not cluster.resource_manager.is_kubernetes or not any(pods):
+    if not cluster.resource_manager.is_kubernetes:
         return
     pod: dict[str, Any] = {}
-    for above in pods:
-        pod = merge_pod(pod, above)
+    for layer in layers:
+        pod = merge_pod(pod, _section(layer, "environment").get("pod_spec"))
+    refused = []
+    if pod:
+        namespace = await _namespace(connection, cluster, workspace_id, pool)
+        refused = [*_of_namespace(cluster, pod, namespace), *_of_administrators(cluster, pod, pool, gpu=gpu)]
+    asked = _of_nodes(cluster.node_rules, pod, layers) if cluster.node_rules else []
+    if cluster.security.pod_spec == "warn":
+        if asked:
+            log.warning("pod.not_baseline", workspace_id=workspace_id, pool=pool, asks=asked)
+    else:
+        refused += asked
+    if refused:
+        raise InvalidRequest("\n".join(refused))
+
+
+def _of_namespace(cluster: ClusterConfig, pod: Mapping[str, Any], namespace: str) -> Iterator[str]:
     security = cluster.security
-    namespace = await _namespace(connection, cluster, workspace_id, pool)
     rules = NamespaceRules(
         namespace=namespace,
         beside_release=bool(security.release_namespace) and namespace == security.release_namespace,
         references=security.references,
         labels=security.pod_labels,
     )
+    yield from (f"{POD_SPEC}.{each}" for each in violations(pod, rules))
+
+
+def _of_administrators(cluster: ClusterConfig, pod: Mapping[str, Any], pool: str, *, gpu: bool) -> Iterator[str]:
     defaults = cluster.defaults_of(pool)
-    given = _spec((defaults.gpu_pod_spec if gpu else defaults.cpu_pod_spec) or {})
-    refused = violations(pod, rules)
+    given = _section((defaults.gpu_pod_spec if gpu else defaults.cpu_pod_spec) or {}, "spec")
     for field in NOT_FOR_USERS:
-        if _spec(pod).get(field) and not given.get(field):
-            refused.append(f"spec.{field} is for task_container_defaults of the cluster configuration to allow")
-    if refused:
-        raise InvalidRequest("\n".join(f"environment.pod_spec.{each}" for each in refused))
+        if _section(pod, "spec").get(field) and not given.get(field):
+            yield f"{POD_SPEC}.spec.{field} is for task_container_defaults of the cluster configuration to allow"
+
+
+def _of_nodes(rules: NodeRules, pod: Mapping[str, Any], layers: tuple[Layer, ...]) -> list[str]:
+    """What the layers ask of nodes, in pod specs and beside them."""
+    found = [f"{POD_SPEC}.{each}" for each in asked_of_nodes(pod, rules)]
+    for layer in layers:
+        found += [
+            f"{path} {said}"
+            for path, directory in _directories(layer)
+            if (said := host_path_refusal(directory, rules)) is not None
+        ]
+        added = _section(layer, "environment").get("add_capabilities") or ()
+        found += [f"{ADD_CAPABILITIES} {each}" for each in capability_refusals(added, rules)]
+    return found
+
+
+def _directories(layer: Layer) -> Iterator[tuple[str, str]]:
+    """Directories of nodes that a configuration mounts without a pod spec, with where it says so."""
+    for index, mount in enumerate(layer.get("bind_mounts") or ()):
+        yield f"bind_mounts[{index}].host_path", str(mount["host_path"])
+    storage = _section(layer, "checkpoint_storage")
+    if storage.get("host_path"):
+        yield "checkpoint_storage.host_path", str(storage["host_path"])
 
 
 async def _namespace(connection: AsyncConnection, cluster: ClusterConfig, workspace_id: int, pool: str) -> str:
@@ -66,6 +116,6 @@ async def _namespace(connection: AsyncConnection, cluster: ClusterConfig, worksp
     return found or (of_pool.kubernetes_namespace if of_pool else "") or manager.default_namespace
 
 
-def _spec(pod: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = pod.get("spec")
-    return spec if isinstance(spec, dict) else {}
+def _section(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = holder.get(name)
+    return found if isinstance(found, dict) else {}

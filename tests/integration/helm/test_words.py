@@ -44,7 +44,10 @@ PAGES: Final = {
 }
 """Pages about the chart, and how many of its values each names at least."""
 OF_THE_CONFIGURATION: Final = {
+    "security.host_paths",
+    "security.pod_fields",
     "security.pod_labels",
+    "security.pod_spec",
     "security.release_namespace",
     "security.token.in_tasks",
     "tasks.localhost",

@@ -1,0 +1,97 @@
+"""What users' pods may ask of nodes, by the setting of the administrator: experiments and tasks alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from msgspec import structs
+
+from libs.cluster.config import ResourceManagerConfig, SecurityConfig
+from libs.podspec import PodSpecMode
+from tests.integration.api.experiments.conftest import CLUSTER, Api, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Object = dict[str, Any]
+Serve = Callable[[PodSpecMode], AbstractAsyncContextManager[str]]
+
+TRAIN = {"entrypoint": "run", "searcher": {"name": "single", "metric": "loss"}}
+ROOT_OF_THE_NODE = {"spec": {"hostPID": True, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def serve(api: Api) -> AsyncIterator[Serve]:
+    @asynccontextmanager
+    async def served(mode: PodSpecMode) -> AsyncIterator[str]:
+        cluster = structs.replace(
+            CLUSTER,
+            resource_manager=ResourceManagerConfig(type="kubernetes", max_slots_per_pod=1),
+            checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints"},
+            security=SecurityConfig(pod_spec=mode, host_paths=("/data",)),
+        )
+        async with serving(replace(api.app, cluster=cluster)) as url:
+            yield url
+
+    yield served
+
+
+def experiment(**config: Any) -> Object:
+    return {"config": json.dumps({**TRAIN, **config})}
+
+
+async def test_what_leads_out_of_a_container_is_refused_everywhere(api: Api, serve: Serve) -> None:
+    pod = {"environment": {"pod_spec": ROOT_OF_THE_NODE}}
+    async with serve("baseline") as url:
+        await api.ok("PUT", f"{url}/api/v1/templates/out", json={"config": pod})
+        for path, body in (
+            ("experiments", experiment(**pod)),
+            ("experiments", {**experiment(), "template": "out"}),
+            ("commands", {"config": {**pod, "entrypoint": ["true"]}}),
+            ("shells", {"config": {}, "templateName": "out"}),
+            ("generic-tasks", {"config": json.dumps({**pod, "entrypoint": ["true"]})}),
+        ):
+            text = await api.refused(400, "POST", f"{url}/api/v1/{path}", json=body)
+            assert "environment.pod_spec.spec.hostPID" in text
+            assert "environment.pod_spec.spec.volumes[0].hostPath mounts / of the node" in text
+
+
+async def test_directories_of_nodes_have_to_be_allowed(api: Api, serve: Serve) -> None:
+    async with serve("baseline") as url:
+        for config, path in (
+            ({"bind_mounts": [{"host_path": "/etc", "container_path": "etc"}]}, "bind_mounts[0].host_path"),
+            ({"checkpoint_storage": {"type": "shared_fs", "host_path": "/home"}}, "checkpoint_storage.host_path"),
+            ({"environment": {"add_capabilities": ["SYS_ADMIN"]}}, "environment.add_capabilities"),
+        ):
+            assert path in await api.refused(400, "POST", f"{url}/api/v1/experiments", json=experiment(**config))
+        allowed = experiment(
+            bind_mounts=[{"host_path": "/data/sets", "container_path": "sets"}],
+            checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints"},
+        )
+        await api.ok("POST", f"{url}/api/v1/experiments", json=allowed)
+
+
+@pytest.mark.parametrize("mode", ["warn", "free"])
+async def test_an_administrator_may_let_it_be(api: Api, serve: Serve, mode: PodSpecMode) -> None:
+    async with serve(mode) as url:
+        body = experiment(environment={"pod_spec": ROOT_OF_THE_NODE})
+        await api.ok("POST", f"{url}/api/v1/experiments", json=body)
+
+
+async def test_restricted_pods_do_not_run_as_root(api: Api, serve: Serve) -> None:
+    pod = {"spec": {"securityContext": {"runAsUser": 0}}}
+    async with serve("restricted") as url:
+        body = experiment(environment={"pod_spec": pod})
+        assert "runs as root" in await api.refused(400, "POST", f"{url}/api/v1/experiments", json=body)
+
+
+async def test_on_one_machine_there_are_no_pods_to_judge(api: Api) -> None:
+    mounts = [{"host_path": "/etc", "container_path": "etc"}]
+    cluster = structs.replace(CLUSTER, security=SecurityConfig(pod_spec="restricted"))
+    async with serving(replace(api.app, cluster=cluster)) as url:
+        await api.ok("POST", f"{url}/api/v1/experiments", json=experiment(bind_mounts=mounts))
