@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor
 
 from libs.errors import ResoluteError
-from libs.line_handler import LineHandler
+from libs.service_log.line_handler import LineHandler
 from libs.tracing.context import add_trace_ids
 from libs.tracing.spans import use_tracer
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from deploy.file_systems import FileSystem, full_file_systems
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Layout, Options
-from libs.file_systems import FileSystem, full_file_systems
 
 NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 REMEDY: Final = "free some space there: what runs goes on by itself then"

@@ -11,7 +11,7 @@ from typing import Any
 
 from deploy.command_line import Commands, behind_the_command
 from deploy.operations.settings import add_settings_argument, load_settings
-from libs.db.audit_search import AuditFilter, find_records
+from libs.db.audit.search import AuditFilter, find_records
 from libs.db.engine import DatabaseSettings, connect_database
 from libs.instants import parse_instant
 

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from libs.db.audit import add_record, begin_records, watch_changes
+from libs.db.audit.records import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
 from libs.db.failures import DRIVER_ERRORS, may_be_starting
 from libs.db.lost_connections import replace_lost_connections

@@ -14,7 +14,7 @@ from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, deletion_headers
-from libs.db.audit import note
+from libs.db.audit.records import note
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
 from libs.events.changes import (

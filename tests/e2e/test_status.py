@@ -12,10 +12,10 @@ from tests.harness.whole_system import WholeSystem
 
 def test_every_service_tells_that_it_is_alive_and_ready_and_what_it_counts(whole_system: WholeSystem) -> None:
     needs = {
-        "api": {"bus", "database", "http"},
-        "scheduler": {"bus", "database"},
+        "api": {"bus", "database", "database storage", "http"},
+        "scheduler": {"bus", "database", "database storage"},
         "launcher": {"bus"},
-        "logs": {"bus", "database", "http"},
+        "logs": {"bus", "database", "database storage", "http"},
     }
     assert needs.keys() == {*plan.SERVICES}
     for name, dependencies in needs.items():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from libs.file_systems import ENOUGH_BYTES
+from deploy.file_systems import ENOUGH_BYTES
 
 TIMEOUT_S: Final = 2.0
 

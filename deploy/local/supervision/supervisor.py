@@ -27,6 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from deploy.file_systems import FileSystem, full_file_systems
 from deploy.local.log_files import open_descriptor
 from deploy.local.supervision import records
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
@@ -34,7 +35,6 @@ from deploy.local.supervision.environment import service_environment
 from deploy.local.supervision.kept_listener import KeptListener
 from deploy.local.supervision.records import ProcessRecord, start_time
 from deploy.local.supervision.steady_log import SteadyLog
-from libs.file_systems import FileSystem, full_file_systems
 
 FIRST_DELAY_S: Final = 0.2
 LONGEST_DELAY_S: Final = 5.0

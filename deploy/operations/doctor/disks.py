@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from deploy.file_systems import FileSystem, file_system
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
-from libs.file_systems import FileSystem, file_system
 
 PART: Final = "disk"
 LITTLE_BYTES: Final = 2**30

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from libs.db.audit import AuditedRequest, recorded, write_record
+from libs.db.audit.records import AuditedRequest, recorded, write_record
 from services.api.access.audit_table import AuditRule
 from services.api.access.principal import Principal
 from services.api.http.call import Call

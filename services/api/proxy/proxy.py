@@ -26,13 +26,14 @@ from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
 from services.api.http.replies.reply import SECURITY_HEADERS
 from services.api.proxy.activity import Activity
-from services.api.proxy.browsers import is_browser, opens_page
 from services.api.proxy.connections import Connections
 from services.api.proxy.credentials import Offer, OfferedIn, offers_of
 from services.api.proxy.dial import NotReached
 from services.api.proxy.gate import Gate, LetThrough, LoginNeeded
 from services.api.proxy.headers import Headers
-from services.api.proxy.hosts import Hosts, Place, Role
+from services.api.proxy.pages.browsers import is_browser, opens_page
+from services.api.proxy.pages.hosts import HostRole, Hosts, VisitedHost
+from services.api.proxy.pages.task_responses import confined, policies
 from services.api.proxy.paths import ProxyPath, parse
 from services.api.proxy.requests.forwarding import Forwarding
 from services.api.proxy.responses import (
@@ -52,7 +53,6 @@ from services.api.proxy.responses import (
 from services.api.proxy.server_tokens import put_server_token
 from services.api.proxy.services import ProxiedService, Services
 from services.api.proxy.settings import ProxySettings
-from services.api.proxy.task_responses import confined, policies
 from services.api.proxy.tunnels.websockets import WebSockets, Wish
 
 TICKET_S: Final = 60
@@ -110,7 +110,7 @@ class Proxy:
             await redirect_to_base(exchange, path)
             return
         place = self.hosts.place(exchange.scope["headers"], scheme=scheme_of(exchange))
-        if place.role is Role.TASKS:
+        if place.role is HostRole.TASKS:
             # For all that is answered here; none of it is a page of the main address.
             exchange.security_headers = [*_WITHOUT_FRAMES, *policies(place)]
             if await self._took_ticket(exchange, path, service):
@@ -119,7 +119,7 @@ class Proxy:
         if admission is None:
             return
         offer = admission.offer
-        if place.role is Role.MAIN and is_browser(exchange.headers) and not _is_in_header(offer):
+        if place.role is HostRole.MAIN and is_browser(exchange.headers) and not _is_in_header(offer):
             await self._send_elsewhere(exchange, service, admission, place)
             return
         if offer is not None:
@@ -135,15 +135,15 @@ class Proxy:
             self._services.forget(service.task_id)
             await say_not_reached(exchange, service)
 
-    async def _admit(self, exchange: Exchange, service: ProxiedService, place: Place) -> LetThrough | None:
+    async def _admit(self, exchange: Exchange, service: ProxiedService, place: VisitedHost) -> LetThrough | None:
         """None when the answer is out: browsers are led to the login."""
         offers = offers_of(exchange.scope["headers"], exchange.scope["query_string"])
-        if place.role is Role.TASKS:
+        if place.role is HostRole.TASKS:
             offers = tuple(offer for offer in offers if not _is_login_of_browser(offer))
         try:
             return await self._gate.admit(service, offers)
         except Unauthenticated as error:
-            if place.role is Role.TASKS and opens_page(exchange.scope["method"], exchange.headers):
+            if place.role is HostRole.TASKS and opens_page(exchange.scope["method"], exchange.headers):
                 await redirect_to_main(exchange, place)
             elif isinstance(error, LoginNeeded) and wants_page(exchange):
                 await redirect_to_login(exchange)
@@ -168,7 +168,7 @@ class Proxy:
         return True
 
     async def _send_elsewhere(
-        self, exchange: Exchange, service: ProxiedService, admission: LetThrough, place: Place
+        self, exchange: Exchange, service: ProxiedService, admission: LetThrough, place: VisitedHost
     ) -> None:
         """Browsers see pages of tasks under the host name of these, with what holds for this task and login."""
         if not opens_page(exchange.scope["method"], exchange.headers):
@@ -185,7 +185,7 @@ class Proxy:
             await redirect_to_tasks(exchange, place, token=offer.token if offer is not None and of_cookie else "")
 
     async def _pass(
-        self, exchange: Exchange, path: ProxyPath, service: ProxiedService, admission: LetThrough, place: Place
+        self, exchange: Exchange, path: ProxyPath, service: ProxiedService, admission: LetThrough, place: VisitedHost
     ) -> None:
         def finish(headers: Headers) -> list[tuple[bytes, bytes]]:
             return [*confined(headers, base=cookie_path(path), place=place), *cookie_for(exchange, path, admission)]

@@ -15,7 +15,7 @@ from services.api.http.replies.reply import send_bytes
 from services.api.proxy.credentials import PROXY_COOKIE, OfferedIn
 from services.api.proxy.gate import LetThrough
 from services.api.proxy.headers import Finish, Headers, to_client
-from services.api.proxy.hosts import Place
+from services.api.proxy.pages.hosts import VisitedHost
 from services.api.proxy.paths import ProxyPath
 from services.api.proxy.services import ProxiedService
 
@@ -85,7 +85,7 @@ def scheme_of(exchange: Exchange) -> str:
     return "https" if is_secure else "http"
 
 
-async def redirect_to_tasks(exchange: Exchange, place: Place, *, ticket: str = "", token: str = "") -> None:
+async def redirect_to_tasks(exchange: Exchange, place: VisitedHost, *, ticket: str = "", token: str = "") -> None:
     """To the same page under the host name of tasks.
 
     ticket  for the login of the browser
@@ -97,7 +97,7 @@ async def redirect_to_tasks(exchange: Exchange, place: Place, *, ticket: str = "
     await _redirect(exchange, f"{place.tasks}{path}{'?' if query else ''}{query}", HTTPStatus.SEE_OTHER, _KEEP_NOTHING)
 
 
-async def redirect_to_main(exchange: Exchange, place: Place) -> None:
+async def redirect_to_main(exchange: Exchange, place: VisitedHost) -> None:
     """To the login under the main host name, and from there to the same page."""
     here = _with_query(exchange, exchange.scope["raw_path"].decode("latin-1"))
     location = f"{place.main[0]}{LOGIN_PATH}?relayState={quote(here, safe='')}"

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from libs.db.audit import tell_caller
+from libs.db.audit.records import tell_caller
 from libs.errors import InvalidRequest
 from services.api.app import App
 from services.api.http.call import Call

@@ -10,7 +10,7 @@ import structlog
 
 from libs.bus import DELETIONS_KEPT_S, Bus
 from libs.clock import Clock
-from libs.db.audit_search import forget_records
+from libs.db.audit.search import forget_records
 from libs.db.engine import Database
 from libs.events import subjects
 from libs.tasks.interactive.ended import LISTED

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from sqlalchemy.engine import RowMapping
 
-from libs.db.audit_search import AuditFilter, count_records, find_records
+from libs.db.audit.search import AuditFilter, count_records, find_records
 from libs.errors import InvalidRequest
 from libs.instants import parse_instant
 from services.api.app import App

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlencode
 import msgspec
 from msgspec.structs import replace
 
-from libs.db.audit import recorded
+from libs.db.audit.records import recorded
 from libs.errors import InvalidRequest, Unauthenticated
 from services.api.access.audit_table import AuditRule
 from services.api.access.credentials import find_credentials

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import structlog
 
-from libs.db.audit import AuditedRequest, recorded, write_record
+from libs.db.audit.records import AuditedRequest, recorded, write_record
 from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unauthenticated
 from libs.tokens import new_token
 from services.api.access.credentials import login_cookie

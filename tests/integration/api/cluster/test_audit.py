@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from deploy import cli
-from libs.db.audit_search import forget_records
+from libs.db.audit.search import forget_records
 from libs.db.engine import DatabaseSettings, connect_database
 from tests.integration.api.world import World
 

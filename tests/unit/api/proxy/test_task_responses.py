@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.api.proxy.hosts import Place, Role
-from services.api.proxy.task_responses import confined, confined_cookie
+from services.api.proxy.pages.hosts import HostRole, VisitedHost
+from services.api.proxy.pages.task_responses import confined, confined_cookie
 
 BASE = "/proxy/5/"
-TASKS = Place(Role.TASKS, ("https://det.example.com",), "https://tasks.det.example.com")
+TASKS = VisitedHost(HostRole.TASKS, ("https://det.example.com",), "https://tasks.det.example.com")
 OURS = (b"content-security-policy", b"frame-ancestors 'self' https://det.example.com")
 
 
@@ -41,11 +41,11 @@ def test_cookies_of_a_task_stay_with_it(cookie: str, expected: str) -> None:
             [(b"content-security-policy", b"default-src 'self', img-src *"), OURS],
         ),
         ([(b"content-security-policy", b"frame-ancestors 'self'")], TASKS, [OURS]),
-        ([(b"x-frame-options", b"DENY")], Place(Role.BOTH), [(b"x-frame-options", b"DENY")]),
-        ([], Place(Role.MAIN), [(b"content-security-policy", b"sandbox")]),
+        ([(b"x-frame-options", b"DENY")], VisitedHost(HostRole.BOTH), [(b"x-frame-options", b"DENY")]),
+        ([], VisitedHost(HostRole.MAIN), [(b"content-security-policy", b"sandbox")]),
     ],
 )
 def test_pages_of_tasks_may_be_shown_by_the_main_address(
-    headers: list[tuple[bytes, bytes]], place: Place, expected: list[tuple[bytes, bytes]]
+    headers: list[tuple[bytes, bytes]], place: VisitedHost, expected: list[tuple[bytes, bytes]]
 ) -> None:
     assert confined(headers, base=BASE, place=place) == expected

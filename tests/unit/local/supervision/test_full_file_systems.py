@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from deploy.file_systems import file_system, full_file_systems
 from deploy.local.layout import write_private
 from deploy.local.supervision.steady_log import WAITING, SteadyLog
-from libs.file_systems import file_system, full_file_systems
 from tests.harness.full_disk import SmallDisk, small_disk
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from deploy.file_systems import FileSystem
 from deploy.operations.doctor import pull_secrets
 from deploy.operations.doctor.bus import about_streams
 from deploy.operations.doctor.clocks import clock_difference
@@ -25,7 +26,6 @@ from libs.cluster.config import ClusterConfig
 from libs.db.migrate import Schema
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.subjects import STREAMS
-from libs.file_systems import FileSystem
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STATE = StreamStatus(messages=3, last_sequence=5, behind=(), server_time=NOW)

@@ -11,7 +11,7 @@ from services.api.access.credentials import AUTH_COOKIE
 from services.api.oidc.attempts import STATE_COOKIE
 from services.api.proxy.credentials import PROXY_COOKIE
 from services.api.proxy.headers import Headers
-from services.api.proxy.hosts import Place, Role
+from services.api.proxy.pages.hosts import HostRole, VisitedHost
 
 _OURS: Final = frozenset({AUTH_COOKIE, PROXY_COOKIE, STATE_COOKIE})
 _REACHES_BEYOND: Final = frozenset({b"clear-site-data", b"service-worker-allowed"})
@@ -19,7 +19,7 @@ _POLICY: Final = b"content-security-policy"
 _FRAMES: Final = b"x-frame-options"
 
 
-def confined(headers: Headers, *, base: str, place: Place) -> list[tuple[bytes, bytes]]:
+def confined(headers: Headers, *, base: str, place: VisitedHost) -> list[tuple[bytes, bytes]]:
     """What the client gets of a task's response.
 
     headers  names in lower case
@@ -32,9 +32,9 @@ def confined(headers: Headers, *, base: str, place: Place) -> list[tuple[bytes, 
         if name == b"set-cookie":
             if cookie := confined_cookie(value.decode("latin-1"), base=base):
                 kept.append((name, cookie.encode("latin-1")))
-        elif place.role is Role.TASKS and name == _FRAMES:
+        elif place.role is HostRole.TASKS and name == _FRAMES:
             continue
-        elif place.role is Role.TASKS and name == _POLICY:
+        elif place.role is HostRole.TASKS and name == _POLICY:
             if policy := _without_ancestors(value):
                 kept.append((name, policy))
         else:
@@ -42,15 +42,15 @@ def confined(headers: Headers, *, base: str, place: Place) -> list[tuple[bytes, 
     return [*kept, *policies(place)]
 
 
-def policies(place: Place) -> list[tuple[bytes, bytes]]:
+def policies(place: VisitedHost) -> list[tuple[bytes, bytes]]:
     """Of every response below ``/proxy/``: pages of the main address may show it; there it is no page of that address.
 
     What browsers open is served under the host name of tasks. Should something that a browser shows be taken for a
     request of a program all the same, it is in a sandbox.
     """
-    if place.role is Role.TASKS:
+    if place.role is HostRole.TASKS:
         return [(_POLICY, f"frame-ancestors 'self' {' '.join(place.main)}".encode("latin-1"))]
-    return [(_POLICY, b"sandbox")] if place.role is Role.MAIN else []
+    return [(_POLICY, b"sandbox")] if place.role is HostRole.MAIN else []
 
 
 def confined_cookie(cookie: str, *, base: str) -> str:

@@ -19,7 +19,7 @@ LOOPBACK_HOST: Final = "tasks.localhost"
 _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"forwarded"})
 
 
-class Role(Enum):
+class HostRole(Enum):
     MAIN = auto()
     """The api is served here, and pages of tasks are elsewhere."""
     TASKS = auto()
@@ -28,13 +28,13 @@ class Role(Enum):
     """There is one host name for everything: pages of tasks can act as whoever looks at them."""
 
 
-class Place(NamedTuple):
+class VisitedHost(NamedTuple):
     """Where a request came to, and the origins (RFC 6454) of both host names; empty where there is one only.
 
     main   first the one that people are sent to
     """
 
-    role: Role
+    role: HostRole
     main: tuple[str, ...] = ()
     tasks: str = ""
 
@@ -55,7 +55,7 @@ class Hosts:
                     return True
         return False
 
-    def place(self, headers: Sequence[tuple[bytes, bytes]], *, scheme: str) -> Place:
+    def place(self, headers: Sequence[tuple[bytes, bytes]], *, scheme: str) -> VisitedHost:
         """``scheme`` that the client used: http or https."""
         host = next((value for name, value in headers if name == b"host"), b"")
         of_tasks = self.is_of_tasks(headers)
@@ -66,11 +66,11 @@ class Hosts:
         ):
             port = _port(host)
             main = tuple(f"{scheme}://{name}{port}" for name in ("localhost", "127.0.0.1"))
-            return Place(Role.TASKS if of_tasks else Role.MAIN, main, f"{scheme}://{LOOPBACK_HOST}{port}")
+            return VisitedHost(HostRole.TASKS if of_tasks else HostRole.MAIN, main, f"{scheme}://{LOOPBACK_HOST}{port}")
         if not self._configured:
-            return Place(Role.BOTH)
-        return Place(
-            Role.TASKS if of_tasks else Role.MAIN,
+            return VisitedHost(HostRole.BOTH)
+        return VisitedHost(
+            HostRole.TASKS if of_tasks else HostRole.MAIN,
             (self._config.main_address.rstrip("/"),),
             self._config.address.rstrip("/"),
         )

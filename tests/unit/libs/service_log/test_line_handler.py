@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.line_handler import WAITING
+from libs.service_log.line_handler import WAITING
 from libs.telemetry import TelemetrySettings, configure_logging
 from tests.harness.full_disk import SmallDisk, small_disk
 
