@@ -21,12 +21,12 @@ from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_co
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
 from deploy.operations.doctor.login_provider import check_login_provider
-from deploy.operations.doctor.pod_specs import check_pod_specs
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.storage import check_storage
-from deploy.operations.doctor.task_pages import check_task_pages
-from deploy.operations.doctor.tasks_namespace import check_tasks_namespaces
+from deploy.operations.doctor.tasks.namespaces import check_tasks_namespaces
+from deploy.operations.doctor.tasks.pages import check_task_pages
+from deploy.operations.doctor.tasks.pod_specs import check_pod_specs
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
 from libs.bus import connect_bus
 from libs.clock import Clock, SystemClock

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from deploy.operations.doctor.tasks_namespace import proposed_ranges
+from deploy.operations.doctor.tasks.namespaces import proposed_ranges
 from tests.harness.client import Client
 from tests.harness.installation import NAMESPACE, POOLS, RELEASE, Installation
 from tests.harness.kubectl import Kubectl

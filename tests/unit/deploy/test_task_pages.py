@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.operations.doctor.task_pages import check_task_pages
+from deploy.operations.doctor.tasks.pages import check_task_pages
 from libs.cluster.config import ClusterConfig, TasksConfig
 
 MAIN = "https://det.example.com"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.operations.doctor.pod_specs import check_pod_specs
+from deploy.operations.doctor.tasks.pod_specs import check_pod_specs
 from libs.cluster.config import ClusterConfig, ResourceManagerConfig, SecurityConfig
 from libs.podspec import PodSpecMode
 

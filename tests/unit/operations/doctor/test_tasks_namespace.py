@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from deploy.operations.doctor.tasks_namespace import about_services, check_tasks_namespaces, proposed_ranges
+from deploy.operations.doctor.tasks.namespaces import about_services, check_tasks_namespaces, proposed_ranges
 from libs.cluster.config import ClusterConfig
 
 
