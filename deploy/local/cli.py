@@ -110,7 +110,7 @@ def _up(layout: Layout, arguments: argparse.Namespace) -> int:
     if arguments.only_servers:
         print("no service runs; afterwards: resolute down, and resolute up")
         return 0
-    environment = {"DET_MASTER": options.master_url, **certificates.for_clients(options.certificate)}
+    environment = {"DET_MASTER": options.master_url, **certificates.for_clients(options)}
     print(f"\n  export {' '.join(f'{name}={value}' for name, value in environment.items())}\n  det user whoami")
     made = initial_password.initial_password(layout)
     if made is not None and known is None:

@@ -121,8 +121,15 @@ class Options:
     """Tasks are pods of a cluster; None: processes of this machine."""
     certificate: str | None = None
     """Of the api, when the cluster configuration has it serve HTTPS."""
+    authority: str | None = None
+    """What signs the certificate, when the cluster configuration names it."""
     subscribers: tuple[str, ...] = ()
     """Names of subscribers to events that have an account on the bus, besides the one without a name."""
+
+    @property
+    def trusted(self) -> str | None:
+        """File of the certificates by which the api is known, when it serves HTTPS."""
+        return self.authority or self.certificate
 
     @property
     def master_url(self) -> str:

@@ -50,7 +50,8 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
     else:
         options = replace(options, python=options.python or _find_python())
         _check_python(options.python)
-    options = replace(options, certificate=certificates.of_api(options.cluster_file(layout)))
+    certificate, authority = certificates.of_api(options.cluster_file(layout))
+    options = replace(options, certificate=certificate, authority=authority)
     options.save(layout)
     return options
 

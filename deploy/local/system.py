@@ -100,7 +100,7 @@ def _introduce_launchers(layout: Layout, options: Options, without: set[str]) ->
         return
     _create_database(layout, options, time.monotonic() + READY_WITHIN_S)
     url = f"{options.master_url}/info"
-    trusted = certificates.trust(options.certificate)
+    trusted = certificates.trust(options)
     _wait(lambda: _answers(url, trusted), "api", layout, time.monotonic() + READY_WITHIN_S)
     with urllib.request.urlopen(url, timeout=5, context=trusted) as response:  # noqa: S310
         cluster_id = json.load(response)["cluster_id"]
@@ -122,7 +122,7 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     give_up_at = time.monotonic() + READY_WITHIN_S
     _create_database(layout, options, give_up_at)
     if "api" not in without:
-        trusted = certificates.trust(options.certificate)
+        trusted = certificates.trust(options)
         _wait(lambda: _health(options, trusted) is not None, "api", layout, give_up_at)
         if "launcher" not in without:
             _wait(lambda: _has_pool(_health(options, trusted)), "launcher", layout, give_up_at)

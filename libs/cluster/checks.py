@@ -190,3 +190,5 @@ def _check_pod_spec(pod: dict[str, Any], key: str) -> None:
 def _check_tls(tls: TlsConfig) -> None:
     if bool(tls.cert) != bool(tls.key):
         raise InvalidRequest("security.tls: cert and key are needed together, or neither of them")
+    if tls.ca and not tls.cert:
+        raise InvalidRequest("security.tls.ca needs cert and key, which the authorities sign")

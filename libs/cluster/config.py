@@ -244,6 +244,9 @@ class TlsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The certificate, followed by those that lead to a known authority."""
     key: str = ""
     """Its private key."""
+    ca: str = ""
+    """The authorities that sign it, where they are not known publicly. ``resolute up`` has tasks and clients of the
+    machine trust them in place of ``cert``; the api itself does not read them."""
 
 
 class CreatorRoleConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -24,9 +24,10 @@ from libs.service import run_service, until_signalled
 from libs.service_log import ship_lines
 from libs.serving.readiness import Readiness
 from libs.serving.status import serve_status
-from services.launcher.backends.process.wiring import open_process_backend, read_cert
+from services.launcher.backends.process.wiring import open_process_backend
 from services.launcher.backends.protocol import Backend
 from services.launcher.cluster_admin import verbs_of
+from services.launcher.container.trust import TaskTrust
 from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import Verbs, serve_rpcs
@@ -100,7 +101,7 @@ def kubernetes_backend(
         settings=settings.kubernetes,
         cluster=load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None),
         tasks=settings.tasks,
-        master_cert=read_cert(settings.tasks.master_cert_file),
+        trust=TaskTrust(settings.tasks),
         lines=lines,
         clock=clock,
         readiness=readiness,

@@ -54,7 +54,7 @@ class WholeSystem:
         return self.options.master_url
 
     def det(self, name: str = "client", *, forked: bool = False) -> Client:
-        environment = certificates.for_clients(self.options.certificate)
+        environment = certificates.for_clients(self.options)
         return Client(self.url, self.home / name, env=environment, forked=forked)
 
     def token(self, username: str = "determined", password: str = "") -> str:
@@ -69,7 +69,7 @@ class WholeSystem:
 
     @property
     def _verify(self) -> ssl.SSLContext:
-        return certificates.trust(self.options.certificate) or NO_TLS
+        return certificates.trust(self.options) or NO_TLS
 
     def pids(self) -> dict[str, int]:
         found = {name: processes.find(self.layout, name) for name in plan.process_names(self.layout)}

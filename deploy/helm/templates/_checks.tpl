@@ -38,6 +38,14 @@
 {{- if and (ne .Values.tls.termination "api") .Values.tlsSecret (not (index .Values .Values.tls.termination).enabled) -}}
 {{- fail (printf "tls.termination is %s, but %s.enabled is not true" .Values.tls.termination .Values.tls.termination) -}}
 {{- end -}}
+{{- with .Values.tls.additionalCa -}}
+{{- if and .secretName .configMapName -}}
+{{- fail "tls.additionalCa: secretName and configMapName cannot both be given" -}}
+{{- end -}}
+{{- if not (or .secretName .configMapName) -}}
+{{- fail "tls.additionalCa needs secretName or configMapName: what has the certificates" -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.oidc -}}
 {{- if and .clientSecretName (not .clientSecretKey) -}}
 {{- fail "oidc.clientSecretKey is required with oidc.clientSecretName: the key of that Secret" -}}

@@ -7,43 +7,45 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.failure import CannotStart
+from deploy.local.layout import Options
 from libs.cluster.loading import read_cluster_config
 from libs.errors import InvalidRequest
 
 
-def of_api(cluster_file: Path) -> str | None:
-    """Path of the certificate that the cluster configuration names. Raises CannotStart."""
+def of_api(cluster_file: Path) -> tuple[str | None, str | None]:
+    """Paths of the certificate that the cluster configuration names, and of its authorities. Raises CannotStart."""
     if not cluster_file.exists():
-        return None  # it is written later, and serves HTTP
+        return None, None  # it is written later, and serves HTTP
     try:
-        return read_cluster_config(cluster_file)[0].security.tls.cert or None
+        tls = read_cluster_config(cluster_file)[0].security.tls
     except InvalidRequest as error:
         raise CannotStart(str(error)) from error
+    return tls.cert or None, tls.ca or None
 
 
-def for_tasks(certificate: str | None) -> dict[str, Any]:
+def for_tasks(options: Options) -> dict[str, Any]:
     """Settings of a launcher whose tasks reach the api by address, whatever names its certificate has."""
-    if certificate is None:
+    if options.certificate is None:
         return {}
-    return {"master_cert_file": certificate, "master_cert_name": _first_name(Path(certificate))}
+    return {"master_cert_file": options.trusted, "master_cert_name": _first_name(Path(options.certificate))}
 
 
-def for_clients(certificate: str | None) -> dict[str, str]:
-    """The environment of a client that trusts this certificate and reaches the api by address. Raises CannotStart."""
-    if certificate is None:
+def for_clients(options: Options) -> dict[str, str]:
+    """The environment of a client that trusts the api and reaches it by address. Raises CannotStart."""
+    if options.certificate is None or options.trusted is None:
         return {}
-    name = _first_name(Path(certificate))
-    return {"DET_MASTER_CERT_FILE": certificate, **({"DET_MASTER_CERT_NAME": name} if name else {})}
+    name = _first_name(Path(options.certificate))
+    return {"DET_MASTER_CERT_FILE": options.trusted, **({"DET_MASTER_CERT_NAME": name} if name else {})}
 
 
-def trust(certificate: str | None) -> ssl.SSLContext | None:
-    """For requests to the api from its own machine: this certificate, under any name. None for plain HTTP."""
-    if certificate is None:
+def trust(options: Options) -> ssl.SSLContext | None:
+    """For requests to the api from its own machine: its certificate, under any name. None for plain HTTP."""
+    if options.trusted is None:
         return None
     try:
-        context = ssl.create_default_context(cafile=certificate)
+        context = ssl.create_default_context(cafile=options.trusted)
     except OSError as error:
-        raise CannotStart(f"security.tls.cert {certificate}: {error}") from error
+        raise CannotStart(f"security.tls: {options.trusted}: {error}") from error
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # of a certificate from an authority, too
     return context

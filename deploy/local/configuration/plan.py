@@ -106,7 +106,7 @@ def write_launcher_settings(layout: Layout, options: Options, *, cluster_id: str
             "tasks": {
                 "master_url": options.task_master_url,
                 "log_intake_url": f"http://{options.task_host}:{options.logs_port}",
-                **certificates.for_tasks(options.certificate),
+                **certificates.for_tasks(options),
             },
         }
         if options.kubernetes is not None:

@@ -63,7 +63,7 @@ def on_this_machine(arguments: argparse.Namespace) -> Demo:
     return Demo(
         options.master_url,
         environment={
-            **certificates.for_clients(options.certificate),
+            **certificates.for_clients(options),
             **({"DET_USER": "determined", "DET_PASS": made} if made else {}),
         },
         as_pods=options.kubernetes is not None,

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from libs.events.orders import TaskSpec, TrialTask
 from services.launcher.container.paths import MASTER_CERT, RUN_DIR, work_dir
-from services.launcher.container.settings import TaskSettings
+from services.launcher.container.settings import NO_VERIFICATION, TaskSettings
 
 PROTECTED: Final = frozenset(
     {
@@ -98,7 +98,6 @@ def oversized_variables(variables: Mapping[str, str]) -> list[str]:
 def _all_tasks(
     spec: TaskSpec, allocation: str, pool: str, settings: TaskSettings, pod: PodIdentity
 ) -> dict[str, str | None]:
-    has_cert = settings.master_cert_file is not None
     metadata = {"allocation_id": allocation, "task_id": spec.task}
     return {
         "DET_TASK_ID": spec.task,
@@ -113,7 +112,7 @@ def _all_tasks(
         "DET_RUN_DIR": RUN_DIR,
         "PYTHONUSERBASE": f"{RUN_DIR}/pythonuserbase",
         "DET_USE_TLS": "true" if settings.master_url.startswith("https://") else "false",
-        "DET_MASTER_CERT_FILE": _cert_file(settings) if has_cert else None,
+        "DET_MASTER_CERT_FILE": _cert_file(settings) if settings.has_trust else None,
         "DET_SEGMENT_ENABLED": "false",
         "DET_TASK_LOGGING_METADATA": _compact(metadata),
         "DET_RESOURCES_TYPE": "k8s-job",  # what the client knows as: ranks come from the all-gather
@@ -157,7 +156,7 @@ def _cluster(spec: TaskSpec, slot_type: str, settings: TaskSettings, pod: PodIde
 
 
 def _cert_file(settings: TaskSettings) -> str:
-    return "noverify" if settings.master_cert_file == "noverify" else MASTER_CERT
+    return NO_VERIFICATION if settings.master_cert_file == NO_VERIFICATION else MASTER_CERT
 
 
 def _compact(value: Any) -> str:

@@ -76,7 +76,7 @@ async def _loop(site: Site) -> Took:
     config, settings = cluster(), site.settings
     (pool,) = config.resource_pools
     configured = configured_pool(pool.pool_name, settings=settings, cluster=config)
-    traits = pool_traits(configured, tasks=TASKS, master_cert=None, version=(1, 20), wheels=None)
+    traits = pool_traits(configured, tasks=TASKS, version=(1, 20), wheels=None)
     made = [manifests(order, traits) for order in orders_of([task() for _ in range(ALLOCATIONS)])]
     running: set[str] = set()
     all_run = asyncio.Event()

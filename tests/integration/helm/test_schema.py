@@ -39,6 +39,11 @@ REFUSED: Final = [
         "tls.termination is ingress, but ingress.enabled is not true",
         {"tlsSecret": "a", "tls": {"termination": "ingress"}},
     ),
+    (
+        "tls.additionalCa: secretName and configMapName cannot both be given",
+        {"tls": {"additionalCa": {"secretName": "a", "configMapName": "b"}}},
+    ),
+    ("tls.additionalCa needs secretName or configMapName", {"tls": {"additionalCa": {"key": "a"}}}),
     ("db.resourceType must be secret or configMap", {"db": {"hostAddress": "a", "certResourceName": "b"}}),
     ("db.certResourceName need db.hostAddress", {"db": {"sslMode": "require"}}),
     ("nats.external.secretName is required", {"nats": {"external": {"url": "nats://a:4222"}}}),

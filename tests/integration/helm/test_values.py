@@ -114,8 +114,21 @@ EFFECTS: Final = [
     Effect(
         "tls",
         "Deployment/resolute-launcher-default",
-        f"{POD}/volumes/#tls/secret/items",
-        [{"key": "tls.crt", "path": "tls.crt"}],
+        f"{POD}/volumes/#tls/projected/sources",
+        [
+            {"secret": {"name": "certificate", "items": [{"key": "tls.crt", "path": "tls.crt"}]}},
+            {"secret": {"name": "certificate", "items": [{"key": "ca.crt", "path": "ca.crt"}], "optional": True}},
+            {"configMap": {"name": "next-authority", "items": [{"key": "bundle.pem", "path": "additional-ca.crt"}]}},
+        ],
+    ),
+    launcher("tls", "RESOLUTE_TASKS__MASTER_CA_FILE", "/etc/resolute/secrets/tls/ca.crt"),
+    launcher("tls", "RESOLUTE_TASKS__ADDITIONAL_CA_FILE", "/etc/resolute/secrets/tls/additional-ca.crt"),
+    launcher("tls_ingress", "RESOLUTE_TASKS__ADDITIONAL_CA_FILE", "/etc/resolute/secrets/tls/additional-ca.crt"),
+    Effect(
+        "tls_ingress",
+        "Deployment/resolute-launcher-default",
+        f"{POD}/volumes/#tls/projected/sources/2",
+        {"secret": {"name": "next-authority", "items": [{"key": "ca.crt", "path": "additional-ca.crt"}]}},
     ),
     config("tls_ingress", "security/tls", None),
     Effect("tls_ingress", "Ingress/determined-master", "spec/tls/0/secretName", "certificate"),

@@ -34,6 +34,10 @@
 - {name: RESOLUTE_TASKS__LOG_INTAKE_URL, value: {{ .root.Values.logs.url | default (printf "http://%s:8081" (include "resolute.serviceHost" (dict "root" .root "name" (include "resolute.app" (dict "root" .root "part" "logs"))))) | quote }}}
 {{- if .root.Values.tlsSecret }}
 - {name: RESOLUTE_TASKS__MASTER_CERT_FILE, value: /etc/resolute/secrets/tls/tls.crt}
+- {name: RESOLUTE_TASKS__MASTER_CA_FILE, value: /etc/resolute/secrets/tls/ca.crt}
+{{- end }}
+{{- if include "resolute.additionalCa" .root }}
+- {name: RESOLUTE_TASKS__ADDITIONAL_CA_FILE, value: /etc/resolute/secrets/tls/additional-ca.crt}
 {{- end }}
 {{- with .root.Values.tls.certificateName }}
 - {name: RESOLUTE_TASKS__MASTER_CERT_NAME, value: {{ . | quote }}}
@@ -85,6 +89,14 @@
 {{- end }}
 {{- end -}}
 
+{{/* The source of further authorities that tasks trust, for a projected volume; empty where there are none. */}}
+{{- define "resolute.additionalCa" -}}
+{{- $given := .Values.tls.additionalCa | default dict -}}
+{{- $items := list (dict "key" ($given.key | default "ca.crt") "path" "additional-ca.crt") -}}
+{{- with $given.secretName }}{{ dict "secret" (dict "name" . "items" $items) | list | toYaml }}{{ end -}}
+{{- with $given.configMapName }}{{ dict "configMap" (dict "name" . "items" $items) | list | toYaml }}{{ end -}}
+{{- end -}}
+
 {{- define "resolute.kubeconfigPath" -}}
 {{- $manager := (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager -}}
 {{- if $manager.kubeconfig_secret_name -}}
@@ -96,7 +108,7 @@
 
 {{- define "resolute.launcherMounts" -}}
 - {name: config, mountPath: /etc/resolute/master.yaml, subPath: {{ .pool.config }}, readOnly: true}
-{{- if .root.Values.tlsSecret }}
+{{- if or .root.Values.tlsSecret (include "resolute.additionalCa" .root) }}
 - {name: tls, mountPath: /etc/resolute/secrets/tls, readOnly: true}
 {{- end }}
 {{- if ge (int .pool.manager) 0 }}
@@ -109,10 +121,17 @@
 {{- define "resolute.launcherVolumes" -}}
 - name: config
   secret: {secretName: resolute-launcher-config-{{ .root.Release.Name }}}
-{{- with .root.Values.tlsSecret }}
-# Not the key: tasks only have to trust the certificate.
+{{- $additional := include "resolute.additionalCa" .root }}
+{{- if or .root.Values.tlsSecret $additional }}
+# Not the key: tasks only have to trust the certificate. Not by subPath: the files follow what is renewed.
 - name: tls
-  secret: {secretName: {{ . }}, items: [{key: tls.crt, path: tls.crt}]}
+  projected:
+    sources:
+      {{- with .root.Values.tlsSecret }}
+      - secret: {name: {{ . }}, items: [{key: tls.crt, path: tls.crt}]}
+      - secret: {name: {{ . }}, items: [{key: ca.crt, path: ca.crt}], optional: true}
+      {{- end }}
+      {{- with $additional }}{{ . | nindent 6 }}{{ end }}
 {{- end }}
 {{- if ge (int .pool.manager) 0 }}
 {{- with (index .root.Values.additional_resource_managers (int .pool.manager)).resource_manager.kubeconfig_secret_name }}

@@ -118,6 +118,8 @@ class PodFiles:
         self.files = root / "files"
         self.scratch = root / "scratch"
         self.ship = root / "ship"
+        self.trusted = self.ship / "trusted.pem"
+        """Certificates that its shipper trusts; not there where tasks get none."""
         self.wrapper_log = root / "wrapper.log"
 
 

@@ -116,9 +116,13 @@ class Shippers:
             "--pod": pod.name,
             "--node": pod.node,
             "--restart": "0",
-            "--ca-file": self._tasks.master_cert_file or "",
+            "--ca-file": self._ca_file(pod),
         }
         return spawn_shipper(pod.files, [text for flag in flags.items() for text in flag] + ["--delete-shipped"])
+
+    def _ca_file(self, pod: ShippedPod) -> str:
+        """Pods that were started by a release without the file trust what the launcher is configured with."""
+        return str(pod.files.trusted) if pod.files.trusted.exists() else self._tasks.master_cert_file or ""
 
 
 def is_shipped(files: PodFiles) -> bool:

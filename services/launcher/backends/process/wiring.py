@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import structlog
 
 from libs.clock import Clock
-from libs.errors import FailedPrecondition, InvalidRequest
+from libs.errors import FailedPrecondition
 from services.launcher.backends.process.backend import ProcessBackend
 from services.launcher.backends.process.isolation.probe import find_way
 from services.launcher.backends.process.preparation.interpreter import find_python, needed_directories
@@ -20,6 +19,7 @@ from services.launcher.backends.process.records import StateFiles, try_lock
 from services.launcher.backends.process.settings import ProcessSettings
 from services.launcher.backends.process.supervision.spawning import IMPORT_ROOT, PYTHON
 from services.launcher.container.settings import TaskSettings
+from services.launcher.container.trust import TaskTrust
 from services.launcher.files import load_scripts
 from services.launcher.task_lines import Lines
 
@@ -50,7 +50,7 @@ async def open_process_backend(
         environ,
         python=python,
         passed=settings.pass_environment,
-        has_certificate=tasks.master_cert_file is not None,
+        has_certificate=tasks.has_trust,
     )
     machine = Machine(
         settings=settings,
@@ -65,7 +65,7 @@ async def open_process_backend(
         changes=str(state.changes),
         image_environment=image,
         scripts=load_scripts(),
-        master_cert=read_cert(tasks.master_cert_file),
+        trust=TaskTrust(tasks),
     )
     slots = settings.slots if settings.slots is not None else os.cpu_count() or 1
     backend = ProcessBackend(pool=pool, machine=machine, state=state, slots=slots, clock=clock, lines=lines)
@@ -79,13 +79,3 @@ async def open_process_backend(
 
 def _real(*paths: str) -> tuple[str, ...]:
     return tuple(os.path.realpath(path) for path in paths)
-
-
-def read_cert(path: str | None) -> bytes | None:
-    """The certificates that tasks get as a file. Raises InvalidRequest when they cannot be read."""
-    if path is None or path == "noverify":
-        return None
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidRequest(f"tasks.master_cert_file {path} cannot be read: {error.strerror}") from error

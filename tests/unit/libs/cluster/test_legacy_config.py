@@ -213,6 +213,7 @@ ROUND_ROBIN = {"type": "round_robin"}
         ),
         ({"resource_pools": [{"pool_name": "default"}] * 2}, "^resource pool has a duplicate name: default$"),
         ({"security": {"tls": {"cert": "/c"}}}, "^security.tls: cert and key are needed together"),
+        ({"security": {"tls": {"ca": "/c"}}}, "^security.tls.ca needs cert and key"),
         ({"resource_manager": "kubernetes"}, "resource_manager"),
         ({"resource_pools": "default"}, "resource_pools"),
         ({"resource_pools": ["default"]}, "resource_pools"),

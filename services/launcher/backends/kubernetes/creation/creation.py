@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import msgspec
 import structlog
 
 from libs.errors import InvalidRequest, NotFound, PermissionDenied, Unavailable
@@ -26,6 +27,7 @@ from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGatew
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests, owned
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
+from services.launcher.container.trust import TaskTrust
 
 log = structlog.get_logger()
 
@@ -47,6 +49,7 @@ class Creation:
         *,
         namespaces: Namespaces,
         traits: PoolTraits,
+        trust: TaskTrust,
         tracker: Tracker,
         priority_class_of: Callable[[TaskSpec], Awaitable[str | None]],
         created: Callable[[TrackedAllocation], None],
@@ -56,6 +59,7 @@ class Creation:
         self._api = api
         self._namespaces = namespaces
         self._traits = traits
+        self._trust = trust
         self._tracker = tracker
         self._priority_class_of = priority_class_of
         self._created = created
@@ -117,7 +121,8 @@ class Creation:
             self._finish(tracked)
             return
         paths = paths_in(tracked.namespace)
-        made = manifests(order, self._traits, priority_class=await self._priority_class_of(order.spec))
+        traits = msgspec.structs.replace(self._traits, master_cert=self._trust.read())
+        made = manifests(order, traits, priority_class=await self._priority_class_of(order.spec))
         job, is_new = await self._create_job(tracked, made)
         self._tracker.on_job(job)
         uid = job.metadata.uid

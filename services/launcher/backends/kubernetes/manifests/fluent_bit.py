@@ -26,7 +26,7 @@ from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.manifests.variables import SESSION_TOKEN, field_ref
 from services.launcher.backends.kubernetes.settings import ShipperSettings
 from services.launcher.container.paths import LOG_DIR
-from services.launcher.container.settings import TaskSettings
+from services.launcher.container.settings import NO_VERIFICATION, TaskSettings
 
 Json = dict[str, Any]
 
@@ -36,7 +36,6 @@ _SAY_AGAIN_S: Final = 300
 """How soon the same error is told again."""
 _STATE: Final = f"{LOG_DIR}/.flb"
 _CA_FILE: Final = f"{FLUENT_AT}-ca/master.crt"
-_NOVERIFY: Final = "noverify"
 
 
 def fluent_container(spec: TaskSpec, traits: PoolTraits, *, allocation: str, secret: str) -> Json:
@@ -148,7 +147,7 @@ def _http(settings: ShipperSettings, tasks: TaskSettings, *, has_cert: bool) -> 
         ],
     }
     if is_tls:
-        verifies = tasks.master_cert_file != _NOVERIFY
+        verifies = tasks.master_cert_file != NO_VERIFICATION
         output |= {"tls": True, "tls.verify": verifies, "tls.verify_hostname": verifies}
         if has_cert:
             output["tls.ca_file"] = _CA_FILE

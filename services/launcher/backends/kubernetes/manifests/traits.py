@@ -46,6 +46,7 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     finished_job_ttl_s: int = 900
     scripts: Mapping[str, bytes] = {}
     master_cert: bytes | None = None
+    """Certificates that tasks trust; of one task, as they are read at its launch."""
 
     @property
     def ships(self) -> Ships:

@@ -28,6 +28,7 @@ from services.launcher.backends.kubernetes.wiring.pool_namespaces import namespa
 from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.backends.kubernetes.wiring.settled_gateway import settled_gateway
 from services.launcher.container.settings import TaskSettings
+from services.launcher.container.trust import TaskTrust
 from services.launcher.task_lines import Lines
 
 log = structlog.get_logger()
@@ -40,7 +41,7 @@ async def open_kubernetes_backend(
     settings: KubernetesSettings,
     cluster: ClusterConfig,
     tasks: TaskSettings,
-    master_cert: bytes | None,
+    trust: TaskTrust,
     lines: Lines,
     clock: Clock,
     readiness: Readiness,
@@ -57,7 +58,7 @@ async def open_kubernetes_backend(
     async with AsyncExitStack() as stack:
         api, version = await stack.enter_async_context(leading_connection(own, clock=clock, readiness=readiness))
         wheels = Wheels(api, directory=settings.wheels_dir, pool=pool, cluster_id=own.cluster_id)
-        traits = pool_traits(own, tasks=tasks, master_cert=master_cert, version=version, wheels=wheels.name)
+        traits = pool_traits(own, tasks=tasks, version=version, wheels=wheels.name)
         background = await stack.enter_async_context(Background())
         classes = PriorityClasses(api, mode=settings.priority_classes)
         observers = observers_of(own, api, lines=lines, classes=classes, clock=clock, background=background)
@@ -85,6 +86,7 @@ async def open_kubernetes_backend(
             api,
             namespaces=namespaces,
             traits=traits,
+            trust=trust,
             tracker=tracker,
             priority_class_of=classes.of,
             created=lambda tracked: launch_record.add({tracked.allocation: tracked.namespace}),

@@ -13,9 +13,7 @@ from services.launcher.files import load_scripts
 NATIVE_SIDECARS: Final[Version] = (1, 29)
 
 
-def pool_traits(
-    pool: ConfiguredPool, *, tasks: TaskSettings, master_cert: bytes | None, version: Version, wheels: str | None
-) -> PoolTraits:
+def pool_traits(pool: ConfiguredPool, *, tasks: TaskSettings, version: Version, wheels: str | None) -> PoolTraits:
     """The traits of the pool. A pool's pod spec takes the place of the cluster's, kind by kind."""
     cluster, settings = pool.cluster, pool.settings
     shared = cluster.task_container_defaults
@@ -41,5 +39,4 @@ def pool_traits(
         has_gateway=cluster.resource_manager.internal_task_gateway is not None,
         finished_job_ttl_s=settings.finished_job_ttl_s,
         scripts=load_scripts(),
-        master_cert=master_cert,
     )

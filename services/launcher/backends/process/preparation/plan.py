@@ -36,6 +36,7 @@ from services.launcher.container.environment import (
 from services.launcher.container.files import Placed, container_files
 from services.launcher.container.paths import RUN_DIR, work_dir
 from services.launcher.container.settings import TaskSettings
+from services.launcher.container.trust import TaskTrust
 
 
 class Machine(Struct, frozen=True, kw_only=True):
@@ -59,7 +60,7 @@ class Machine(Struct, frozen=True, kw_only=True):
     image_environment: dict[str, str]
     """What takes the place of an image's variables."""
     scripts: dict[str, bytes]
-    master_cert: bytes | None = None
+    trust: TaskTrust
 
 
 def make_plan(machine: Machine, files: AllocationFiles, assignment: Assignment) -> SupervisorPlan:
@@ -92,7 +93,8 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     files.opt.chmod(0o755)
     files.tmp.chmod(0o1777)
-    placed = _place(container_files(spec, scripts=machine.scripts, master_cert=machine.master_cert), files, uid, gid)
+    trusted = machine.trust.read()
+    placed = _place(container_files(spec, scripts=machine.scripts, master_cert=trusted), files, uid, gid)
     if spec.task_type == "SHELL":
         placed = {**placed, **_names(spec, files, uid, gid)}
     (files.run / TERMINATION_LOG).write_bytes(b"")
@@ -104,6 +106,8 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
             os.chown(path, uid, gid)
     (files.ship / "token").write_text(spec.session_token)
     (files.ship / "token").chmod(0o600)
+    if trusted is not None:
+        files.trusted.write_bytes(trusted)
 
     environment = task_environment(
         spec,

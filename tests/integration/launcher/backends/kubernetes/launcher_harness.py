@@ -33,6 +33,7 @@ from services.launcher.backends.kubernetes.settings import KubernetesSettings
 from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend
 from services.launcher.cluster_admin import verbs_of
 from services.launcher.container.settings import TaskSettings
+from services.launcher.container.trust import TaskTrust
 from services.launcher.loop import OrderLoop
 from services.launcher.reports import Reports
 from services.launcher.rpc import serve_rpcs
@@ -303,7 +304,7 @@ class LauncherHarness:
                     settings=self.settings,
                     cluster=self.cluster,
                     tasks=self.tasks,
-                    master_cert=None,
+                    trust=TaskTrust(self.tasks),
                     lines=lines,
                     clock=clock,
                     readiness=Readiness(()),

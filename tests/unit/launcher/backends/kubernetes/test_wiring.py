@@ -14,6 +14,7 @@ from services.launcher.backends.kubernetes.wiring.configured_pool import configu
 from services.launcher.backends.kubernetes.wiring.opening import open_kubernetes_backend
 from services.launcher.backends.kubernetes.wiring.pool_traits import pool_traits
 from services.launcher.container.settings import TaskSettings
+from services.launcher.container.trust import TaskTrust
 from services.launcher.task_lines import Lines
 
 
@@ -27,7 +28,7 @@ def test_scheduler_of_pods_is_that_of_the_launcher_or_of_the_cluster(
     manager = msgspec.convert({"type": "kubernetes", "default_scheduler": of_cluster}, ResourceManagerConfig)
     settings = KubernetesSettings(cluster_id="c", default_scheduler=of_launcher)
     pool = configured_pool("default", settings=settings, cluster=ClusterConfig(resource_manager=manager))
-    traits = pool_traits(pool, tasks=TaskSettings(), master_cert=None, version=(1, 34), wheels=None)
+    traits = pool_traits(pool, tasks=TaskSettings(), version=(1, 34), wheels=None)
     assert traits.default_scheduler == scheduler
 
 
@@ -40,7 +41,7 @@ async def test_slots_that_are_cores_have_a_size() -> None:
             settings=KubernetesSettings(cluster_id="c", kubeconfig="/there/is/none"),
             cluster=ClusterConfig(resource_manager=manager),
             tasks=TaskSettings(),
-            master_cert=None,
+            trust=TaskTrust(TaskSettings()),
             lines=Lines(),
             clock=SystemClock(),
             readiness=Readiness(()),
