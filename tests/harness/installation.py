@@ -152,8 +152,8 @@ class Installation:
         client("user", "login", user, answers=(self.password,))
         return client
 
-    def http(self) -> httpx.Client:
-        """Logged in as ``determined``."""
-        body = {"username": "determined", "password": self.password}
+    def http(self, user: str = "determined") -> httpx.Client:
+        """Logged in."""
+        body = {"username": user, "password": self.password}
         token = httpx.post(f"{self.url}/api/v1/auth/login", json=body, timeout=30).raise_for_status().json()["token"]
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
