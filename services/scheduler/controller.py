@@ -21,6 +21,7 @@ from libs.events.reconcile_requests import ReconcileRequest
 from libs.ids import task_of_allocation
 from libs.run_until_first_exits import run_until_first_exits
 from libs.tasks.generic import TASK_TYPE as GENERIC_TASK
+from services.scheduler.allocations.absent_polls import AbsentPolls
 from services.scheduler.allocations.missed_observations import MissedObservations
 from services.scheduler.allocations.reconciler import AllocationReconciler
 from services.scheduler.deletion.experiments import ExperimentDeletion
@@ -90,6 +91,7 @@ class SchedulerController:
             grace_s=settings.engine.idle_grace_s,
         )
         self._lost_trials = LostTrials(db=db, clock=clock, reports_are_heard=lambda: api_notes_use(bus))
+        self._absent_polls = AbsentPolls(db=db, clock=clock, polls_are_heard=lambda: api_notes_use(bus))
         self._generic_tasks = GenericTasks(db=db, clock=clock)
         folders = WorkspaceDeletion(db=db, allocations=self._allocations)
         self._removals: Mapping[str, Callable[[int], Awaitable[float | None]]] = {
@@ -147,6 +149,7 @@ class SchedulerController:
                 usage_days=self._usage_days.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
+                absent_polls=self._absent_polls.run(),
                 bus_webhooks=self._bus_webhooks.run(),
                 webhook_sender=self._webhook_sender.run(),
                 **{f"queue {name}": queue.run() for name, queue in self._queues.items()},

@@ -178,6 +178,18 @@ gather_members = Table(
     moment("noted_at"),
 )
 
+# Of allocations whose training code asks whether to leave; gone with their end. The api writes when it was asked last
+# (libs/tasks/preemption_polls.py), the scheduler that it has told of an absence.
+preemption_polls = Table(
+    "preemption_polls",
+    metadata,
+    Column("allocation_id", Text, ForeignKey("allocations.allocation_id", ondelete="CASCADE"), primary_key=True),
+    # At most a minute old as long as a poll is open.
+    moment("polled_at", nullable=False),
+    # When the owner of the task was told that the polls have stopped; NULL again with the next poll.
+    moment("absence_noted_at"),
+)
+
 accelerator_data = Table(
     "accelerator_data",
     metadata,

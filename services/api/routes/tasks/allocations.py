@@ -17,6 +17,7 @@ from services.api.http.call import Call
 from services.api.http.routing import Route
 from services.api.queries.tasks.allocations import are_slots_wanted, list_accelerators, load_allocation
 from services.api.waits.preemption import wait_for_preemption
+from services.api.waits.preemption_polls import expect_no_polls
 from services.api.wire.base import Empty
 from services.api.wire.tasks.allocations import (
     AcceleratorData,
@@ -42,12 +43,21 @@ async def get_allocation(call: Call[App, None, None]) -> GetAllocationResponse:
 
 
 async def get_preemption(call: Call[App, PreemptionQuery, None]) -> PreemptionResponse:
-    app = call.app
-    if call.query.has_ended:
+    app, allocation_id, has_ended = call.app, _allocation_id(call), call.query.has_ended
+    is_its_own = call.principal.task is not None and call.principal.task.allocation_id == allocation_id
+    if has_ended and is_its_own:
+        await in_transaction(app.db, lambda tx: expect_no_polls(tx, allocation_id))
+    if has_ended:
         async with app.db.read() as connection:
-            if await are_slots_wanted(connection, _allocation_id(call)):
+            if await are_slots_wanted(connection, allocation_id):
                 return PreemptionResponse(preempt=True)
-    waiting = wait_for_preemption(app.db, app.notifier, _allocation_id(call), timeout_s=call.query.timeout_seconds)
+    waiting = wait_for_preemption(
+        app.db,
+        app.notifier,
+        allocation_id,
+        timeout_s=call.query.timeout_seconds,
+        poll_clock=app.clock if is_its_own and not has_ended else None,
+    )
     return PreemptionResponse(preempt=await call.while_connected(waiting))
 
 
