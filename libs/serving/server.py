@@ -69,7 +69,7 @@ async def serve_http(
     descriptor  of an open listening socket, in place of host and port
     listening   told the port, once connections are accepted
     limits      what a client may ask of the server before anybody knows who it is
-    tls         as ``tls_context`` makes it; None serves plain HTTP
+    tls         as ``ServerCertificate`` has it; None serves plain HTTP
     reserved_descriptors  what the application opens beside the connections of its clients
     Raises OSError when the address is taken, or ``descriptor`` is no socket.
     """

@@ -19,7 +19,7 @@ from libs.service import run_service, until_signalled
 from libs.service_log import ship_lines
 from libs.serving.readiness import always_there
 from libs.serving.status import serve_status
-from libs.serving.tls import tls_context
+from libs.serving.tls.renewal import ServerCertificate
 from services.api.proxy.proxy import Proxy
 from services.api.settings import ApiSettings
 from services.api.startup import server
@@ -39,7 +39,7 @@ async def main(
     """
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
     tls = cluster.security.tls
-    context = tls_context(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
+    certificate = ServerCertificate(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
     async with AsyncExitStack() as stack:
         # Not the bus: without it most of the api still works.
         needs = ("database", "http")
@@ -63,7 +63,7 @@ async def main(
             listening(port)
 
         async def serve() -> None:
-            await server.serve(application, settings, context, stop, serving)
+            await server.serve(application, settings, certificate.context if certificate else None, stop, serving)
             await app.updates.drain()
             await proxy.connections.drain()
 
@@ -72,6 +72,7 @@ async def main(
             capacity=app.capacity.follow(app.bus),
             metrics=app.metrics_writer.run(),
             proxy=proxy.run(),
+            **({} if certificate is None else {"certificate": certificate.follow()}),
             outbox=relay_outbox(app.db, app.bus),
             master_log=app.master_log.follow(app.bus),
             lines=ship_lines(app.bus, subjects.service_lines("api", socket.gethostname())),

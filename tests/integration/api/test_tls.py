@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
+from cryptography.x509 import load_pem_x509_certificate
 
 from tests.harness import ServiceProcess
 from tests.harness.api import ApiProcess
-from tests.harness.certificates import Pair, self_signed
+from tests.harness.certificates import Authority, Pair, self_signed
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
 from tests.integration.api.world import CLUSTER, World
@@ -69,6 +71,45 @@ def test_the_client_asks_whether_to_trust_an_unknown_certificate_once(secure: Ap
 def test_the_client_is_given_a_certificate(secure: ApiProcess, pair: Pair, tmp_path: Path) -> None:
     det = Det(url=secure.url, home=tmp_path / "home", env={"DET_MASTER_CERT_FILE": str(pair.cert)})
     assert json.loads(det("master", "info", "--json").out)["clusterName"] == "testing"
+
+
+def test_a_renewed_certificate_is_served_to_who_comes_and_cuts_nobody(world: World, tmp_path: Path) -> None:
+    authority = Authority()
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(authority.pem)
+    pair = authority.issue(tmp_path)
+    first = pair.serial
+    with ApiProcess(
+        tmp_path,
+        database_url=world.database_url,
+        bus_url=world.bus_url,
+        settings=settings_with(tmp_path, pair),
+        certificate=ca,
+    ) as api:
+        assert served_by(api) == first
+        with api.client() as client, client.stream("GET", "/api/v1/master/logs?follow=true") as reply:
+            lines = reply.iter_lines()
+            assert "api" in next(lines)
+            authority.issue(tmp_path)
+            wait_until(lambda: served_by(api) == pair.serial, what="the new certificate is served")
+            assert pair.serial != first
+            assert api.token()
+            # It began under the certificate before.
+            assert any("certificate.renewed" in line for line in lines)
+        # A key that belongs to another certificate is never served.
+        renewed = pair.serial
+        stranger = tmp_path / "stranger"
+        stranger.mkdir()
+        self_signed(stranger).key.replace(pair.key)
+        wait_until(lambda: "certificate.not_renewed" in api.process.log(), what="it says so")
+        assert served_by(api) == renewed
+        assert api.token()
+
+
+def served_by(api: ApiProcess) -> int:
+    """The serial number of the certificate that a new connection is shown."""
+    host, _, port = api.url.removeprefix("https://").rpartition(":")
+    return load_pem_x509_certificate(ssl.get_server_certificate((host, int(port))).encode()).serial_number
 
 
 def test_a_missing_key_is_said_at_the_start(pair: Pair, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from libs.errors import InvalidRequest
-from libs.serving.tls import tls_context
+from libs.serving.tls.context import tls_context
 from services.api.settings import HttpSettings
 from services.api.startup.server import port_of
 from tests.harness.certificates import Pair, self_signed
