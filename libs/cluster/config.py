@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 
 from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
-from libs.podspec import NodeRules, PodSpecMode
+from libs.podspec import NamespaceRules, NodeRules, PodSpecMode
 from libs.podspec.reserved_labels import ALLOWED
 
 SlotType = Literal["cpu", "cuda", "rocm"]
@@ -304,6 +304,15 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host_paths: tuple[str, ...] = ()
     """Directories of nodes that users may mount, with what is below them, beside that of the cluster's own
     ``checkpoint_storage``."""
+
+    def namespace_rules(self, namespace: str) -> NamespaceRules:
+        """What users' pods may name and join in a namespace."""
+        return NamespaceRules(
+            namespace=namespace,
+            beside_release=bool(self.release_namespace) and namespace == self.release_namespace,
+            references=self.references,
+            labels=self.pod_labels,
+        )
 
 
 class TasksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

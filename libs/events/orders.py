@@ -54,6 +54,17 @@ class Environment(Struct, frozen=True, kw_only=True):
     """What else the task listens on, by its owner's word; nothing is done about it but to say so."""
 
 
+class UsersPod(Struct, frozen=True, kw_only=True):
+    """What users wrote of a task's pod, as it was when they submitted it, without what administrators set."""
+
+    pod: dict[str, Any] = {}
+    """Pod specs of a template, of what was submitted and of what the workspace fixes, merged; without directives."""
+    judged: bool = True
+    """Whether the submission was held against ``security.pod_spec``: not so where tasks were no pods at that time."""
+    asks: tuple[str, ...] = ()
+    """What ``security.pod_spec: baseline`` would have refused and ``warn`` accepted: a sentence for each field."""
+
+
 class TaskFile(Struct, frozen=True, kw_only=True):
     """A file of this one task below ``/run/determined``; what every task of a type gets is not listed here."""
 
@@ -94,6 +105,9 @@ class TaskSpec(Struct, frozen=True, kw_only=True):
     session_token: str
     user_token: str
     environment: Environment = Environment()
+    users_pod: UsersPod | None = None
+    """Of which the launcher judges what depends on where the pod runs. Orders of tasks that were submitted to a
+    release before have none, and go on."""
     trial: TrialTask | None = None
     argv: tuple[str, ...] = ()
     """Arguments of the entrypoint script of the task type; empty for trials."""

@@ -6,7 +6,7 @@ Source: docs/reference/kubernetes.md 5 and 6.
 from libs.podspec.fields import UnknownField, unknown_fields
 from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
-from libs.podspec.namespace_rules import NamespaceRules, references_to_made, violations
+from libs.podspec.namespace_rules import NamespaceRules, reference_violations, references_to_made, violations
 from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
 from libs.podspec.standards import (
     ADD_CAPABILITIES,
@@ -30,6 +30,7 @@ __all__ = [
     "capability_refusals",
     "host_path_refusal",
     "merge_pod",
+    "reference_violations",
     "references_to_made",
     "refusals",
     "unknown_fields",

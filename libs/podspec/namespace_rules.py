@@ -26,7 +26,7 @@ class NamespaceRules(NamedTuple):
 
 def violations(pod: Mapping[str, Any], rules: NamespaceRules) -> list[str]:
     """A sentence for everything in a user's ``pod`` that breaks the rules: the field, why, and the setting."""
-    return [*_labels(pod, rules), *_references(pod, rules)]
+    return [*_labels(pod, rules), *reference_violations(pod, rules)]
 
 
 def references_to_made(pod: Mapping[str, Any]) -> list[Reference]:
@@ -39,7 +39,8 @@ def _labels(pod: Mapping[str, Any], rules: NamespaceRules) -> Iterator[str]:
         yield f"{path} is reserved: services and policies select pods by it; security.pod_labels can allow it"
 
 
-def _references(pod: Mapping[str, Any], rules: NamespaceRules) -> Iterator[str]:
+def reference_violations(pod: Mapping[str, Any], rules: NamespaceRules) -> Iterator[str]:
+    """Of these the ones that depend on the namespace, which may be another one when the pod is made."""
     for reference in references(pod):
         if is_made_for_tasks(reference):
             yield f"{reference.path} refers to {reference}, which is named like what is made for tasks"

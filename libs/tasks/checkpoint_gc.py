@@ -17,7 +17,7 @@ from libs.cluster.config import TaskContainerDefaults
 from libs.config.defaults import CPU_IMAGE
 from libs.config.parts.environment import image
 from libs.config.stored import part, text_in
-from libs.events.orders import BindMount, Environment, TaskFile
+from libs.events.orders import BindMount, Environment, TaskFile, UsersPod
 from libs.tasks.stored import StoredTask
 
 EVERYTHING: Final = ("**/*",)
@@ -36,6 +36,7 @@ def checkpoint_gc_task(
     globs: Sequence[str] = EVERYTHING,
     delete_tensorboards: bool = False,
     defaults: TaskContainerDefaults,
+    users_pod: UsersPod | None = None,
 ) -> StoredTask:
     """The task for checkpoints of one experiment in one storage.
 
@@ -43,6 +44,7 @@ def checkpoint_gc_task(
     storage      checkpoint_storage of these checkpoints, which may differ from that in ``config``
     checkpoints  their uuids; none when there is only TensorBoard to delete
     defaults     task_container_defaults of the pool that the task runs in
+    users_pod    what users wrote of the experiment's pods
     """
     argv = ["--experiment-id", str(experiment_id), "--storage-config", f"{_MOUNTED}/storage_config.json"]
     if checkpoints:
@@ -52,6 +54,7 @@ def checkpoint_gc_task(
     return StoredTask(
         description=f"gc-{experiment_id}",
         environment=_environment(config, defaults),
+        users_pod=users_pod if defaults.checkpoint_gc_pod_spec is None else None,
         argv=tuple(argv),
         files=(
             _file("storage_config.json", client_storage(storage)),

@@ -13,6 +13,7 @@ from libs.config.checks import FailedCheck, refuse_failed
 from libs.config.secrets import masked_secrets
 from libs.config.yaml_text import parse_text
 from libs.errors import InvalidRequest
+from libs.events.orders import UsersPod
 from libs.shapes.problems import listing
 from libs.shapes.shape import Object, json_type
 from libs.tasks.environments import bind_mounts_of, environment_of, proxy_ports_of
@@ -91,7 +92,9 @@ def complete(
     return {**config, "preemption_timeout": defaults.preemption_timeout if timeout is None else timeout}
 
 
-def stored_generic_task(task_id: str, config: Mapping[str, Any], *, slot_type: str) -> StoredTask:
+def stored_generic_task(
+    task_id: str, config: Mapping[str, Any], *, slot_type: str, users_pod: UsersPod | None = None
+) -> StoredTask:
     """The task as it is stored. Raises InvalidRequest when it is too large to be launched.
 
     config     complete
@@ -100,6 +103,7 @@ def stored_generic_task(task_id: str, config: Mapping[str, Any], *, slot_type: s
     task = StoredTask(
         description=NAME,
         environment=environment_of(config["environment"], slot_type),
+        users_pod=users_pod,
         argv=tuple(config["entrypoint"]),
         work_dir=config["work_dir"],
         bind_mounts=bind_mounts_of(config),

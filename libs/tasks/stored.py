@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from libs.events.orders import BindMount, Environment, ProxyPort, TaskFile
+from libs.events.orders import BindMount, Environment, ProxyPort, TaskFile, UsersPod
 
 
 class StoredTask(Struct, frozen=True, kw_only=True):
@@ -19,6 +19,7 @@ class StoredTask(Struct, frozen=True, kw_only=True):
 
     description: str
     environment: Environment = Environment()
+    users_pod: UsersPod | None = None
     argv: tuple[str, ...] = ()
     extra_environment: tuple[tuple[str, str], ...] = ()
     files: tuple[TaskFile, ...] = ()

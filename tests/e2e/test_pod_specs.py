@@ -17,10 +17,12 @@ import pytest
 import yaml
 
 from libs.podspec import MAIN_CONTAINER
+from tests.harness.client import Client
 from tests.harness.kubectl import Kubectl, new_namespace
 from tests.harness.looking import Looking
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import running_system
+from tests.programs import submit
 from tests.scenarios.pod_merges import EXAMPLES, NVIDIA, Example
 
 pytestmark = pytest.mark.cluster
@@ -41,6 +43,9 @@ class Submitting:
 
     http: httpx.Client
     kubectl: Kubectl
+    release: str
+    """Namespace that is said to be that of the release."""
+    det: Client
 
     def template(self, name: str, config: Object) -> str:
         self.http.put(f"/api/v1/templates/{name}", json={"config": config}).raise_for_status()
@@ -63,14 +68,14 @@ class Submitting:
 
 @pytest.fixture(scope="module")
 def submitting(kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Submitting]:
-    with new_namespace(kubeconfig) as kubectl:
+    with new_namespace(kubeconfig) as kubectl, new_namespace(kubeconfig) as release:
         config = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
-        config.write_text(json.dumps(cluster_config(kubectl.namespace)))
+        config.write_text(json.dumps(cluster_config(kubectl.namespace, release.namespace)))
         with (
             running_system(kubeconfig=str(kubeconfig), config=str(config), namespace=kubectl.namespace) as system,
             system.http() as http,
         ):
-            yield Submitting(http, kubectl)
+            yield Submitting(http, kubectl, release.namespace, system.det("admin"))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +83,7 @@ def look(submitting: Submitting) -> Looking:
     return Looking(submitting.http)
 
 
-def cluster_config(namespace: str) -> Object:
+def cluster_config(namespace: str, release: str) -> Object:
     pools = {"default": {"cpu_pod_spec": {}}, "twenty": {"cpu_pod_spec": TWENTY.base}, "A100": {"gpu_pod_spec": {}}}
     return {
         "resource_manager": {"type": "kubernetes", "max_slots_per_pod": 8, "default_namespace": namespace},
@@ -88,6 +93,7 @@ def cluster_config(namespace: str) -> Object:
         ],
         "task_container_defaults": {"cpu_pod_spec": ELSEWHERE, "gpu_pod_spec": ELSEWHERE},
         "checkpoint_storage": {"type": "directory", "container_path": "/checkpoints"},
+        "security": {"release_namespace": release},
     }
 
 
@@ -166,6 +172,25 @@ def test_what_is_ours_to_say_stays_ours(submitting: Submitting) -> None:
     assert not pod["spec"].get("hostNetwork")
     assert main_of(pod)["securityContext"] == {"runAsUser": 0, "runAsGroup": 0, "privileged": True}
     assert not main_of(pod).get("tty")
+
+
+def test_a_workspace_that_is_bound_to_the_release_later_leads_to_nothing_there(
+    submitting: Submitting, look: Looking
+) -> None:
+    det = submitting.det
+    det("user", "login", "admin", answers=("",))
+    det("workspace", "create", "team")
+    det("project", "create", "team", "inside")
+    secret = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "resolute-generated-det"}}]}}
+    place = {"workspace": "team", "project": "inside", "resources": {"slots_per_trial": 0}}
+    experiment = submit(det, "true", "--paused", **place, environment={"pod_spec": secret}, max_restarts=0)
+    det("workspace", "bindings", "set", "team", "--namespace", submitting.release)
+    det("experiment", "activate", str(experiment))
+    look.wait(experiment, "STATE_ERROR")
+    said = det("trial", "logs", str(look.trial(experiment)["id"]))
+    assert "environment.pod_spec.spec.volumes[0].secret.secretName refers to Secret/resolute-generated-det" in said
+    assert "security.references can allow it" in said
+    assert not Kubectl(submitting.kubectl.kubeconfig, submitting.release).names("jobs", "determined")
 
 
 def main_of(pod: Object) -> Object:

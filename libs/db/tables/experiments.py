@@ -16,6 +16,8 @@ experiments = Table(
     serial_id(),
     Column("state", Text, nullable=False),
     document("config", nullable=False),
+    # What users wrote of its pods (libs.events.orders.UsersPod); NULL of experiments from before it was kept.
+    document("users_pod"),
     Column("original_config", Text, nullable=False),
     Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
     Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False, index=True),

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from libs.errors import InvalidRequest
-from libs.events.orders import ProxyPort, TaskFile
+from libs.events.orders import ProxyPort, TaskFile, UsersPod
 from libs.ssh_keys import KeyPair
 from libs.tasks.environments import bind_mounts_of, environment_of, proxy_ports_of
 from libs.tasks.interactive.kinds import KINDS, InteractiveType, TaskService
@@ -43,6 +43,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     """Of a notebook: what its server asks for."""
     sources: TensorboardSources | None = None
     """Of a TensorBoard."""
+    users_pod: UsersPod | None = None
 
 
 def choose_port(service: TaskService, chance: float, *, taken: Collection[int]) -> int:
@@ -58,6 +59,7 @@ def stored_task(task_type: InteractiveType, config: Mapping[str, Any], launch: L
     task = StoredTask(
         description=f"cmd-{launch.task_id}",
         environment=environment_of(config["environment"], launch.slot_type),
+        users_pod=launch.users_pod,
         argv=_argv(task_type, config, launch),
         extra_environment=_variables(task_type, config, launch),
         files=_files(task_type, launch),

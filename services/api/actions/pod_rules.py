@@ -1,7 +1,8 @@
 """Refuses pods of users that name or join what is not theirs where they will run, when they are submitted.
 
 What was stored before a rule came runs on: only what somebody submits now is looked at. Tasks that are processes have
-no pods.
+no pods. What users wrote is kept with the task, for the launcher: it looks at references again, since the namespace
+may be another one by then.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.config import ClusterConfig
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.errors import InvalidRequest
+from libs.events.orders import UsersPod
 from libs.podspec import (
     ADD_CAPABILITIES,
-    NamespaceRules,
     NodeRules,
     asked_of_nodes,
     capability_refusals,
@@ -26,6 +27,7 @@ from libs.podspec import (
     merge_pod,
     violations,
 )
+from libs.tasks.users_pods import users_pod
 
 log = structlog.get_logger()
 
@@ -38,17 +40,18 @@ NOT_FOR_USERS = ("automountServiceAccountToken", "enableServiceLinks")
 
 async def check_pods_of_users(
     connection: AsyncConnection, cluster: ClusterConfig, *layers: Layer, workspace_id: int, pool: str, gpu: bool
-) -> None:
-    """Raise InvalidRequest for what the pod specs of ``layers``, the lowest first, may not say in this workspace.
+) -> UsersPod:
+    """What the pod specs of ``layers``, the lowest first, say together; it is to be stored with the task.
 
     layers  configurations, in normal form, that come from users: templates, what was submitted, what a workspace fixes
     gpu     whether the task has slots, and so gets the administrator's pod spec for slots
+    Raises InvalidRequest for what they may not say in this workspace.
     """
-    if not cluster.resource_manager.is_kubernetes:
-        return
     pod: dict[str, Any] = {}
     for layer in layers:
         pod = merge_pod(pod, _section(layer, "environment").get("pod_spec"))
+    if not cluster.resource_manager.is_kubernetes:
+        return users_pod(pod, judged=False)
     refused = []
     if pod:
         namespace = await _namespace(connection, cluster, workspace_id, pool)
@@ -61,17 +64,11 @@ async def check_pods_of_users(
         refused += asked
     if refused:
         raise InvalidRequest("\n".join(refused))
+    return users_pod(pod, judged=True, asks=asked)
 
 
 def _of_namespace(cluster: ClusterConfig, pod: Mapping[str, Any], namespace: str) -> Iterator[str]:
-    security = cluster.security
-    rules = NamespaceRules(
-        namespace=namespace,
-        beside_release=bool(security.release_namespace) and namespace == security.release_namespace,
-        references=security.references,
-        labels=security.pod_labels,
-    )
-    yield from (f"{POD_SPEC}.{each}" for each in violations(pod, rules))
+    yield from (f"{POD_SPEC}.{each}" for each in violations(pod, cluster.security.namespace_rules(namespace)))
 
 
 def _of_administrators(cluster: ClusterConfig, pod: Mapping[str, Any], pool: str, *, gpu: bool) -> Iterator[str]:

@@ -29,6 +29,7 @@ from libs.ids import allocation_id, new_uuid
 from libs.states.experiment import ExperimentState
 from libs.tasks.checkpoint_gc import EVERYTHING, checkpoint_gc_task, is_storage
 from libs.tasks.stored import to_document
+from libs.tasks.users_pods import from_column
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.experiment_log import say_in_log
 from services.scheduler.transactions.locked_experiment import LockedExperiment
@@ -170,6 +171,7 @@ async def _create(
         globs=work.globs,
         delete_tensorboards=work.delete_tensorboards,
         defaults=locked.cluster.defaults_of(pool),
+        users_pod=from_column(experiment.users_pod),
     )
     common = {"job_id": job, "owner_id": experiment.owner_id, "workspace_id": workspace_id}
     await locked.connection.execute(

@@ -18,6 +18,7 @@ from libs.errors import InvalidRequest
 from libs.events.changes import TrialChanged
 from libs.ids import allocation_id
 from libs.states.trial import END_OF_STOPPING, STOPPING, WANTED, TrialState, asked_for
+from libs.tasks.users_pods import from_column, lines_at_first_start
 from services.scheduler.allocations.termination import follow_up, is_over, kill, terminate
 from services.scheduler.experiments.trial_backoff import count_end
 from services.scheduler.experiments.trial_reactions import Next, Reaction
@@ -226,4 +227,7 @@ def _request(locked: LockedExperiment, trial: TrialRow) -> None:
     )
     locked.opened(trial, row)
     note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=locked.now, out=locked.out)
+    if trial.run_id == 1:
+        for text in lines_at_first_start(from_column(locked.experiment.users_pod)):
+            note(row, text, now=locked.now, out=locked.out, level="WARNING")
     locked.out.announce(changed(row, "requested"))

@@ -35,6 +35,7 @@ from libs.tasks.environments import (
     shared_fs_path,
 )
 from libs.tasks.stored import from_document
+from libs.tasks.users_pods import from_column
 from libs.tracing import TraceContext, parse_traceparent
 from services.scheduler.allocations.task_tokens import TaskTokens
 from services.scheduler.transactions.rows import AllocationRow
@@ -115,6 +116,7 @@ class TaskMaterial:
             session_token=tokens.session,
             user_token=tokens.user,
             environment=environment_of(config["environment"], self._cluster.slot_type if row.slots else "cpu"),
+            users_pod=from_column(experiment["users_pod"]),
             trial=self._trial(trial, experiment),
             extra_environment=network_variables(defaults),
             startup_hook=defaults.startup_hook,
@@ -165,6 +167,7 @@ class TaskMaterial:
             session_token=tokens.session,
             user_token=tokens.user,
             environment=stored.environment,
+            users_pod=stored.users_pod,
             argv=stored.argv,
             extra_environment=(*network_variables(defaults), *stored.extra_environment),
             files=stored.files,

@@ -26,6 +26,7 @@ class ExperimentRow(Struct, kw_only=True):
     id: int
     state: str
     config: dict[str, Any]
+    users_pod: dict[str, Any] | None
     owner_id: int
     project_id: int
     job_id: str

@@ -18,6 +18,7 @@ from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments, searcher_snapshots
 from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.trials import trial_tasks, trials
+from libs.events.orders import UsersPod
 from libs.ids import UserId
 from libs.searchers.search_start import start_search
 from services.api.access.principal import Principal
@@ -53,6 +54,8 @@ SINGLE: Final[dict[str, Any]] = {"name": "single", "metric": "loss"}
 OWNER: Final = Principal(user_id=UserId(2), username="determined")
 """Of all that these tests make."""
 
+NOTHING_OF_USERS: Final = UsersPod()
+
 Action = Callable[[Connection], Awaitable[Any]]
 
 
@@ -70,6 +73,7 @@ class Api:
         slots: int = 1,
         seed: int = 7,
         pool: str = "default",
+        users_pod: UsersPod = NOTHING_OF_USERS,
         **config: Any,
     ) -> int:
         """Store an experiment as it is described here, whether or not the api would accept it."""
@@ -88,6 +92,7 @@ class Api:
             project = await load_project(connection, DEFAULT_PROJECT)
         new = NewExperiment(
             config=stored,
+            users_pod=users_pod,
             original_config="",
             project=project,
             pool=pool,

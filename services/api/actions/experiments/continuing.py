@@ -37,6 +37,7 @@ from libs.ids import trial_task_id
 from libs.searchers.search_start import resume_single
 from libs.states.experiment import TERMINAL, ExperimentState, Trigger, step
 from libs.states.trial import TrialState
+from libs.tasks.users_pods import continued, to_column
 from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import ProjectRef, load_project
@@ -93,7 +94,7 @@ async def continue_experiment(
     pool, warnings = choose_pool(app, fixed, project)
     config = await asyncio.to_thread(continue_config, override, stored, resource_pool=pool, invariants=invariants)
     policies.check_launch(config["resources"])
-    await check_pods_of_users(
+    users_pod = await check_pods_of_users(
         connection,
         app.cluster,
         override,
@@ -110,7 +111,17 @@ async def continue_experiment(
     await connection.execute(update(trials).where(trials.c.experiment_id == experiment_id).values(restarts=0))
     if config["searcher"]["name"] == "single":
         await _resume_trial(connection, row, config, override, project, now=now)
-    await change(connection, row, "state", state=state.value, progress=0.0, end_time=None, error=None, config=config)
+    await change(
+        connection,
+        row,
+        "state",
+        state=state.value,
+        progress=0.0,
+        end_time=None,
+        error=None,
+        config=config,
+        users_pod=to_column(continued(row.users_pod, users_pod)),
+    )
     return warnings
 
 

@@ -24,10 +24,12 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import jobs
 from libs.db.transactions import in_transaction
 from libs.events.changes import JobChanged
+from libs.events.orders import UsersPod
 from libs.ids import new_uuid
 from libs.searchers.search_start import SearchStart, start_search
 from libs.ssh_keys import KeyPair, new_key_pair
 from libs.states.trial import TrialState
+from libs.tasks.users_pods import to_column
 from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.forking import load_parent, model_definition_of
@@ -54,6 +56,7 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
     """Everything about an experiment that is ready to be stored."""
 
     config: Object
+    users_pod: UsersPod
     original_config: str
     project: ProjectRef
     pool: str
@@ -91,7 +94,7 @@ async def prepare_experiment(
         pool, warnings = choose_pool(app, fixed, project)
         config = await asyncio.to_thread(_complete, app, user, template, project, policies, pool=pool, now=now)
         policies.check_launch(config["resources"])
-        await check_pods_of_users(
+        users_pod = await check_pods_of_users(
             connection,
             app.cluster,
             template,
@@ -104,6 +107,7 @@ async def prepare_experiment(
         await pin_warm_start(connection, config)
     return NewExperiment(
         config=config,
+        users_pod=users_pod,
         original_config=request.config,
         project=project,
         pool=pool,
@@ -169,6 +173,7 @@ async def _insert(
     row = {
         "state": "ACTIVE" if new.activate else "PAUSED",
         "config": new.config,
+        "users_pod": to_column(new.users_pod),
         "original_config": new.original_config,
         "owner_id": principal.user_id,
         "project_id": new.project.project_id,

@@ -34,6 +34,7 @@ from libs.tasks.generic import (
     submitted_config,
 )
 from libs.tasks.stored import StoredTask, to_document
+from libs.tasks.users_pods import lines_at_first_start
 from services.api.access.principal import Principal
 from services.api.actions.experiments.project import (
     DEFAULT_PROJECT,
@@ -111,7 +112,7 @@ async def prepare_generic_task(
     )
     policies.check_launch(config["resources"])
     async with app.db.read() as connection:
-        await check_pods_of_users(
+        users_pod = await check_pods_of_users(
             connection,
             app.cluster,
             *wanted.layers,
@@ -125,7 +126,7 @@ async def prepare_generic_task(
         task_id=task_id,
         submitted=submitted,
         config=config,
-        task=await asyncio.to_thread(stored_generic_task, task_id, config, slot_type=slot_type),
+        task=await asyncio.to_thread(stored_generic_task, task_id, config, slot_type=slot_type, users_pod=users_pod),
         context_tgz=context,
         project=project,
         pool=pool,
@@ -277,6 +278,8 @@ async def _request_allocation(connection: AsyncConnection, new: NewGenericTask, 
     await add_task_line(
         connection, task=new.task_id, allocation=ident, text=f"Scheduling {name} (id: {ident})", now=now
     )
+    for text in lines_at_first_start(new.task.users_pod):
+        await add_task_line(connection, task=new.task_id, allocation=ident, text=text, now=now, level="WARNING")
     await announce(
         connection,
         AllocationChanged(

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.resolution import resolve_pool
 from libs.config import random_name
 from libs.errors import InvalidRequest, ResoluteError
+from libs.events.orders import UsersPod
 from libs.tasks.interactive.assembly import Layers, PoolRequest, assemble, requested
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
 from libs.tasks.interactive.layers import read_submitted, read_template
@@ -51,6 +52,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     task_type: InteractiveType
     config: Object
     """The final one."""
+    users_pod: UsersPod
     home: Home
     context_tgz: bytes | None = None
     sources: TensorboardSources | None = None
@@ -112,7 +114,7 @@ async def _prepare(
     )
     _check_policies(policies, config)
     async with app.db.read() as connection:
-        await check_pods_of_users(
+        users_pod = await check_pods_of_users(
             connection,
             app.cluster,
             *layers,
@@ -128,6 +130,7 @@ async def _prepare(
     return Prepared(
         task_type=task_type,
         config=config,
+        users_pod=users_pod,
         home=home,
         context_tgz=await asyncio.to_thread(pack_context, request.files) if request.files else None,
         sources=sources,

@@ -24,6 +24,7 @@ from libs.ssh_keys import KeyPair, new_key_pair
 from libs.tasks.interactive.containers import Launch, stored_task
 from libs.tasks.interactive.idle import idle_timeout_s
 from libs.tasks.stored import to_document
+from libs.tasks.users_pods import lines_at_first_start
 from services.api.access.principal import Principal
 from services.api.actions.interactive.home import load_home
 from services.api.actions.interactive.ports import reserve_port
@@ -49,6 +50,7 @@ async def store(app: App, prepared: Prepared, request: LaunchRequest, principal:
         keys=keys,
         server_token=app.proxy_tokens.for_server(task_id),
         sources=prepared.sources,
+        users_pod=prepared.users_pod,
     )
     own: Row = {
         "description": prepared.config["description"],
@@ -94,6 +96,8 @@ async def _insert(
     await add_task_line(
         connection, task=task_id, allocation=attempt, text=f"Scheduling {name} (id: {attempt})", now=now
     )
+    for text in lines_at_first_start(prepared.users_pod):
+        await add_task_line(connection, task=task_id, allocation=attempt, text=text, now=now, level="WARNING")
     await announce(
         connection,
         JobChanged(

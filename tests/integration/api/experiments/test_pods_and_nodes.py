@@ -8,11 +8,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 from msgspec import structs
+from sqlalchemy import select
 
 from libs.cluster.config import ResourceManagerConfig, SecurityConfig
+from libs.db.tables.cluster import outbox
+from libs.events import subjects
+from libs.events.logs import LogBatch
 from libs.podspec import PodSpecMode
 from tests.integration.api.experiments.conftest import CLUSTER, Api, serving
 
@@ -81,6 +86,21 @@ async def test_an_administrator_may_let_it_be(api: Api, serve: Serve, mode: PodS
     async with serve(mode) as url:
         body = experiment(environment={"pod_spec": ROOT_OF_THE_NODE})
         await api.ok("POST", f"{url}/api/v1/experiments", json=body)
+        config = {"environment": {"pod_spec": ROOT_OF_THE_NODE}, "entrypoint": ["true"]}
+        command = await api.ok("POST", f"{url}/api/v1/commands", json={"config": config})
+        task = await api.ok("POST", f"{url}/api/v1/generic-tasks", json={"config": json.dumps(config)})
+    for ident in (command["command"]["id"], task["taskId"]):
+        said = [line for line in await lines_of(api, ident) if "baseline would refuse" in line]
+        assert len(said) == (2 if mode == "warn" else 0), "one for each field"
+        assert all("security.pod_fields" in line or "security.host_paths" in line for line in said)
+
+
+async def lines_of(api: Api, task: str) -> list[str]:
+    """Lines that the api adds to the log of a task: nobody relays them in these tests."""
+    async with api.app.db.read() as connection:
+        query = select(outbox.c.payload).where(outbox.c.subject == subjects.logs(task))
+        batches = [msgspec.msgpack.decode(each, type=LogBatch) for each in (await connection.execute(query)).scalars()]
+    return [line.log.decode() for batch in batches for line in batch.lines]
 
 
 async def test_restricted_pods_do_not_run_as_root(api: Api, serve: Serve) -> None:

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from msgspec import structs
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 
 from libs.cluster.config import PoolConfig, ResourceManagerConfig, SecurityConfig, TaskContainerDefaults
 from libs.db.tables.experiments import experiments
 from libs.db.tables.namespaces import workspace_namespace_bindings
+from libs.db.tables.tasks import tasks
+from libs.events.orders import UsersPod
+from libs.tasks.stored import from_document
+from libs.tasks.users_pods import from_column
 from tests.integration.api.experiments.conftest import CLUSTER, Api, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -129,3 +133,39 @@ async def test_tokens_and_service_links_are_for_administrators(api: Api, url: st
     token = {"spec": {"automountServiceAccountToken": True}}
     assert "task_container_defaults" in await refused_experiment(api, url, with_pod(token))
     await create(api, url, with_pod({"spec": {"enableServiceLinks": True}}))
+
+
+async def kept(api: Api, experiment: int) -> UsersPod | None:
+    async with api.app.db.read() as connection:
+        query = select(experiments.c.users_pod).where(experiments.c.id == experiment)
+        return from_column((await connection.execute(query)).scalar_one())
+
+
+async def kept_of_task(api: Api, task: str) -> UsersPod | None:
+    async with api.app.db.read() as connection:
+        spec = (await connection.execute(select(tasks.c.spec).where(tasks.c.task_id == task))).scalar_one()
+    return from_document(spec).users_pod
+
+
+async def test_what_users_wrote_is_kept_apart_from_what_administrators_set(api: Api, url: str) -> None:
+    hosts = {"spec": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}]}}
+    await api.ok("PUT", f"{url}/api/v1/templates/hosts", json={"config": with_pod(hosts)})
+    created = await create(api, url, with_pod({"spec": {"hostname": "h"}}), template="hosts")
+    assert created["config"]["environment"]["pod_spec"]["spec"].keys() > ADMINISTRATORS["spec"].keys()
+    experiment = created["experiment"]["id"]
+    assert await kept(api, experiment) == UsersPod(pod={"spec": {**hosts["spec"], "hostname": "h"}})
+    async with api.app.db.transaction() as connection:
+        await connection.execute(update(experiments).where(experiments.c.id == experiment).values(state="CANCELED"))
+    override = json.dumps({"environment": {"pod_spec": {"spec": {"hostname": "i"}}}})
+    body = {"id": experiment, "overrideConfig": override}
+    await api.ok("POST", f"{url}/api/v1/experiments/continue", json=body)
+    assert await kept(api, experiment) == UsersPod(pod={"spec": {**hosts["spec"], "hostname": "i"}})
+
+
+async def test_it_is_kept_of_other_tasks(api: Api, url: str) -> None:
+    wanted = UsersPod(pod={"spec": {"hostname": "h"}})
+    config = with_pod(wanted.pod, entrypoint=["true"])
+    command = await api.ok("POST", f"{url}/api/v1/commands", json={"config": config})
+    assert await kept_of_task(api, command["command"]["id"]) == wanted
+    task = await api.ok("POST", f"{url}/api/v1/generic-tasks", json={"config": json.dumps(config)})
+    assert await kept_of_task(api, task["taskId"]) == wanted

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from libs.cluster.config import SlotType
+from libs.cluster.config import SecurityConfig, SlotType
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
-from libs.podspec import merge_pod, references_to_made
+from libs.podspec import NodeRules, asked_of_nodes, merge_pod, reference_violations, references_to_made
 from services.launcher.backends.kubernetes.settings import ShipperSettings, TaskNetworkSettings
 from services.launcher.container.settings import TaskSettings
 
@@ -32,6 +32,9 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     cpu_pod_spec: Json | None = None
     gpu_pod_spec: Json | None = None
     checkpoint_gc_pod_spec: Json | None = None
+    security: SecurityConfig = SecurityConfig()
+    node_rules: NodeRules | None = None
+    """What is refused to users' pods that nobody has judged; None where nothing is."""
     default_scheduler: str = ""
     tasks: TaskSettings = TaskSettings()
     shipper: ShipperSettings = ShipperSettings()
@@ -64,12 +67,30 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
         return any(((pod or {}).get("spec") or {}).get(field) is True for pod in pods)
 
 
+def check_pod_of_users(spec: TaskSpec, traits: PoolTraits) -> None:
+    """Raise InvalidRequest for what users' part of a pod may not say in the namespace that it runs in.
+
+    The api has judged it when it was submitted. References are judged again, because the namespace may have become
+    that of a release since, with a workspace that was bound to it or a pool that was moved. What the pod asks of nodes
+    is judged here only where the api had no pods to judge: what was accepted once restarts under any level.
+    """
+    users = spec.users_pod
+    if users is None:
+        return
+    refused = list(reference_violations(users.pod, traits.security.namespace_rules(traits.namespace)))
+    if not users.judged and traits.node_rules is not None:
+        refused += asked_of_nodes(users.pod, traits.node_rules)
+    if refused:
+        raise InvalidRequest("\n".join(f"environment.pod_spec.{each}" for each in refused))
+
+
 def user_pod(spec: TaskSpec, traits: PoolTraits) -> Json:
     """The pod that the task's user and the pool's administrator ask for, as one; no nulls, no directives.
 
     A trial's stored configuration has the defaults of its pool in it already, as they were when it was submitted, and
     checkpoint GC takes over a pod that is complete. Raises InvalidRequest.
     """
+    check_pod_of_users(spec, traits)
     own = spec.environment.pod_spec
     if found := references_to_made(own or {}):
         raise InvalidRequest(

@@ -29,6 +29,8 @@ def pool_traits(pool: ConfiguredPool, *, tasks: TaskSettings, version: Version, 
         checkpoint_gc_pod_spec=(
             shared.checkpoint_gc_pod_spec if special.checkpoint_gc_pod_spec is None else special.checkpoint_gc_pod_spec
         ),
+        security=cluster.security,
+        node_rules=None if cluster.security.pod_spec == "warn" else cluster.node_rules,
         default_scheduler=settings.default_scheduler or cluster.resource_manager.default_scheduler,
         tasks=tasks,
         shipper=settings.shipper,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from libs.events.orders import Environment, Owner
+from libs.cluster.config import SecurityConfig
+from libs.events.orders import Environment, Owner, UsersPod
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.allocations.test_life import limit
 from tests.integration.launcher.backends.kubernetes.launcher_harness import RBAC, LauncherHarness, account_of, task
@@ -60,3 +62,18 @@ async def test_a_job_that_is_not_one(harness: LauncherHarness) -> None:
 async def test_a_quota_that_refuses_secrets_takes_the_job_back(harness: LauncherHarness) -> None:
     await limit(harness, {"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "0"}}})
     assert "exceeded quota: q" in await refused(harness, await harness.run(task()))
+
+
+async def test_a_reference_in_a_namespace_that_has_become_that_of_a_release(idle: LauncherHarness) -> None:
+    name = idle.namespace.name
+    idle.cluster = msgspec.structs.replace(idle.cluster, security=SecurityConfig(release_namespace=name))
+    await idle.start()
+    pod = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "resolute-generated-det"}}]}}
+    spec = task(environment=Environment(image="i", pod_spec=pod), users_pod=UsersPod(pod=pod))
+    words = await refused(idle, await idle.run(spec))
+    assert words.startswith(
+        "environment.pod_spec.spec.volumes[0].secret.secretName refers to Secret/resolute-generated"
+    )
+    assert words.endswith(
+        f"in the namespace {name}, where the services of this installation run; security.references can allow it"
+    )
