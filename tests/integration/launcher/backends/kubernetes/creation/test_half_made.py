@@ -9,6 +9,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from libs.events.orders import Order
+from libs.events.subjects import ORDERS_BUCKET, order_key
+from libs.ids import new_random_part
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.kubernetes.client.faulty import faulty_proxy
 from tests.integration.launcher.backends.kubernetes.launcher_harness import Json, LauncherHarness, task
@@ -86,6 +89,35 @@ async def test_what_other_settings_began_is_made_anew(idle: LauncherHarness, hal
     await idle.stop(half_made)
     ended = await idle.until_ended(half_made)
     assert (ended.stopped, ended.failure) == (True, ""), "what became of the other Job's pods is not its end"
+    await idle.withdraw(half_made)
+    await idle.namespace.until_empty()
+
+
+async def test_a_bucket_that_was_written_again_leaves_one_of_each(idle: LauncherHarness, half_made: str) -> None:
+    """The random part of an order is drawn again when the bucket was lost: nothing of the former names stays."""
+    begun = await only_job(idle)
+    key = order_key(idle.pool, half_made)
+    bucket = idle.bus.bucket(ORDERS_BUCKET)
+    found = await bucket.get(key)
+    assert found is not None
+    former = msgspec.json.decode(found.value, type=Order)
+    again = msgspec.structs.replace(former, random_part=new_random_part())
+    await bucket.delete(key)
+    await idle.order(again)
+    await idle.start()
+    await until_whole(idle)
+
+    async def has_one_of_each() -> bool:
+        made = [
+            *(await idle.namespace.items(idle.namespace.paths.config_maps, "determined")),
+            *(await idle.namespace.items(idle.namespace.paths.secrets, "determined")),
+        ]
+        return [each["metadata"]["name"].rpartition("-")[2] for each in made] == [again.random_part] * 2
+
+    await eventually(has_one_of_each)
+    assert (await only_job(idle))["metadata"]["uid"] != begun["metadata"]["uid"]
+    await until_pods_are_of(idle, await only_job(idle))
+    await idle.until_running(half_made)
     await idle.withdraw(half_made)
     await idle.namespace.until_empty()
 
