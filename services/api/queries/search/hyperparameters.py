@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, and_, false, func, literal, or_
 from sqlalchemy.dialects.postgresql import JSONB
 
 from libs.db.tables.experiments import experiments
+from libs.errors import InvalidRequest
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.language.filters import EMPTINESS, ColumnType, Field, Operator
 from services.api.queries.search.language.values import number_of, text_of
@@ -35,7 +36,7 @@ def definition_condition(name: str, field: Field) -> ColumnElement[bool]:
         no_choice = and_(kind == "categorical", func.coalesce(space["vals"], _json([])) == _json([]))
         no_value = and_(kind == "const", text_in(space["val"]).is_(None))
         return negated(field.operator, or_(kind.is_(None), no_choice, no_value))
-    as_texts = field.type in _TEXTS
+    as_texts = field.type in _TEXTS or (field.type is ColumnType.UNSPECIFIED and not _is_number(field))
     return or_(
         and_(kind == "const", _constant(space["val"], field, as_texts=as_texts)),
         and_(kind == "categorical", _choice(space["vals"], field, as_texts=as_texts)),
@@ -54,8 +55,24 @@ def _constant(value: ColumnElement[Any], field: Field, *, as_texts: bool) -> Col
 def _choice(values: ColumnElement[Any], field: Field, *, as_texts: bool) -> ColumnElement[bool]:
     if field.operator not in (Operator.CONTAINS, Operator.NOT_CONTAINS):
         return false()
-    member = text_of(field) if as_texts else number_of(field)
-    return negated(field.operator, values.contains(_json([member])))
+    return negated(field.operator, or_(*(values.contains(_json([member])) for member in _members(field, as_texts))))
+
+
+def _members(field: Field, as_texts: bool) -> list[str | int | float | bool]:
+    """What a choice may contain; for a column without a type, as choices are listed, the value as it was given too."""
+    members = [text_of(field) if as_texts else number_of(field)]
+    given = field.value
+    if field.type is ColumnType.UNSPECIFIED and isinstance(given, str | bool):
+        members.append(given)
+    return members
+
+
+def _is_number(field: Field) -> bool:
+    try:
+        number_of(field)
+    except InvalidRequest:
+        return False
+    return True
 
 
 def _range(space: ColumnElement[Any], field: Field, *, as_texts: bool) -> ColumnElement[bool]:
@@ -70,5 +87,5 @@ def _range(space: ColumnElement[Any], field: Field, *, as_texts: bool) -> Column
     return or_(compare(least, value), compare(most, value))
 
 
-def _json(value: Sequence[str | int | float]) -> ColumnElement[Any]:
+def _json(value: Sequence[str | int | float | bool]) -> ColumnElement[Any]:
     return literal(value, JSONB)

@@ -25,10 +25,10 @@ from services.api.queries.search.run_values import METADATA_PREFIX
 from services.api.wire.search.project_columns import ProjectColumn, WireColumnType, WireLocation
 
 _N, _T, _D, _U = ColumnType.NUMBER, ColumnType.TEXT, ColumnType.DATE, ColumnType.UNSPECIFIED
-_METRIC_TYPES: Final = {"number": _N, "string": _T, "date": _D}
+_METRIC_TYPES: Final = {"number": _N, "string": _T, "date": _D, "array": ColumnType.ARRAY}
 _METADATA_TYPES: Final = {"number": _N, "string": _T, "date": _D, "array": ColumnType.ARRAY}
 _VALUE_TYPES: Final = {"number": _N, **dict.fromkeys(("string", "date", "array", "object", "null"), _T)}
-"""Hyperparameters of runs; lists and null are text."""
+"""Hyperparameters; lists and null are text, and a choice has no type, whatever its values are."""
 _METRIC_LOCATIONS: Final = {TRAINING: Location.TRAINING, VALIDATION: Location.VALIDATIONS}
 
 Types = Mapping[str, set[str]]
@@ -82,9 +82,10 @@ def _leaves_of_space(space: Any, path: tuple[str, ...]) -> Iterator[tuple[str, s
         for name, inner in space.items():
             yield from _leaves_of_space(inner, (*path, name))
         return
-    values = space.get("vals") if kind == "categorical" else [space.get("val")] if kind == "const" else [0]
-    for value in values if isinstance(values, list) else ():
-        yield ".".join(path), _json_type(value)
+    if kind == "categorical":
+        yield ".".join(path), kind
+    else:
+        yield ".".join(path), _json_type(space.get("val")) if kind == "const" else "number"
 
 
 def _json_type(value: Any) -> str:

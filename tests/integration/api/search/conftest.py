@@ -71,7 +71,7 @@ async def found(api: Api) -> Found:
         empty = await insert_project(connection, workspace_id=workspace, name="empty", key="EMPTY")
         hp = {
             "lr": {"type": "double", "minval": 0.1, "maxval": 1.0},
-            "opt": {"type": "categorical", "vals": ["sgd", "adam"]},
+            "opt": {"type": "categorical", "vals": ["sgd", "adam", "7", 8, True]},
             "net": {"depth": {"type": "const", "val": 4}, "kind": {"type": "const", "val": "Resnet"}},
         }
         rows: dict[str, dict[str, Any]] = {
@@ -113,7 +113,7 @@ async def found(api: Api) -> Found:
                 "hparams": {"lr": 1, "opt": "apple", "net": {"depth": 4, "flag": True, "in": {"ner": 5}}},
                 "metadata": {"team": "Blue", "n": 7, "day": "2024-02-29", "tags": ["p", "q", 3], "in": {"ner": "deep"}},
                 "summary_metrics": {
-                    "avg_metrics": {"loss": number(0.5)},
+                    "avg_metrics": {"loss": number(0.5), "curve": {"type": "array", "last": [1, 2]}},
                     "validation_metrics": {
                         "accuracy": number(0.9, mean=0.8),
                         "word": {"type": "string", "last": "Apple"},

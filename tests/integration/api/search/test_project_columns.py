@@ -28,14 +28,23 @@ async def test_columns_of_experiments(found: Found) -> None:
     assert listed[:20] == COLUMNS_OF_EXPERIMENTS
     assert listed[20:] == [
         *((f"group_b.value.a.{kind}", "CUSTOM_METRIC", "NUMBER") for kind in ("last", "max", "mean", "min")),
+        ("training.curve.last", "TRAINING", "ARRAY"),
         *((f"training.loss.{kind}", "TRAINING", "NUMBER") for kind in ("last", "max", "mean", "min")),
         *((f"validation.accuracy.{kind}", "VALIDATIONS", "NUMBER") for kind in ("last", "max", "mean", "min")),
         ("validation.word.last", "VALIDATIONS", "TEXT"),
         ("hp.lr", "HYPERPARAMETERS", "NUMBER"),
         ("hp.net.depth", "HYPERPARAMETERS", "NUMBER"),
         ("hp.net.kind", "HYPERPARAMETERS", "TEXT"),
-        ("hp.opt", "HYPERPARAMETERS", "TEXT"),
+        ("hp.opt", "HYPERPARAMETERS", "UNSPECIFIED"),
     ]
+
+
+@pytest.mark.parametrize("table", ["EXPERIMENT", "RUN"])
+async def test_columns_are_called_as_people_know_them(found: Found, table: str) -> None:
+    query = {"tableType": f"TABLE_TYPE_{table}"}
+    listed = (await found.api.ok("GET", f"/api/v1/projects/{found.project}/columns", params=query))["columns"]
+    shown = {each["column"]: each["displayName"] for each in listed}
+    assert (shown["startTime"], shown["checkpointCount"]) == ("Start time", "Checkpoints")
 
 
 async def test_columns_of_runs(found: Found) -> None:
