@@ -144,13 +144,15 @@ async def experiments_page(
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
-    rows = await connection.execute(
+    found = await connection.execute(
         _select_all().where(*conditions).order_by(*order).offset(page.start).limit(page.limit)
     )
-    shown = await _as_experiments(connection, rows.all(), reader_id)
-    for experiment in shown:
-        # Lists leave out what may be long; one experiment by itself has it.
+    rows = found.all()
+    shown = await _as_experiments(connection, rows, reader_id)
+    for experiment, row in zip(shown, rows, strict=True):
+        # Lists leave out what may be long; one experiment by itself has it. They add the name of the best trial.
         experiment.original_config = ""
+        experiment.external_trial_id = UNSET if row.best_external_id is None else row.best_external_id
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination
@@ -177,6 +179,7 @@ def _select_all() -> Select[Any]:
         workspaces.c.name.label("workspace_name"),
         or_(projects.c.archived, workspaces.c.archived).label("parent_archived"),
         best_trials.c.searcher_metric_value.label("best_value"),
+        best_trials.c.external_id.label("best_external_id"),
         num_trials.label("num_trials"),
         model_definition_size.label("model_definition_size"),
     ).select_from(_joined())

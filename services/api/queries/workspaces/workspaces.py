@@ -124,7 +124,12 @@ async def list_workspaces(
     statement = statement.order_by(
         column.desc() if descending else column.asc(), workspace_pins.c.pinned_at.desc().nulls_last()
     )
-    return [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
+    found = [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
+    if not query.name_case_sensitive:
+        # Clients ask for the one of that name when they describe it; other lists say nothing of storage.
+        for workspace in found:
+            workspace.checkpoint_storage_config = UNSET
+    return found
 
 
 def _is_named(wanted: str) -> ColumnElement[bool]:

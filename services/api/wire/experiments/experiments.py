@@ -101,6 +101,7 @@ class Experiment(Message):
     best_trial_id: int | UnsetType = UNSET
     best_trial_searcher_metric: Double | UnsetType = UNSET
     external_experiment_id: str | UnsetType = UNSET
+    external_trial_id: str | UnsetType = UNSET
     unmanaged: bool | UnsetType = UNSET
     model_definition_size: int | UnsetType = UNSET
 

@@ -40,6 +40,9 @@ async def test_pages_and_best_trials(found: Found) -> None:
     first = (await found.api.ok("POST", path, json={**request, "limit": 1}))["experiments"][0]
     assert first["bestTrial"]["id"] == found.runs["a1"] == first["experiment"]["bestTrialId"]
     assert first["bestTrial"]["summaryMetrics"]["validation_metrics"]["accuracy"]["last"] == 0.9
+    listed = await found.api.ok("GET", f"/api/v1/experiments?experimentIdFilter.incl={found.experiments['a']}")
+    for shown in (first["experiment"], listed["experiments"][0]):
+        assert shown["externalTrialId"] == "run-1", "that of the best trial"
     nothing = await found.api.ok("POST", path, json={**request, "projectId": found.empty_project})
     assert nothing["experiments"] == []
     everywhere = await found.api.ok("POST", path, json={"limit": -2})

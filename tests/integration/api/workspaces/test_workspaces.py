@@ -44,6 +44,11 @@ def error_of(reply: httpx.Response) -> tuple[int, str]:
     return reply.status_code, reply.json()["error"]["error"]
 
 
+def listed(admin: httpx.Client, **query: str) -> dict[str, Any]:
+    [found] = admin.get("/api/v1/workspaces", params=query).json()["workspaces"]
+    return dict(found)
+
+
 def test_masked_secrets_that_come_back_stay_secret(admin: httpx.Client, world: World) -> None:
     storage = {"type": "s3", "bucket": "b", "access_key": "AK", "secret_key": "SK"}
     made = workspace(admin, "masked", checkpointStorageConfig=storage)
@@ -54,6 +59,8 @@ def test_masked_secrets_that_come_back_stay_secret(admin: httpx.Client, world: W
         return await connection.scalar(select(workspaces.c.checkpoint_storage).where(workspaces.c.id == made["id"]))
 
     assert world.in_database(stored) == {**storage, "bucket": "c"}
+    assert "checkpointStorageConfig" not in listed(admin, name="masked"), "a list says nothing of storage"
+    assert listed(admin, nameCaseSensitive="masked")["checkpointStorageConfig"] == {**shown, "bucket": "c"}
     cleared = admin.patch(f"/api/v1/workspaces/{made['id']}", json={"checkpointStorageConfig": {}}).json()["workspace"]
     assert cleared.get("checkpointStorageConfig") is None
 
