@@ -96,9 +96,11 @@ Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
 """A moment in a request, RFC 3339 with an offset; replies use ``timestamp()``."""
 
 
-_INTEGRAL: Final = re.compile(r"\.0+(?!\d)")
-"""What looks like an integral float."""
-_AS_THEY_ARE: Final = frozenset({str, int, bool, type(None)})
+_ANOTHER_WAY: Final = re.compile(r"\.0+(?!\d)|(?<![\d.])\d{22}")
+"""What looks like an integral float, or like a number that is written with an exponent."""
+_EXPONENT_FROM: Final = 10**21
+"""From here on numbers are written with an exponent, as floats."""
+_AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
 
 
 def int64(value: int) -> Int64:
@@ -156,9 +158,8 @@ def struct_value(value: Any) -> Any:
         return value
     if kind is dict:
         return {key: item if type(item) in _AS_THEY_ARE else struct_value(item) for key, item in value.items()}
-    if isinstance(value, float):
-        # From 1e21 on the reference prints an exponent, and so does msgspec for floats.
-        return int(value) if value.is_integer() and abs(value) < 1e21 else double(value)
+    if isinstance(value, int | float):
+        return _number(value)
     if isinstance(value, Mapping):
         return {key: struct_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -166,11 +167,24 @@ def struct_value(value: Any) -> Any:
     return value
 
 
+def _number(value: float) -> int | Double:
+    """An integer if it is one, and from 1e21 on a float, which msgspec writes with an exponent as the reference does.
+
+    PostgreSQL makes an integer of 309 digits of 1e308 in a document. Beyond the range of doubles is infinity.
+    """
+    if abs(value) < _EXPONENT_FROM:
+        return int(value) if isinstance(value, int) or value.is_integer() else value
+    try:
+        return double(float(value))
+    except OverflowError:
+        return double(math.inf if value > 0 else -math.inf)
+
+
 def struct_text(text: str) -> Any:
     """The same for a document as PostgreSQL writes one, which has keys in an order of its own.
 
-    One that cannot have integral floats is put in order without a look at each value.
+    One in which all numbers are written as they are here is put in order without a look at each value.
     """
-    if _INTEGRAL.search(text) is None:
+    if _ANOTHER_WAY.search(text) is None:
         return Raw(json.encode(json.decode(text), order="deterministic"))
     return struct_value(json.decode(text))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,6 +50,13 @@ def test_free_form_values_print_as_protobuf_prints_them() -> None:
     assert isinstance(value["a"], float)
 
 
+@pytest.mark.parametrize("of", [struct_value, lambda value: struct_text(msgspec.json.encode(value).decode())])
+def test_large_numbers_have_an_exponent_though_the_database_writes_all_digits(of: Callable[[Any], Any]) -> None:
+    stored = {"a": 10**308, "b": [-(10**21)], "c": 10**21 - 1, "d": 10**400}
+    written = msgspec.json.encode(of(stored)).decode()
+    assert written == '{"a":1e308,"b":[-1e21],"c":999999999999999999999,"d":"Infinity"}'
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -55,6 +64,7 @@ def test_free_form_values_print_as_protobuf_prints_them() -> None:
         '{"a": 1.0, "b": [2.000, 100.05, -0.0]}',
         '{"a": 12345678901234567890, "b": 0.12345678901234567890, "c": -0.00000000000000000001}',
         '{"a": "version 1.0", "b.0": {}}',
+        f'{{"a": 1{"0" * 308}, "b": -1{"0" * 21}, "c": 1{"0" * 20}, "d": 0.1{"0" * 30}1}}',
         "[1.0]",
         '"text"',
         "null",
