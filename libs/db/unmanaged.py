@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
@@ -60,17 +60,18 @@ async def move_unmanaged_trials(
 
 
 async def _settle(connection: AsyncConnection, experiment_id: int, *, now: datetime) -> None:
-    """Give the experiment the state of its trials; one that is being deleted stays so."""
+    """Give the experiment the state of its trials, and their last end; one that is being deleted stays as it is."""
     row = (await connection.execute(select(experiments).where(experiments.c.id == experiment_id))).one()
     states = select(trials.c.state).where(trials.c.experiment_id == experiment_id).distinct()
     state = state_of_trials((await connection.execute(states)).scalars())
     if row.state == state or row.state in {ExperimentState.DELETING, ExperimentState.DELETE_FAILED}:
         return
     progress = 1.0 if state is ExperimentState.COMPLETED else row.progress
+    last_end = select(func.max(trials.c.end_time)).where(trials.c.experiment_id == experiment_id).scalar_subquery()
     values = {
         "state": state.value,
         "progress": progress,
-        "end_time": now if state in experiment_states.TERMINAL else None,
+        "end_time": func.coalesce(last_end, now) if state in experiment_states.TERMINAL else None,
     }
     await connection.execute(update(experiments).where(experiments.c.id == experiment_id).values(**values))
     await announce(

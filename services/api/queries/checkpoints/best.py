@@ -43,14 +43,14 @@ _BEST: Final = PreparedQuery(
     .order_by(
         checkpoints.c.trial_id,
         (_value * sign_of_searcher_metric(experiments)).asc(),
-        metrics.c.id,
-        checkpoints.c.report_time,
+        checkpoints.c.report_time.desc(),
+        metrics.c.id.desc(),
     )
 )
 
 
 async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, CheckpointWorkload]:
-    """Trial id -> its best COMPLETED checkpoint; trials without a validated one are absent. Of equals, the first."""
+    """Trial id -> its best COMPLETED checkpoint; trials without a validated one are absent. Of equals, the newest."""
     return {row.trial_id: as_workload(row) for row in await _BEST.rows(connection, trials=trial_ids)}
 
 

@@ -163,6 +163,8 @@ async def test_fields_of_a_trial(api: Api) -> None:
     await api.rows.next_task(trial_id)
     best = await api.rows.metric(trial_id, 10, "validation", {"loss": 0.5, "other": "NaN"})
     latest = await api.rows.metric(trial_id, 20, "validation", {"loss": 1.0})
+    await api.rows.metric(trial_id, 5, "validation", {"loss": 0.5})
+    as_good = await api.rows.checkpoint(experiment_id, trial_id, 5)
     unvalidated = await api.rows.checkpoint(experiment_id, trial_id, 15)
     good = await api.rows.checkpoint(experiment_id, trial_id, 10)
     await api.rows.checkpoint(experiment_id, trial_id, 20)
@@ -177,7 +179,7 @@ async def test_fields_of_a_trial(api: Api) -> None:
     assert (trial["taskId"], trial["taskIds"][1]) == (trial["taskIds"][0], trial["taskId"] + "-1")
     assert trial["bestValidation"]["metrics"] == {"avgMetrics": {"loss": 0.5, "other": "NaN"}, "batchMetrics": []}
     assert (trial["latestValidation"]["totalBatches"], trial["latestValidation"]["numInputs"]) == (20, 0)
-    assert trial["bestCheckpoint"]["uuid"] == good != unvalidated
+    assert trial["bestCheckpoint"]["uuid"] == good not in {unvalidated, as_good}, "the newest of those with this value"
     assert trial["bestCheckpoint"]["resources"] == {"weights.pt": str(2**40)}
     assert (trial["searcherMetricValue"], trial["warmStartCheckpointUuid"]) == ("-Infinity", "w")
     assert trial["metadata"] == {"a": {"b": 1}}

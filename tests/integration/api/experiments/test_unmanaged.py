@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from libs.states.trial import TrialState
+from services.api.wire.base import timestamp
 from services.scheduler.experiments.lost_trials import SILENCE, LostTrials
 from tests.harness import FakeClock
 from tests.integration.api.experiments.conftest import CONFIG, Api
@@ -162,6 +163,9 @@ async def test_trials_nobody_hears_of_are_given_up(api: Api) -> None:
     }
     assert all(row.end_time == row.last_activity for row in rows if row.state == "ERROR")
     assert (await _state(api, one), await _state(api, other)) == ("STATE_ERROR", "STATE_RUNNING")
+    given_up = (await api.ok("GET", f"/api/v1/experiments/{one}"))["experiment"]
+    heard = [row.last_activity for row in await api.rows.trials_of(one)]
+    assert given_up["endTime"] == timestamp(max(heard)), "it ended when it was last heard of, not when that was noticed"
     await _say(api, alive, "ERROR")
     assert await _state(api, other) == "STATE_COMPLETED"
     # One that was taken for lost and comes back is heard again.
