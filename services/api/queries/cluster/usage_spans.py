@@ -1,5 +1,8 @@
 """What a trial did while it held its slots: spans that end with a report of what was done in them. Pure.
 
+The reference counts between reports. Here the time before the first and after the last counts too, since slots are held
+in it: the sums of all spans are those of the allocations, also of trials that never report.
+
 Source: docs/reference/scheduling.md 10.
 """
 
