@@ -41,6 +41,7 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     _forget_environment(layout)
     initial_password.prepare(layout, arguments)
     options = choose(layout, arguments)
+    plan.write_cluster(layout, options)
     held = plan.services(layout, options) if getattr(arguments, "only_servers", False) else set(without)
     if processes.find(layout, processes.SUPERVISOR) is None:
         _start_supervisor(layout, options, held)

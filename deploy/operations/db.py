@@ -8,13 +8,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from deploy.command_line import Commands, behind_the_command
-from deploy.operations.settings import add_settings_argument, load_settings
+from deploy.operations.settings import DATABASE_VARIABLE, add_settings_argument, load_settings, names_database
 from libs.db.availability import retry_until_available
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import may_be_starting
 from libs.db.migrate import Schema, schema_of, upgrade
+from libs.errors import Unavailable
 
 OUTDATED: Final = 3
+_START_IT: Final = (
+    f"start that of this machine with `resolute up --only-servers`, or name another with {DATABASE_VARIABLE}"
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -28,7 +32,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _upgrade(arguments: Namespace) -> int:
-    schema = asyncio.run(_when_it_answers(load_settings(arguments, log_level="info").database, upgrade))
+    schema = asyncio.run(_when_it_answers(arguments, load_settings(arguments, log_level="info").database, upgrade))
     if schema.is_outdated:
         print(f"the schema was {_name(schema.found)}, and is {schema.newest} now")
     else:
@@ -37,16 +41,29 @@ def _upgrade(arguments: Namespace) -> int:
 
 
 def _current(arguments: Namespace) -> int:
-    schema = asyncio.run(_when_it_answers(load_settings(arguments).database, schema_of))
+    schema = asyncio.run(_when_it_answers(arguments, load_settings(arguments).database, schema_of))
     print(_as_it_is(schema))
     return OUTDATED if schema.is_outdated else 0
 
 
-async def _when_it_answers(settings: DatabaseSettings, ask: Callable[[str], Awaitable[Schema]]) -> Schema:
-    """Raises Unavailable when the database does not answer within ``connect_timeout_s``."""
-    return await retry_until_available(
-        lambda: ask(address(settings)), timeout_s=settings.connect_timeout_s, is_transient=may_be_starting
-    )
+async def _when_it_answers(
+    arguments: Namespace, settings: DatabaseSettings, ask: Callable[[str], Awaitable[Schema]]
+) -> Schema:
+    """Raises Unavailable when the database does not answer within ``connect_timeout_s``.
+
+    That of this machine is started by ``resolute up``, which returns when it answers: it is not waited for.
+    """
+    is_named = names_database(arguments)
+    try:
+        return await retry_until_available(
+            lambda: ask(address(settings)),
+            timeout_s=settings.connect_timeout_s if is_named else 0,
+            is_transient=may_be_starting,
+        )
+    except Unavailable as error:
+        if is_named:
+            raise
+        raise Unavailable(f"{error}; {_START_IT}") from error
 
 
 def _as_it_is(schema: Schema) -> str:

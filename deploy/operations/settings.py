@@ -19,6 +19,7 @@ from libs.db.engine import DatabaseSettings
 from libs.settings import load
 from libs.telemetry import LogLevel, TelemetrySettings, configure_logging
 
+DATABASE_VARIABLE: Final = "RESOLUTE_DATABASE__URL"
 _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
 
@@ -49,3 +50,8 @@ def load_settings(arguments: Namespace, *, log_level: LogLevel = "warning") -> O
     of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
     path = arguments.settings or (of_state if of_state.exists() else None)
     return load(OperationsSettings, path, os.environ, others_sections=True)
+
+
+def names_database(arguments: Namespace) -> bool:
+    """Whether somebody says where the database is; otherwise it is that of a system on this machine."""
+    return arguments.settings is not None or any(name.startswith(DATABASE_VARIABLE) for name in os.environ)

@@ -83,11 +83,16 @@ def services(layout: Layout, options: Options) -> set[str]:
     return {*SERVICES, STANDBY, *launchers(layout, options)}
 
 
-def write_settings(layout: Layout, options: Options) -> None:
-    """One YAML file per service below ``config/``, and the cluster configuration unless somebody wrote one."""
+def write_cluster(layout: Layout, options: Options) -> None:
+    """The cluster configuration, unless somebody wrote one."""
     cluster = options.cluster_file(layout)
     if not cluster.exists():
         cluster.write_text(yaml.safe_dump(_cluster(layout, options), sort_keys=False))
+
+
+def write_settings(layout: Layout, options: Options) -> None:
+    """One YAML file per service below ``config/``."""
+    cluster = options.cluster_file(layout)
     bus_users.passwords(layout, options, launchers(layout, options).values())
     bus_users.write_credentials(layout, options)
     for name, settings in _settings(layout, options, cluster).items():

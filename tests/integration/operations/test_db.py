@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deploy import cli
+from deploy.local.servers.ports import free_port
 from deploy.operations.db import OUTDATED
 from libs.db import migrate
 
@@ -35,3 +37,18 @@ def test_upgrade_says_from_where_to_where(resolute: Run) -> None:
     assert resolute("db", "upgrade") == (0, f"the schema was missing, and is {NEWEST} now\n")
     for action in ("upgrade", "current"):
         assert resolute("db", action) == (0, f"the schema is {NEWEST}, as this release needs it\n")
+
+
+def test_database_of_this_machine_that_does_not_run_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("RESOLUTE_DATABASE__URL", raising=False)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "api.yaml").write_text(
+        f"database: {{url: 'postgresql://resolute@127.0.0.1:{free_port()}/x'}}"
+    )
+    began = time.monotonic()
+    with pytest.raises(SystemExit):
+        cli.main(["--state", str(tmp_path), "db", "upgrade"])
+    assert time.monotonic() - began < 30
+    assert "start that of this machine with `resolute up --only-servers`" in capsys.readouterr().err
