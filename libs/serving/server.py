@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 import uvicorn
@@ -17,6 +17,7 @@ import uvicorn
 from libs.serving.connections import ConnectionLimit, possible_connections
 from libs.serving.limits import HttpLimits
 from libs.serving.protocol import HttpProtocol
+from libs.serving.tls.handshakes import HandshakeFailures, TlsStart
 from libs.waiting import wait_until_set
 
 log = structlog.get_logger()
@@ -28,6 +29,13 @@ _DATE_FOR_S: Final = 1.0
 """How long the ``Date`` of answers is good for."""
 _DATE_IS_DUE: Final = 0
 """The count at which uvicorn makes a new one."""
+
+
+class TlsServer(NamedTuple):
+    """What a server needs to speak HTTPS."""
+
+    context: ssl.SSLContext
+    failures: HandshakeFailures
 
 
 class _Server(uvicorn.Server):
@@ -60,7 +68,7 @@ async def serve_http(
     stop: asyncio.Event,
     listening: Callable[[int], None],
     limits: HttpLimits,
-    tls: ssl.SSLContext | None = None,
+    tls: TlsServer | None = None,
     reserved_descriptors: int = 0,
 ) -> None:
     """Serve ``config`` on an address until ``stop`` is set; requests may go on for its graceful shutdown time.
@@ -69,16 +77,14 @@ async def serve_http(
     descriptor  of an open listening socket, in place of host and port
     listening   told the port, once connections are accepted
     limits      what a client may ask of the server before anybody knows who it is
-    tls         as ``ServerCertificate`` has it; None serves plain HTTP
+    tls         certificate, and who is told of handshakes that fail; None serves plain HTTP
     reserved_descriptors  what the application opens beside the connections of its clients
     Raises OSError when the address is taken, or ``descriptor`` is no socket.
     """
     config.load()
-    config.ssl = tls
     most = possible_connections(limits.connections, reserved=reserved_descriptors)
-    config.http_protocol_class = partial(  # type: ignore[assignment]  # uvicorn only calls it
-        HttpProtocol, limits=limits, connection_limit=ConnectionLimit(most)
-    )
+    http = partial(HttpProtocol, limits=limits, connection_limit=ConnectionLimit(most))
+    config.http_protocol_class = http if tls is None else _over_tls(http, tls)  # type: ignore[assignment]  # only called
     server = _Server(config)
     # Everything made so far stays, and looking through it again and again for garbage costs one part in twenty.
     gc.collect()
@@ -99,6 +105,15 @@ async def serve_http(
         if server.server_state.tasks:
             await asyncio.wait(server.server_state.tasks, timeout=CLEAN_UP_S)
         log.info("http.stopped")
+
+
+def _over_tls(http: Callable[..., HttpProtocol], tls: TlsServer) -> Callable[..., TlsStart]:
+    """Makes what a new connection begins with, of what uvicorn gives to a protocol."""
+
+    def protocol(**given: Any) -> TlsStart:
+        return TlsStart(partial(http, **given), context=tls.context, failures=tls.failures)
+
+    return protocol
 
 
 def _new_listener(host: str, port: int) -> socket.socket:

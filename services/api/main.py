@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,12 +19,15 @@ from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.service_log import ship_lines
 from libs.serving.readiness import always_there
+from libs.serving.server import TlsServer
 from libs.serving.status import serve_status
+from libs.serving.tls.handshakes import HandshakeFailures
 from libs.serving.tls.renewal import ServerCertificate
 from services.api.proxy.proxy import Proxy
 from services.api.settings import ApiSettings
 from services.api.startup import server
 from services.api.startup.application import application_of
+from services.api.startup.distrust import log_failed_handshakes
 from services.api.startup.opening import open_app
 
 
@@ -38,8 +42,10 @@ async def main(
     ``listening`` is called with the port once requests are taken, which is when everything needed has answered.
     """
     cluster = load_cluster_config(Path(settings.cluster_config) if settings.cluster_config else None)
-    tls = cluster.security.tls
-    certificate = ServerCertificate(cert=Path(tls.cert), key=Path(tls.key)) if tls.cert else None
+    files = cluster.security.tls
+    certificate = ServerCertificate(cert=Path(files.cert), key=Path(files.key)) if files.cert else None
+    failures = HandshakeFailures(monotonic=time.monotonic)
+    tls = TlsServer(certificate.context, failures) if certificate else None
     async with AsyncExitStack() as stack:
         # Not the bus: without it most of the api still works.
         needs = ("database", "http")
@@ -63,7 +69,7 @@ async def main(
             listening(port)
 
         async def serve() -> None:
-            await server.serve(application, settings, certificate.context if certificate else None, stop, serving)
+            await server.serve(application, settings, tls, stop, serving)
             await app.updates.drain()
             await proxy.connections.drain()
 
@@ -75,6 +81,7 @@ async def main(
             **({} if certificate is None else {"certificate": certificate.follow()}),
             outbox=relay_outbox(app.db, app.bus),
             master_log=app.master_log.follow(app.bus),
+            handshakes=log_failed_handshakes(failures, app.db),
             lines=ship_lines(app.bus, subjects.service_lines("api", socket.gethostname())),
         )
 

@@ -10,14 +10,17 @@ from typing import Any
 import uvicorn
 
 from libs.serving.limits import HttpLimits
-from libs.serving.server import serve_http
+from libs.serving.server import TlsServer, serve_http
 
 Address = tuple[str, int]
 
 
 @asynccontextmanager
 async def serving_http(
-    app: Callable[..., Any], limits: HttpLimits | None = None, stop: asyncio.Event | None = None
+    app: Callable[..., Any],
+    limits: HttpLimits | None = None,
+    stop: asyncio.Event | None = None,
+    tls: TlsServer | None = None,
 ) -> AsyncIterator[Address]:
     """The address of ``app``, served while the block runs, or until ``stop`` is set in it."""
     stop = stop or asyncio.Event()
@@ -31,6 +34,7 @@ async def serving_http(
             stop=stop,
             listening=port.set_result,
             limits=limits or HttpLimits(),
+            tls=tls,
         )
     )
     try:

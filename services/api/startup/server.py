@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import Any, Final
 
 import uvicorn
 
-from libs.serving.server import serve_http
+from libs.serving.server import TlsServer, serve_http
 from services.api.settings import ApiSettings, HttpSettings
 
 HTTP_PORT: Final = 8080
@@ -19,7 +18,7 @@ HTTPS_PORT: Final = 8443
 async def serve(
     application: Callable[..., Any],
     settings: ApiSettings,
-    tls: ssl.SSLContext | None,
+    tls: TlsServer | None,
     stop: asyncio.Event,
     listening: Callable[[int], None],
 ) -> None:

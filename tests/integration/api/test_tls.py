@@ -12,12 +12,13 @@ import pytest
 import yaml
 from cryptography.x509 import load_pem_x509_certificate
 
+from libs.events.observations import ObservedPod
 from tests.harness import ServiceProcess
 from tests.harness.api import ApiProcess
 from tests.harness.certificates import Authority, Pair, self_signed
 from tests.harness.det import Det
 from tests.harness.waiting import wait_until
-from tests.integration.api.world import CLUSTER, World
+from tests.integration.api.world import CLUSTER, Rows, World
 
 
 def settings_with(directory: Path, pair: Pair) -> dict[str, str]:
@@ -55,11 +56,18 @@ def test_requests_and_streams_go_over_https(secure: ApiProcess) -> None:
         assert shown["cert"].endswith("cert.pem")
 
 
-def test_who_does_not_trust_the_certificate_does_not_talk(secure: ApiProcess) -> None:
+def test_who_does_not_trust_the_certificate_does_not_talk_and_is_named(secure: ApiProcess, world: World) -> None:
+    rows = Rows(world)
+    _, job = rows.task()
+    pod = ObservedPod(name="pod", state="RUNNING", addresses=("127.0.0.1",))
+    allocation = rows.allocation(job_id=job, pods=(pod,))
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(f"{secure.url}/info")
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{secure.url.replace('https', 'http')}/info")
+    wait_until(lambda: "handshake.failed" in secure.process.log(), what="it says so")
+    (line,) = (json.loads(line) for line in secure.process.log().splitlines() if "handshake.failed" in line)
+    assert (line["address"], line["reason"], line["allocation"]) == ("127.0.0.1", "untrusted", allocation)
 
 
 def test_the_client_asks_whether_to_trust_an_unknown_certificate_once(secure: ApiProcess, tmp_path: Path) -> None:
