@@ -3,6 +3,7 @@
 Source: docs/reference/kubernetes.md 5 and 6.
 """
 
+from libs.podspec.defaults import changes_of_defaults
 from libs.podspec.fields import UnknownField, unknown_fields
 from libs.podspec.lenient_directives import without_senseless_directives
 from libs.podspec.merge import InvalidPodPatch, merge_pod
@@ -28,6 +29,7 @@ __all__ = [
     "UnknownField",
     "asked_of_nodes",
     "capability_refusals",
+    "changes_of_defaults",
     "host_path_refusal",
     "merge_pod",
     "reference_violations",

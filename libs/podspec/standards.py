@@ -107,7 +107,7 @@ def asked_of_nodes(pod: Json, rules: NodeRules) -> list[str]:
         *_beside_the_standards(pod, spec),
         *(each for path, container in containers_in(spec) for each in _container(path, container, rules.level)),
     ]
-    refused = [each for each in found if not _is_allowed(each.field, rules.fields)]
+    refused = [each for each in found if not is_allowed_field(each.field, rules.fields)]
     return [
         *_host_paths(spec, rules),
         *(f"{each.path} {each.message}; security.pod_fields can allow {each.field}" for each in refused),
@@ -123,7 +123,7 @@ def host_path_refusal(directory: str, rules: NodeRules) -> str | None:
 
 def capability_refusals(capabilities: Iterable[str], rules: NodeRules) -> list[str]:
     """A clause for each capability that may not be added."""
-    if _is_allowed(ADD_CAPABILITIES, rules.fields):
+    if is_allowed_field(ADD_CAPABILITIES, rules.fields):
         return []
     return [
         f"adds the capability {each}; security.pod_fields can allow {ADD_CAPABILITIES}"
@@ -142,7 +142,7 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
-def _is_allowed(field: str, patterns: tuple[str, ...]) -> bool:
+def is_allowed_field(field: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(field, pattern) for pattern in patterns)
 
 

@@ -23,6 +23,7 @@ from libs.podspec import (
     NodeRules,
     asked_of_nodes,
     capability_refusals,
+    changes_of_defaults,
     host_path_refusal,
     merge_pod,
     violations,
@@ -47,16 +48,17 @@ async def check_pods_of_users(
     gpu     whether the task has slots, and so gets the administrator's pod spec for slots
     Raises InvalidRequest for what they may not say in this workspace.
     """
-    pod: dict[str, Any] = {}
-    for layer in layers:
-        pod = merge_pod(pod, _section(layer, "environment").get("pod_spec"))
+    pod = _merged({}, layers)
     if not cluster.resource_manager.is_kubernetes:
         return users_pod(pod, judged=False)
+    of_pool = cluster.defaults_of(pool)
+    defaults = merge_pod(None, of_pool.gpu_pod_spec if gpu else of_pool.cpu_pod_spec)
     refused = []
     if pod:
         namespace = await _namespace(connection, cluster, workspace_id, pool)
-        refused = [*_of_namespace(cluster, pod, namespace), *_of_administrators(cluster, pod, pool, gpu=gpu)]
-    asked = _of_nodes(cluster.node_rules, pod, layers) if cluster.node_rules else []
+        refused = [*_of_namespace(cluster, pod, namespace), *_of_administrators(pod, defaults)]
+    rules = cluster.node_rules
+    asked = [*_of_nodes(rules, pod, layers), *_of_defaults(rules, defaults, layers)] if rules else []
     if cluster.security.pod_spec == "warn":
         if asked:
             log.warning("pod.not_baseline", workspace_id=workspace_id, pool=pool, asks=asked)
@@ -71,9 +73,8 @@ def _of_namespace(cluster: ClusterConfig, pod: Mapping[str, Any], namespace: str
     yield from (f"{POD_SPEC}.{each}" for each in violations(pod, cluster.security.namespace_rules(namespace)))
 
 
-def _of_administrators(cluster: ClusterConfig, pod: Mapping[str, Any], pool: str, *, gpu: bool) -> Iterator[str]:
-    defaults = cluster.defaults_of(pool)
-    given = _section((defaults.gpu_pod_spec if gpu else defaults.cpu_pod_spec) or {}, "spec")
+def _of_administrators(pod: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:
+    given = _section(defaults, "spec")
     for field in NOT_FOR_USERS:
         if _section(pod, "spec").get(field) and not given.get(field):
             yield f"{POD_SPEC}.spec.{field} is for task_container_defaults of the cluster configuration to allow"
@@ -91,6 +92,19 @@ def _of_nodes(rules: NodeRules, pod: Mapping[str, Any], layers: tuple[Layer, ...
         added = _section(layer, "environment").get("add_capabilities") or ()
         found += [f"{ADD_CAPABILITIES} {each}" for each in capability_refusals(added, rules)]
     return found
+
+
+def _of_defaults(rules: NodeRules, defaults: dict[str, Any], layers: tuple[Layer, ...]) -> Iterator[str]:
+    """What the layers change of an administrator's containers and volumes, or use otherwise than the administrator."""
+    for each in changes_of_defaults(defaults, _merged(defaults, layers), rules):
+        yield f"{POD_SPEC}.{each}"
+
+
+def _merged(below: dict[str, Any], layers: tuple[Layer, ...]) -> dict[str, Any]:
+    pod = below
+    for layer in layers:
+        pod = merge_pod(pod, _section(layer, "environment").get("pod_spec"))
+    return pod
 
 
 def _directories(layer: Layer) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from msgspec import structs
 from sqlalchemy import select
 
-from libs.cluster.config import ResourceManagerConfig, SecurityConfig
+from libs.cluster.config import ResourceManagerConfig, SecurityConfig, TaskContainerDefaults
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
 from libs.events.logs import LogBatch
@@ -28,6 +28,18 @@ Serve = Callable[[PodSpecMode], AbstractAsyncContextManager[str]]
 
 TRAIN = {"entrypoint": "run", "searcher": {"name": "single", "metric": "loss"}}
 ROOT_OF_THE_NODE = {"spec": {"hostPID": True, "volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}
+ADMINISTRATORS = {
+    "spec": {
+        "containers": [
+            {
+                "name": "determined-container",
+                "volumeMounts": [{"name": "sets", "mountPath": "/sets", "readOnly": True}],
+            },
+            {"name": "audit", "image": "audit:1"},
+        ],
+        "volumes": [{"name": "sets", "persistentVolumeClaim": {"claimName": "sets"}}],
+    }
+}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -38,6 +50,7 @@ async def serve(api: Api) -> AsyncIterator[Serve]:
             CLUSTER,
             resource_manager=ResourceManagerConfig(type="kubernetes", max_slots_per_pod=1),
             checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints"},
+            task_container_defaults=TaskContainerDefaults(cpu_pod_spec=ADMINISTRATORS, gpu_pod_spec=ADMINISTRATORS),
             security=SecurityConfig(pod_spec=mode, host_paths=("/data",)),
         )
         async with serving(replace(api.app, cluster=cluster)) as url:
@@ -79,6 +92,29 @@ async def test_directories_of_nodes_have_to_be_allowed(api: Api, serve: Serve) -
             checkpoint_storage={"type": "shared_fs", "host_path": "/checkpoints"},
         )
         await api.ok("POST", f"{url}/api/v1/experiments", json=allowed)
+
+
+async def test_what_an_administrator_adds_to_pods_is_used_as_it_is(api: Api, serve: Serve) -> None:
+    writable = {"name": "mine", "volumeMounts": [{"name": "sets", "mountPath": "/m"}]}
+    pods = (
+        ({"spec": {"containers": [{"name": "audit", "image": "mine"}]}}, "spec.containers[audit] changes a container"),
+        ({"spec": {"containers": [writable]}}, "spec.containers[mine].volumeMounts[/m] mounts more of the volume sets"),
+    )
+    async with serve("baseline") as url:
+        for pod, words in pods:
+            config = {"environment": {"pod_spec": pod}}
+            for path, body in (
+                ("experiments", experiment(**config)),
+                ("commands", {"config": {**config, "entrypoint": ["true"]}}),
+                ("generic-tasks", {"config": json.dumps({**config, "entrypoint": ["true"]})}),
+            ):
+                text = await api.refused(400, "POST", f"{url}/api/v1/{path}", json=body)
+                assert f"environment.pod_spec.{words}" in text
+                assert "security.pod_fields can allow spec.containers" in text
+        # What was created has the defaults in it, and so has a copy of it.
+        created = await api.ok("POST", f"{url}/api/v1/experiments", json=experiment())
+        assert created["config"]["environment"]["pod_spec"] == ADMINISTRATORS
+        await api.ok("POST", f"{url}/api/v1/experiments", json=experiment(environment={"pod_spec": ADMINISTRATORS}))
 
 
 @pytest.mark.parametrize("mode", ["warn", "free"])
