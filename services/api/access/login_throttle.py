@@ -46,7 +46,7 @@ class LoginThrottle:
 
     def wait_s(self, name: str, address: str, now: float) -> float:
         """How long this attempt has to wait; 0 lets it through, and the next one waits for its turn."""
-        pair = (name, _site(address))
+        pair = (name, site_of(address))
         found = [(_recent(self._by_pair, pair, now), FREE_BY_NAME_AND_ADDRESS)]
         # Whoever has known the password from here is not kept out by those who guess it from elsewhere.
         if pair not in self._welcome:
@@ -61,7 +61,7 @@ class LoginThrottle:
 
     def fail(self, name: str, address: str, now: float) -> float:
         """Count a wrong login, and return how long its refusal has to wait."""
-        pair = (name, _site(address))
+        pair = (name, site_of(address))
         from_here = _count(self._by_pair, pair, now)
         if from_here <= FREE_BY_NAME_AND_ADDRESS:
             _count(self._by_name, name, now)
@@ -70,7 +70,7 @@ class LoginThrottle:
 
     def succeed(self, name: str, address: str) -> None:
         """Forget the failures of a name; those of the address stay, or its owner could guess other names for ever."""
-        pair = (name, _site(address))
+        pair = (name, site_of(address))
         self._by_name.pop(name, None)
         self._by_pair.pop(pair, None)
         _remember(self._welcome, pair, None)
@@ -100,7 +100,7 @@ def _remember(table: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> Non
         table.popitem(last=False)
 
 
-def _site(address: str) -> str:
+def site_of(address: str) -> str:
     """An address, or for IPv6 the network that one customer gets: its owner has all addresses in it."""
     try:
         parsed = ipaddress.ip_address(address)

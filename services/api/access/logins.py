@@ -1,4 +1,8 @@
-"""Logins: wrong passwords are logged, and make the next attempts at the name from the same address wait."""
+"""Logins: wrong passwords are logged, and make the next attempts at the name from the same address wait.
+
+Attempts whose time has come are checked in turn by address, and within an address by name: many of one client delay
+nobody's by more than one check for each name and address that are tried.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from typing import Final, TypeVar
 import structlog
 
 from libs.errors import ResourceExhausted, Unauthenticated
-from services.api.access.login_throttle import LoginThrottle
+from services.api.access.fair_turns import FairTurns
+from services.api.access.login_throttle import LoginThrottle, site_of
 
 LONGEST_QUEUE_S: Final = 30.0
 """How long an attempt may wait for its turn before it is refused unseen."""
@@ -26,7 +31,7 @@ class Logins:
 
     def __init__(self) -> None:
         self._throttle = LoginThrottle()
-        self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
+        self._at_once = FairTurns(MOST_AT_ONCE)
 
     async def attempt(self, name: str, address: str, check: Callable[[], Awaitable[Result]]) -> Result:
         """The result of ``check``, once it is this attempt's turn.
@@ -54,7 +59,7 @@ class Logins:
 
     async def _turn(self, name: str, address: str) -> None:
         while True:
-            await self._at_once.acquire()
+            await self._at_once.acquire(site_of(address), name)
             wait_s = self._throttle.wait_s(name, address, time.monotonic())
             if wait_s == 0:
                 return
