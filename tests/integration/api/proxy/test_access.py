@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -12,15 +11,12 @@ from sqlalchemy import Table, func, select, update
 
 from libs.db.engine import Connection
 from libs.db.outbox import announce
-from libs.db.tables.cluster import cluster
 from libs.db.tables.interactive import interactive_tasks
 from libs.db.tables.tasks import allocations, tasks
 from libs.events.changes import AllocationChanged
 from libs.ids import UserId
 from libs.tasks.proxy_tokens import ProxyTokens, TokenHolder
 from services.api.proxy.services import REMEMBER_S
-from tests.harness.api import ApiProcess
-from tests.harness.no_tls import NO_TLS
 from tests.harness.waiting import eventually
 from tests.integration.api.proxy.servers import http_server
 from tests.integration.api.proxy.tasks import HERE, NOWHERE, insert_service, insert_trial_with_ports, running
@@ -28,26 +24,6 @@ from tests.integration.api.world import World
 
 PAGE = {"Accept": "text/html,*/*"}
 USER = 2
-
-
-@pytest.fixture
-async def stranger(api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=api.url, timeout=30, verify=NO_TLS) as client:
-        yield client
-
-
-@pytest.fixture
-async def port() -> AsyncIterator[int]:
-    async with http_server() as port:
-        yield port
-
-
-@pytest.fixture(scope="module")
-def tokens(world: World) -> ProxyTokens:
-    async def secret(connection: Connection) -> bytes:
-        return bytes((await connection.execute(select(cluster.c.proxy_secret))).scalar_one())
-
-    return ProxyTokens(world.in_database(secret))
 
 
 def bearer(token: str) -> dict[str, str]:
