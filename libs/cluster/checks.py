@@ -25,9 +25,10 @@ from libs.config import InvalidConfig, check_failed, failed_pod_checks, task_con
 from libs.config.checks import FailedCheck
 from libs.config.parts.environment import pod_spec
 from libs.errors import InvalidRequest
+from libs.outbound.addresses import networks
 from libs.podspec import InvalidPodPatch, merge_pod
 from libs.shapes.problems import listing
-from libs.webhooks.addresses import networks, problem_of_url
+from libs.webhooks.addresses import problem_of_url
 
 POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
 """Keys of task_container_defaults."""

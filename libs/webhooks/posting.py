@@ -15,7 +15,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from libs.webhooks.addresses import Network, is_allowed, problem_of_url
+from libs.outbound.addresses import Network, is_allowed
+from libs.webhooks.addresses import problem_of_url
 
 if TYPE_CHECKING:
     import aiohttp

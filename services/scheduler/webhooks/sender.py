@@ -12,8 +12,8 @@ import structlog
 from libs.clock import Clock
 from libs.cluster.config import WebhooksConfig
 from libs.db.engine import Database
+from libs.outbound.addresses import networks
 from libs.run_until_first_exits import end
-from libs.webhooks.addresses import networks
 from libs.webhooks.deliveries import load_signing_key
 from libs.webhooks.posting import Poster, open_poster
 from services.scheduler.settings import WebhookSettings

@@ -9,7 +9,7 @@ from libs.cluster.config import WebhooksConfig
 from libs.db.engine import Database
 from libs.errors import InvalidRequest, NotFound
 from libs.ids import new_uuid
-from libs.webhooks.addresses import networks
+from libs.outbound.addresses import networks
 from libs.webhooks.bodies import request_of
 from libs.webhooks.cloud_events import envelope
 from libs.webhooks.deliveries import load_signing_key

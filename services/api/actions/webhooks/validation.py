@@ -11,8 +11,9 @@ import re2
 
 from libs.config.parts.log_policies import QUIETLY
 from libs.errors import InvalidRequest
+from libs.outbound.addresses import Network
 from libs.states.experiment import ExperimentState
-from libs.webhooks.addresses import Network, problem_of_url, refused_literal
+from libs.webhooks.addresses import problem_of_url, refused_literal
 from libs.webhooks.cloud_events import types_matching
 from services.api.wire.webhooks.event_webhooks import EventWebhook
 from services.api.wire.webhooks.webhooks import Trigger, TriggerType, Webhook, WebhookMode, WebhookType

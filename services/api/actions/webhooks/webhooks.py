@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.engine import Database
 from libs.db.tables.webhooks import webhook_triggers, webhooks
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, NotFound
-from libs.webhooks.addresses import Network
+from libs.outbound.addresses import Network
 from libs.webhooks.events import TriggerType as StoredTrigger
 from libs.webhooks.events import WebhookType as StoredType
 from libs.webhooks.scope import WORKSPACE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from libs.webhooks.addresses import Network, networks
+from libs.outbound.addresses import Network, networks
 from services.api.access.rights.actions import Action
 from services.api.actions.webhooks import custom, testing
 from services.api.actions.webhooks import webhooks as actions

@@ -17,7 +17,7 @@ from sqlalchemy import func, select, text
 from libs.bus import BusSettings
 from libs.cluster.config import WebhooksConfig
 from libs.db.tables.webhooks import webhook_deliveries
-from libs.webhooks.addresses import networks
+from libs.outbound.addresses import networks
 from libs.webhooks.posting import DeliveryFailed, open_poster
 from libs.webhooks.signatures import SIGNATURE, TIMESTAMP, signature
 from services.scheduler.webhooks.receiver import SETTLED_TOGETHER

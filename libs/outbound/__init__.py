@@ -1,0 +1,1 @@
+"""Connections to addresses that users name."""
