@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
+from libs.outbound.destinations import authority_of
+
 _EMULATOR_NAME: Final = "devstoreaccount1"
 # Of every emulator, and published with it.
 _EMULATOR_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -34,8 +36,8 @@ class AzureAccount(Struct, frozen=True, kw_only=True):
     @property
     def is_of_azure(self) -> bool:
         """Whether the address is Microsoft's, so that it may see tokens of this process. Others might keep them."""
-        parts = urlsplit(self.endpoint)
-        return parts.scheme == "https" and (parts.hostname or "").endswith(_OF_AZURE)
+        found = authority_of(self.endpoint)
+        return self.endpoint.startswith("https://") and found is not None and found.host.endswith(_OF_AZURE)
 
 
 def azure_account(storage: Mapping[str, Any]) -> AzureAccount:

@@ -20,11 +20,15 @@ _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _QUERY: Final = re.compile(r"\?\S+")
 _OWN_KEYS: Final = re.compile(r"169\.254\.|metadata\.google|token request|no credential", re.IGNORECASE)
+_PANIC: Final = "PanicException"
+"""What the library raises for an address that it cannot make a request of; it is no Exception and has no module."""
 _LOGGED: Final = 500
 _REFUSALS: Final[Mapping[int, tuple[type[ResoluteError], str]]] = {
     401: (FailedPrecondition, "refuses its keys"),
     403: (FailedPrecondition, "refuses its keys"),
     404: (FailedPrecondition, "does not exist"),
+    # Of our own proxy: the library takes the token along to no other host.
+    407: (FailedPrecondition, "redirects to another host, which is followed over HTTPS only"),
     412: (Unavailable, "has another version of a file than a moment ago"),
 }
 
@@ -46,6 +50,11 @@ def told_plainly(place: str) -> Iterator[None]:
         known = as_known_error(str(error), place)
         log.warning("storage.failed", storage=place, error=type(error).__name__, reason=_brief(str(error)))
         raise known from error
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        log.warning("storage.failed", storage=place, error=_PANIC, reason=_brief(str(error)))
+        raise FailedPrecondition(f"checkpoint storage {place} has an address that is no URL") from error
 
 
 def as_known_error(text: str, place: str) -> ResoluteError:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 import obstore
 from msgspec import Struct
 
+from libs.checkpoint_storage.endpoints import field_of, refusal
 from libs.checkpoint_storage.failures import told_plainly
 from libs.checkpoint_storage.opening import Bucket, open_bucket
 from libs.checkpoint_storage.places import describe
-from libs.errors import FailedPrecondition, Unavailable
+from libs.errors import FailedPrecondition, ResoluteError, Unavailable
+from libs.outbound.forward_proxy import Passage
 
 _PIECE_BYTES: Final = 1024 * 1024
 _LISTED_AT_ONCE: Final = 1000
@@ -31,14 +34,24 @@ class StoredFile(Struct, frozen=True, kw_only=True):
 class BucketFiles:
     """The files below ``name``, such as the UUID of a checkpoint. Every call waits for the storage."""
 
-    def __init__(self, storage: Mapping[str, Any], name: str, *, home: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        storage: Mapping[str, Any],
+        name: str,
+        *,
+        home: Mapping[str, Any] | None = None,
+        passage: Passage | None = None,
+    ) -> None:
+        """``passage`` is the way to a storage that a user has named; None connects to whatever it is."""
         self._place = describe(storage)
-        self._bucket: Bucket = open_bucket(storage, home)
+        self._bucket: Bucket = open_bucket(storage, home, proxy_url=passage.url if passage else None)
+        self._field = field_of(storage)
+        self._passage = passage
         self._name = name
 
     def listed(self) -> Iterator[StoredFile]:
         """In the order of their names, however many. Raises Unavailable and FailedPrecondition, as all of this does."""
-        with told_plainly(self._place):
+        with self._told_plainly():
             for portion in obstore.list(self._bucket, self._name, chunk_size=_LISTED_AT_ONCE):
                 for found in portion:
                     yield StoredFile(
@@ -56,7 +69,7 @@ class BucketFiles:
         """
         path = f"{self._name}/{file.path}"
         try:
-            with told_plainly(self._place):
+            with self._told_plainly():
                 found = obstore.get(self._bucket, path, options={"if_match": file.etag} if file.etag else None)
                 for piece in found.stream(min_chunk_size=_PIECE_BYTES):
                     yield bytes(piece)
@@ -67,7 +80,7 @@ class BucketFiles:
         """Write, read and delete a small file named ``name``. Raises Unavailable and FailedPrecondition."""
         content = self._name.encode()
         try:
-            with told_plainly(self._place):
+            with self._told_plainly():
                 obstore.put(self._bucket, self._name, content)
                 try:
                     read = bytes(obstore.get(self._bucket, self._name).bytes())
@@ -77,6 +90,17 @@ class BucketFiles:
             raise FailedPrecondition(f"checkpoint storage {self._place} does not exist") from error
         if read != content:
             raise Unavailable(f"checkpoint storage {self._place} does not give back what was written")
+
+    @contextmanager
+    def _told_plainly(self) -> Iterator[None]:
+        """As ``told_plainly``; a passage knows better why nothing was reached."""
+        try:
+            with told_plainly(self._place):
+                yield
+        except (ResoluteError, FileNotFoundError) as error:
+            if self._passage is None or self._passage.refused is None:
+                raise
+            raise FailedPrecondition(refusal(self._field, self._passage.refused)) from error
 
     def _is_file(self, path: str) -> bool:
         """The library leaves out the slash that ends the name of a directory; without it, there is nothing."""

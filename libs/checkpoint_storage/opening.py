@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from libs.checkpoint_storage.azure_accounts import AzureAccount, azure_account
+from libs.checkpoint_storage.endpoints import named_by_environment, s3_endpoint
 from libs.checkpoint_storage.places import bucket_and_prefix
 from libs.errors import FailedPrecondition
 
@@ -39,20 +40,24 @@ _CLIENT: Final[ClientConfig] = {
 _RETRIES: Final[RetryConfig] = {"max_retries": 2, "retry_timeout": timedelta(seconds=15)}
 
 
-def open_bucket(storage: Mapping[str, Any], home: Mapping[str, Any] | None = None) -> Bucket:
+def open_bucket(
+    storage: Mapping[str, Any], home: Mapping[str, Any] | None = None, *, proxy_url: str | None = None
+) -> Bucket:
     """The bucket of a checkpoint_storage section, in which names are relative to its prefix; nothing is sent to it yet.
 
-    home  the section of the cluster: keys of this process belong to its endpoint too
+    home       the section of the cluster: keys of this process belong to its endpoint too
+    proxy_url  of a proxy that makes all connections
     Raises FailedPrecondition, naming the field, for a section that leads nowhere.
     """
+    client: ClientConfig = {**_CLIENT, "proxy_url": proxy_url} if proxy_url else _CLIENT
     try:
         match storage["type"]:
             case "s3":
-                return _s3(storage, home or {})
+                return _s3(storage, home or {}, client)
             case "gcs":
-                return _gcs(storage)
+                return _gcs(storage, client)
             case "azure":
-                return _azure(storage)
+                return _azure(storage, client)
     except ValueError as error:
         raise FailedPrecondition(f"checkpoint_storage cannot be used: {error}") from error
     raise FailedPrecondition(f"checkpoint_storage of type {storage['type']} has no bucket")
@@ -80,7 +85,7 @@ def _known_region(bucket: str) -> str:
     return region
 
 
-def _s3(storage: Mapping[str, Any], home: Mapping[str, Any]) -> Bucket:
+def _s3(storage: Mapping[str, Any], home: Mapping[str, Any], client: ClientConfig) -> Bucket:
     bucket, prefix = bucket_and_prefix(storage)
     key, secret = storage.get("access_key"), storage.get("secret_key")
     if bool(key) != bool(secret):
@@ -91,42 +96,32 @@ def _s3(storage: Mapping[str, Any], home: Mapping[str, Any]) -> Bucket:
         return {"access_key_id": str(key), "secret_access_key": str(secret), "token": None, "expires_at": None}
 
     options: dict[str, Any] = {}
-    if endpoint := _endpoint(storage):
+    if endpoint := s3_endpoint(storage):
         options["endpoint"] = endpoint
-        options["skip_signature"] = not key and endpoint not in (_endpoint(home), *_named_by_environment())
-    elif not _named_by_environment():
+        options["skip_signature"] = not key and endpoint not in (s3_endpoint(home), *named_by_environment())
+    elif not named_by_environment():
         with suppress(LookupError):  # what the environment says, or the library's default
             options["region"] = _known_region(bucket)
     return S3Store(
         bucket,
         prefix=prefix or None,
-        client_options=_CLIENT,
+        client_options=client,
         retry_config=_RETRIES,
         credential_provider=credentials if key else None,
         **options,
     )
 
 
-def _endpoint(storage: Mapping[str, Any]) -> str:
-    return str(storage.get("endpoint_url") or "").rstrip("/")
-
-
-def _named_by_environment() -> list[str]:
-    """Endpoints that whoever gave this process its keys named with them."""
-    named = (os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
-    return [endpoint.rstrip("/") for endpoint in named if endpoint]
-
-
-def _gcs(storage: Mapping[str, Any]) -> Bucket:
+def _gcs(storage: Mapping[str, Any], client: ClientConfig) -> Bucket:
     bucket, prefix = bucket_and_prefix(storage)
     options: dict[str, Any] = {}
     if emulator := os.environ.get("STORAGE_EMULATOR_HOST"):  # the variable that clients of Google know
         nobody = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
         options["service_account_key"] = json.dumps({"gcs_base_url": emulator.rstrip("/"), **nobody})
-    return GCSStore(bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRIES, **options)
+    return GCSStore(bucket, prefix=prefix or None, client_options=client, retry_config=_RETRIES, **options)
 
 
-def _azure(storage: Mapping[str, Any]) -> Bucket:
+def _azure(storage: Mapping[str, Any], client: ClientConfig) -> Bucket:
     container, prefix = bucket_and_prefix(storage)
     account = azure_account(storage)
     has_own = account.access_key or account.sas_token
@@ -136,7 +131,7 @@ def _azure(storage: Mapping[str, Any]) -> Bucket:
         endpoint=account.endpoint,
         skip_signature=not has_own and not account.is_of_azure,
         prefix=prefix or None,
-        client_options=_CLIENT,
+        client_options=client,
         retry_config=_RETRIES,
         credential_provider=_AzureKeys(account) if has_own else None,
     )

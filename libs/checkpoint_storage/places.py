@@ -63,5 +63,8 @@ def _endpoint(storage: Mapping[str, Any]) -> str | None:
 def _at(endpoint: Any) -> str:
     if not endpoint:
         return ""
-    parts = urlsplit(str(endpoint))
+    try:
+        parts = urlsplit(str(endpoint))
+    except ValueError:
+        return " at what is no URL"
     return f" at {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

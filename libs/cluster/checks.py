@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from libs.config.checks import FailedCheck
 from libs.config.parts.environment import pod_spec
 from libs.errors import InvalidRequest
 from libs.outbound.addresses import networks
+from libs.outbound.destinations import destinations
 from libs.podspec import InvalidPodPatch, merge_pod
 from libs.shapes.problems import listing
 from libs.webhooks.addresses import problem_of_url
@@ -50,6 +52,7 @@ def check(config: ClusterConfig) -> None:
     if config.resource_manager.internal_task_gateway is not None:
         _check_gateway(config.resource_manager.internal_task_gateway)
     _check_tls(config.security.tls)
+    _check_storage_addresses(config.security.storage_addresses or ())
     _check_webhooks(config.webhooks)
     check_oidc(config.oidc)
     _check_tasks(config.tasks)
@@ -82,6 +85,13 @@ def _check_webhooks(webhooks: WebhooksConfig) -> None:
         networks(webhooks.allowed_networks)
     except ValueError as error:
         raise InvalidRequest(f"webhooks.allowed_networks: {error}") from error
+
+
+def _check_storage_addresses(texts: Sequence[str]) -> None:
+    try:
+        destinations(texts)
+    except ValueError as error:
+        raise InvalidRequest(f"security.storage_addresses: {error}") from error
 
 
 def _check_tasks(tasks: TasksConfig) -> None:

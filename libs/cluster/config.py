@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from libs.cluster.oidc import OidcConfig
 from libs.config import merge_task_container_defaults
+from libs.outbound.destinations import Destinations, destinations
 from libs.podspec import NamespaceRules, NodeRules, PodSpecMode
 from libs.podspec.reserved_labels import ALLOWED
 
@@ -304,6 +305,11 @@ class SecurityConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host_paths: tuple[str, ...] = ()
     """Directories of nodes that users may mount, with what is below them, beside that of the cluster's own
     ``checkpoint_storage``."""
+    storage_addresses: tuple[str, ...] | None = None
+    """Addresses that are not public and where storage that users name may be nevertheless: networks, as in
+    ``10.1.0.0/16``, and endpoints, as in ``http://minio.data.svc:9000``. None is all of them where tasks are processes,
+    which share the network of the services, and none of them on Kubernetes. What ``checkpoint_storage`` of this file
+    names is always allowed."""
 
     def namespace_rules(self, namespace: str) -> NamespaceRules:
         """What users' pods may name and join in a namespace."""
@@ -409,6 +415,14 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             fields=security.pod_fields,
             host_paths=(*security.host_paths, *((shared,) if isinstance(shared, str) else ())),
         )
+
+    @property
+    def storage_destinations(self) -> Destinations | None:
+        """Where the storage of users may be, beside public addresses; None where it may be anywhere."""
+        named = self.security.storage_addresses
+        if named is None:
+            return Destinations() if self.resource_manager.is_kubernetes else None
+        return destinations(named)
 
     @property
     def representative_pool(self) -> str:

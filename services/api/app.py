@@ -13,6 +13,7 @@ from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
 from libs.ids import new_uuid
+from libs.outbound.forward_proxy import ForwardProxy
 from libs.tasks.proxy_tokens import SECRET_BYTES, ProxyTokens
 from services.api.access.logins import Logins
 from services.api.access.sessions import Sessions
@@ -48,6 +49,8 @@ class App:
     oidc: OidcProvider | None = None
     """Where users can log in beside here."""
     downloads: Downloads = field(default_factory=Downloads)
+    forward_proxy: ForwardProxy = field(default_factory=ForwardProxy)
+    """Leads to storage that users name; one that does not listen yet leads nowhere."""
     checkpoint_roots: Mapping[str, str] = field(default_factory=dict)
     """Where this process sees directories of checkpoint storage: path in configurations -> path here."""
     release_namespace: str = ""

@@ -147,6 +147,7 @@
 {{- $_ := set $security "pod_spec" ($given.podSpec | default (ternary "warn" "baseline" (eq (include "resolute.since" .) "before"))) -}}
 {{- with $given.podFields }}{{ $_ := set $security "pod_fields" . }}{{ end -}}
 {{- with $given.hostPaths }}{{ $_ := set $security "host_paths" . }}{{ end -}}
+{{- with $given.storageAddresses }}{{ $_ := set $security "storage_addresses" . }}{{ end -}}
 {{- with $given.references }}{{ $_ := set $security "references" . }}{{ end -}}
 {{- if not (kindIs "invalid" $given.podLabels) }}{{ $_ := set $security "pod_labels" $given.podLabels }}{{ end -}}
 {{- if eq (include "resolute.apiSpeaksTls" .) "true" -}}

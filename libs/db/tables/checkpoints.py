@@ -33,6 +33,16 @@ storage_backends = Table(
     Column("config_hash", LargeBinary, nullable=False, unique=True),
 )
 
+# Hosts of storage that may be at private addresses though users name it: those that were stored before this was looked
+# at, and those that the configuration of the cluster has named since. Written by a migration, by the api at its start
+# and by ``resolute import``.
+storage_hosts = Table(
+    "storage_hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("port", Integer, primary_key=True),
+)
+
 # The storages that the trials of an experiment have registered. Only in those can its checkpoints be, since whoever
 # deletes their files is given the keys of their storage. Written by the api.
 experiment_storages = Table(

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from libs.checkpoint_storage.files import BucketFiles, StoredFile
+from libs.outbound.forward_proxy import Passage
 from services.api.downloads.entries import ArchiveEntry
 
 _DIRECTORY_MODE: Final = 0o755
@@ -14,10 +15,10 @@ _FILE_MODE: Final = 0o644
 
 
 def entries_of_bucket(
-    storage: Mapping[str, Any], uuid: str, home: Mapping[str, Any] | None = None
+    storage: Mapping[str, Any], uuid: str, home: Mapping[str, Any] | None = None, passage: Passage | None = None
 ) -> Iterator[ArchiveEntry]:
     """In the order of their names. Raises Unavailable and FailedPrecondition."""
-    files = BucketFiles(storage, uuid, home=home)
+    files = BucketFiles(storage, uuid, home=home, passage=passage)
     return (_entry(files, found) for found in files.listed())
 
 

@@ -16,6 +16,7 @@ import structlog
 from libs.checkpoint_storage.places import describe
 from libs.config.stored import text_in
 from libs.errors import FailedPrecondition, NotFound, ResoluteError, Unavailable
+from libs.outbound.forward_proxy import Passage
 from services.api.downloads.archives import Format, archive
 from services.api.downloads.directories import entries_of_directory
 from services.api.downloads.entries import ArchiveEntry
@@ -30,23 +31,30 @@ def checkpoint_archive(
     form: Format,
     *,
     home: Mapping[str, Any] | None = None,
+    passage: Passage | None = None,
 ) -> Iterator[bytes]:
     """The files of a checkpoint as one archive in pieces, each of which waits for the storage.
 
     storage  a checkpoint_storage section
     roots    where this process sees directories of other machines: path there -> path here; others are where they are
     home     the checkpoint_storage section of the cluster
+    passage  the way to a bucket that a user has named; None connects to whatever it is
     Raises NotFound when there are no files, FailedPrecondition for storage that has to be put right, and Unavailable
     for one that may answer later.
     """
     try:
-        yield from archive(checkpoint_entries(uuid, storage, roots, home=home), form)
+        yield from archive(checkpoint_entries(uuid, storage, roots, home=home, passage=passage), form)
     except OSError as error:
         raise _unreadable(describe(storage), error) from error
 
 
 def checkpoint_entries(
-    uuid: str, storage: Mapping[str, Any], roots: Mapping[str, str], *, home: Mapping[str, Any] | None = None
+    uuid: str,
+    storage: Mapping[str, Any],
+    roots: Mapping[str, str],
+    *,
+    home: Mapping[str, Any] | None = None,
+    passage: Passage | None = None,
 ) -> Iterator[ArchiveEntry]:
     """What a checkpoint consists of. Raises what ``checkpoint_archive`` does, and OSError."""
     if not uuid or uuid in (".", "..") or "/" in uuid:
@@ -58,7 +66,7 @@ def checkpoint_entries(
         case "directory":
             base = PurePosixPath(_path_in(storage, "container_path"))
         case "s3" | "gcs" | "azure":
-            return _in_bucket(uuid, storage, home)
+            return _in_bucket(uuid, storage, home, passage)
         case other:
             raise FailedPrecondition(f"checkpoint '{uuid}' is in storage of type {other}, which nobody reads any more")
     return _in_directory(uuid, seen_from_here(base, roots))
@@ -91,11 +99,13 @@ def _in_directory(uuid: str, base: Path) -> Iterator[ArchiveEntry]:
     return entries_of_directory(directory)
 
 
-def _in_bucket(uuid: str, storage: Mapping[str, Any], home: Mapping[str, Any] | None) -> Iterator[ArchiveEntry]:
+def _in_bucket(
+    uuid: str, storage: Mapping[str, Any], home: Mapping[str, Any] | None, passage: Passage | None
+) -> Iterator[ArchiveEntry]:
     # Here, for the library of buckets is large, and most installations have directories.
     from services.api.downloads.buckets import entries_of_bucket  # noqa: PLC0415
 
-    entries = entries_of_bucket(storage, uuid, home)
+    entries = entries_of_bucket(storage, uuid, home, passage)
     first = next(entries, None)
     if first is None:
         raise NotFound("files of checkpoint", uuid)

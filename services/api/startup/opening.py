@@ -14,10 +14,12 @@ from libs.cluster.config import ClusterConfig
 from libs.db.availability import retry_until_available
 from libs.db.engine import connect_database
 from libs.db.migrate import provide_schema
+from libs.outbound.forward_proxy import open_forward_proxy
 from libs.serving.readiness import Readiness
 from libs.tasks.proxy_tokens import ProxyTokens
 from services.api.access.rights.loading import rights_of
 from services.api.access.sessions import Sessions
+from services.api.actions.storage_addresses import remember_home
 from services.api.app import App
 from services.api.bootstrap import bootstrap, read_proxy_secret
 from services.api.http.database_errors import is_away
@@ -41,6 +43,9 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
             ),
             timeout_s=settings.database.connect_timeout_s,
         )
+        await retry_until_available(
+            lambda: remember_home(db, cluster.checkpoint_storage), timeout_s=settings.database.connect_timeout_s
+        )
         readiness.register("database", db.problem)
         readiness.register("database storage", db.storage_problem)
         async with connect_bus(settings.bus) as bus:
@@ -54,7 +59,10 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
                 settings=settings.updates,
             )
             proxy_tokens = ProxyTokens(await read_proxy_secret(db))
-            async with oidc_provider(cluster.oidc, clock, os.environ) as oidc:
+            async with (
+                oidc_provider(cluster.oidc, clock, os.environ) as oidc,
+                open_forward_proxy() as forward_proxy,
+            ):
                 yield App(
                     db=db,
                     bus=bus,
@@ -69,6 +77,7 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
                     updates=updates,
                     proxy_tokens=proxy_tokens,
                     release_namespace=settings.release_namespace,
+                    forward_proxy=forward_proxy,
                     checkpoint_roots=settings.checkpoint_roots,
                     oidc=oidc,
                 )

@@ -172,6 +172,7 @@ EFFECTS: Final = [
     config("identity", "security/pod_spec", "restricted"),
     config("identity", "security/pod_fields", ["spec.runtimeClassName"]),
     config("identity", "security/host_paths", ["/data"]),
+    config("identity", "security/storage_addresses", ["10.1.0.0/16", "http://minio.data.svc:9000"]),
     config("defaults", "security/pod_spec", "baseline"),
     config("identity", "security/pod_labels", ["example.com/*"]),
     config("identity", "security/ssh", {"key_type": "RSA", "rsa_key_size": 2048}),

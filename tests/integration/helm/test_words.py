@@ -50,6 +50,7 @@ OF_THE_CONFIGURATION: Final = {
     "security.pod_labels",
     "security.pod_spec",
     "security.release_namespace",
+    "security.storage_addresses",
     "security.tls",
     "security.tls.ca",
     "security.tls.cert",

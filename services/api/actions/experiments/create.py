@@ -44,6 +44,7 @@ from services.api.actions.experiments.project import (
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
@@ -105,6 +106,7 @@ async def prepare_experiment(
             gpu=config["resources"]["slots_per_trial"] > 0,
         )
         await pin_warm_start(connection, config)
+    await check_storage_of_users(app, config.get("checkpoint_storage"))
     return NewExperiment(
         config=config,
         users_pod=users_pod,

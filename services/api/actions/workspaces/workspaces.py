@@ -23,6 +23,7 @@ from libs.events.changes import WorkspaceChanged
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.actions.posix_identity import posix_columns
+from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.actions.users.groups import personal_group
 from services.api.actions.users.roles import announce_roles
 from services.api.actions.workspaces.namespaces import (
@@ -41,6 +42,7 @@ from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces.workspaces import PatchWorkspace, PostWorkspaceRequest
 
 LONGEST_NAME: Final = 80
+_STORAGE: Final = "checkpointStorageConfig"
 _NEXT_ID: Final = text("SELECT nextval(pg_get_serial_sequence('workspaces', 'id'))")
 
 
@@ -55,6 +57,7 @@ async def create_workspace(
     values = _identity(request.agent_user_group)
     if isinstance(request.checkpoint_storage_config, dict) and request.checkpoint_storage_config:
         values["checkpoint_storage"] = _checked_storage(request.checkpoint_storage_config)
+        await check_storage_of_users(app, values["checkpoint_storage"], path=_STORAGE)
     async with app.db.transaction() as connection:
         await _check_free(connection, name, own_id=0)
         # Its id is part of the name of its namespace, and the namespace is there first.
@@ -100,6 +103,8 @@ async def patch_workspace(
     Raises NotFound, PermissionDenied, FailedPrecondition for one that cannot change, InvalidRequest, AlreadyExists, and
     what ``namespaces.py`` raises; then nothing has changed.
     """
+    if isinstance(patch.checkpoint_storage_config, dict):
+        await check_storage_of_users(app, patch.checkpoint_storage_config, path=_STORAGE)
     plans: list[BindingPlan] = []
     if namespace_requests:
         async with app.db.transaction() as connection:
@@ -196,8 +201,8 @@ async def _has_tasks(connection: AsyncConnection, workspace_id: int) -> bool:
 
 def _checked_storage(config: dict[str, Any]) -> dict[str, Any]:
     """The configuration in normal form. Raises InvalidRequest unless it is complete by itself."""
-    read = storage(config, "checkpointStorageConfig")
-    problems = read.problems or missing_parts(read.value, "checkpointStorageConfig")
+    read = storage(config, _STORAGE)
+    problems = read.problems or missing_parts(read.value, _STORAGE)
     if problems:
         raise InvalidRequest("; ".join(str(problem) for problem in problems))
     checked: dict[str, Any] = read.value

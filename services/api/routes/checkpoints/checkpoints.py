@@ -13,6 +13,7 @@ from libs.db.transactions import in_transaction
 from libs.errors import InvalidRequest
 from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.actions.checkpoints.files import remove_files
+from services.api.actions.storage_addresses import passage_to
 from services.api.app import App
 from services.api.downloads.archives import choose_format
 from services.api.downloads.storage import checkpoint_archive
@@ -84,8 +85,9 @@ async def download(call: Call[App, None, None]) -> RawResponse:
     uuid = call.path_str("uuid")
     async with call.app.db.read() as connection:
         storage = await storage_of(connection, uuid)
+        passage = await passage_to(connection, call.app, storage)
     home = call.app.cluster.checkpoint_storage
-    pieces = checkpoint_archive(uuid, storage, call.app.checkpoint_roots, form, home=home)
+    pieces = checkpoint_archive(uuid, storage, call.app.checkpoint_roots, form, home=home, passage=passage)
     content = call.app.downloads.stream(pieces, source=f"checkpoint storage {describe(storage)}")
     return RawResponse(content, media_type=form.value)
 

@@ -19,6 +19,7 @@ from services.api.actions.experiments.continuing import continue_experiment, par
 from services.api.actions.experiments.edit import check_days, retain_logs
 from services.api.actions.experiments.move import check_may_leave, move
 from services.api.actions.experiments.project import check_may_grow, load_project
+from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
@@ -61,6 +62,7 @@ async def continue_(call: Call[App, None, ContinueExperimentRequest]) -> Continu
     app, experiment_id, now = call.app, call.body.id, call.app.clock.now()
     override = await asyncio.to_thread(parse_override, call.body.override_config)
     await require_sources(call, override.get("searcher") or {})
+    await check_storage_of_users(app, override.get("checkpoint_storage"))
     warnings = await in_transaction(
         app.db, lambda connection: continue_experiment(connection, app, experiment_id, override, now=now)
     )

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from uuid import uuid4
 
 import pytest
@@ -16,10 +17,13 @@ from msgspec import structs
 from libs.checkpoint_storage.files import BucketFiles
 from libs.checkpoint_storage.opening import region_of
 from libs.errors import FailedPrecondition, NotFound, Unavailable
+from libs.outbound.destinations import Destinations, destinations
+from libs.outbound.forward_proxy import open_forward_proxy
 from services.api.downloads.archives import Format
 from services.api.downloads.storage import checkpoint_archive
 from tests.harness.bucket_servers import BUCKET, KINDS, BucketServer, bucket_server
 from tests.harness.installed_client import client_python
+from tests.harness.loop_thread import LoopThread
 
 CONTENT = {
     "weights.pt": os.urandom(3_000_000),
@@ -65,6 +69,22 @@ def unpacked(data: bytes) -> dict[str, bytes | None]:
 
 def test_what_the_client_wrote_is_sent(server: BucketServer, uuid: str) -> None:
     sent = unpacked(b"".join(checkpoint_archive(uuid, server.section, {}, Format.TGZ)))
+    assert sent == {**CONTENT, "code": None, "nothing": None}
+
+
+def test_it_is_sent_through_a_proxy_as_well(server: BucketServer, uuid: str) -> None:
+    allowed = destinations((server.url,))
+    with LoopThread() as loop:
+        stack = AsyncExitStack()
+        proxy = loop.run(stack.enter_async_context(open_forward_proxy()))
+        try:
+            passage = proxy.passage(allowed)
+            sent = unpacked(b"".join(checkpoint_archive(uuid, server.section, {}, Format.TGZ, passage=passage)))
+            refused = checkpoint_archive(uuid, server.section, {}, Format.TGZ, passage=proxy.passage(Destinations()))
+            with pytest.raises(FailedPrecondition, match=r"127.0.0.1:\d+ is a private address"):
+                next(refused)
+        finally:
+            loop.run(stack.aclose())
     assert sent == {**CONTENT, "code": None, "nothing": None}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -74,3 +75,44 @@ async def test_everybody_may_migrate_at_once(database_url: str) -> None:
     async with engine.connect() as connection:
         count = (await connection.execute(text("SELECT count(*) FROM users"))).scalar_one()
     assert count == 2, "what the first migration adds is added once"
+
+
+async def test_hosts_of_storage_that_is_stored_are_remembered(empty_database_url: str) -> None:
+    await upgrade(empty_database_url, to="0004")
+    engine = create_async_engine(empty_database_url, poolclass=NullPool)
+    azure = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=aw==;BlobEndpoint=http://Azurite:10000/a"
+    stored = {
+        "storage_backends (config, config_hash) VALUES (:section, 'x')": {
+            "endpoint_url": "http://of-checkpoints:9000/"
+        },
+        "workspaces (name, owner_id, checkpoint_storage) VALUES ('w', 1, :section)": {
+            "account_url": "https://10.0.0.1/a"
+        },
+        "templates (name, config) VALUES ('t', jsonb_build_object('checkpoint_storage', CAST(:section AS jsonb)))": {
+            "connection_string": azure
+        },
+        "experiments (state, config, original_config, owner_id, project_id, job_id, start_time) VALUES"
+        " ('COMPLETED', jsonb_build_object('checkpoint_storage', CAST(:section AS jsonb)), '', 1, 1, 'j', now())": {
+            "endpoint_url": "https://[fd00::1]"
+        },
+        "config_policies (workspace_id, workload_type, invariant_config, updated_by) VALUES"
+        " (1, 'EXPERIMENT', jsonb_build_object('checkpoint_storage', CAST(:section AS jsonb)), 1)": {
+            "endpoint_url": "http://of-a-policy"
+        },
+        "workspaces (name, owner_id, checkpoint_storage) VALUES ('odd', 1, :section)": {"endpoint_url": "http://[odd"},
+        "workspaces (name, owner_id, checkpoint_storage) VALUES ('list', 1, :section)": ["endpoint_url"],
+    }
+    async with engine.begin() as connection:
+        for statement, section in stored.items():
+            await connection.execute(text(f"INSERT INTO {statement}"), {"section": json.dumps(section)})
+    await upgrade(empty_database_url)
+    async with engine.connect() as connection:
+        found = (await connection.execute(text("SELECT host, port FROM storage_hosts"))).all()
+    assert {(host, port) for host, port in found} == {
+        ("of-checkpoints", 9000),
+        ("10.0.0.1", 443),
+        ("azurite", 10000),
+        ("fd00::1", 443),
+        ("of-a-policy", 80),
+    }
+    await engine.dispose()
