@@ -23,6 +23,7 @@ from deploy.determined_import.repeating import (
 )
 from deploy.determined_import.report import ImportReport, KindReport, LeftBehind
 from deploy.determined_import.searches.continuing import continue_searches
+from deploy.determined_import.storage_hosts import remember_storage_hosts
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -52,6 +53,7 @@ async def run_import(*, source_url: str, target_url: str, with_logs: bool, say: 
             else:
                 await _import_kind(old, new, table, say=say, pace=pace, counted=counted[table.kind])
         await new.advance_sequences()
+        await remember_storage_hosts(new.connection)
         await mark_before_searches(new)
         unfinished = await continue_searches(target_url)
         await record_after_searches(new)

@@ -212,3 +212,15 @@ async def test_what_an_earlier_release_has_imported_is_compared_as_it_is(old: st
     assert [each.kind for each in again.kinds if "models" in each.kind and each.named] == ["models"]
     assert await rows_of(new_url, "SELECT description FROM models") == [("of here",)]
     assert (await rows_of(new_url, "SELECT count(*) > 20 FROM import_rows")) == [(True,)]
+
+
+async def test_storage_that_comes_along_may_be_at_a_private_address(old: str, new_url: str) -> None:
+    section = {"type": "s3", "bucket": "b", "endpoint_url": "http://Minio.Old:9000"}
+    await run(old, f"UPDATE workspaces SET checkpoint_storage_config = '{json.dumps(section)}' WHERE id = {TEAM}")
+    await imported(old, new_url)
+    hosts = "SELECT host, port FROM storage_hosts"
+    assert await rows_of(new_url, hosts) == [("minio.old", 9000)]
+    here = {**section, "endpoint_url": "http://10.0.0.1"}
+    await run(new_url, f"UPDATE workspaces SET checkpoint_storage = '{json.dumps(here)}' WHERE id = {TEAM}")
+    await imported(old, new_url)
+    assert await rows_of(new_url, hosts) == [("minio.old", 9000)]
