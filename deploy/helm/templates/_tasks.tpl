@@ -100,7 +100,7 @@
 
 {{/* Whether launchers make network policies for the tasks of a pool: root, pool. */}}
 {{- define "resolute.tasksHavePolicies" -}}
-{{- $asked := .root.Values.networkPolicy.tasks.enabled -}}
+{{- $asked := (.root.Values.networkPolicy.tasks).enabled -}}
 {{- if not (kindIs "invalid" $asked) -}}
 {{- if $asked }}yes{{ end -}}
 {{- else if and .root.Values.networkPolicy.enabled (lt (int .pool.manager) 0) (eq .pool.namespace (include "resolute.defaultNamespace" .root)) -}}
@@ -116,7 +116,7 @@
 
 {{/* Ranges of addresses that tasks do not reach, as a JSON array. */}}
 {{- define "resolute.closedRanges" -}}
-{{- $closed := .Values.networkPolicy.tasks.closed | default dict -}}
+{{- $closed := (.Values.networkPolicy.tasks).closed | default dict -}}
 {{- $ranges := list -}}
 {{- range list "pods" "services" "nodes" "apiServer" }}{{ $ranges = concat $ranges (get $closed . | default list) }}{{ end -}}
 {{- if not $ranges }}{{ $ranges = list "10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16" "100.64.0.0/10" "fc00::/7" }}{{ end -}}
@@ -134,7 +134,7 @@
 
 {{/* Further egress rules of tasks, as a JSON array: what is given, metadata addresses, and addresses that values name. */}}
 {{- define "resolute.tasksEgress" -}}
-{{- $policy := .Values.networkPolicy.tasks -}}
+{{- $policy := .Values.networkPolicy.tasks | default dict -}}
 {{- $rules := $policy.extraEgress | default list -}}
 {{- with $policy.metadataAddresses -}}
 {{- $blocks := list -}}
@@ -153,7 +153,7 @@
 
 {{/* What has to be said before tasks are closed in, because a wrong guess would stop or expose them. */}}
 {{- define "resolute.checkTasksNetwork" -}}
-{{- $policy := .Values.networkPolicy.tasks -}}
+{{- $policy := .Values.networkPolicy.tasks | default dict -}}
 {{- $storage := .Values.checkpointStorage -}}
 {{- $keyless := or (eq $storage.type "gcs") (and (eq $storage.type "s3") (not $storage.accessKey)) (and (eq $storage.type "azure") (not $storage.connection_string) (not $storage.credential)) -}}
 {{- if and $keyless (kindIs "invalid" $policy.metadataAddresses) -}}

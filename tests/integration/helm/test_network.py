@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.harness.helm import Release
-from tests.integration.helm.conftest import Rendered
+from tests.harness.helm import Release, render
+from tests.integration.helm.conftest import VALUES, Rendered, options_for
 
 PARTS: Final = ("master", "scheduler", "logs", "launcher", "db", "nats", "migration")
 TALKS: Final = {
@@ -146,6 +146,15 @@ def test_launchers_close_in_the_tasks_of_the_namespace_that_the_chart_makes(rend
     assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(network["closed"])
     assert network["egress"] == network["ingress"] == []
     assert launcher_network(rendered("defaults")) == {}  # beside the installation, as in upgraded releases
+
+
+@pytest.mark.parametrize(
+    "cleared", ["networkPolicy.tasks", "networkPolicy.tasks.closed", "networkPolicy.tasks.dnsPorts"]
+)
+def test_what_is_cleared_is_as_if_it_were_not_given(rendered: Rendered, cleared: str) -> None:
+    name = "own_namespace_defaults"
+    given = render(VALUES / f"{name}.yaml", *options_for(name), "--set", f"{cleared}=null")
+    assert launcher_network(given) == launcher_network(rendered(name))
 
 
 def test_what_tasks_reach_all_the_same_is_said_in_the_values(rendered: Rendered) -> None:

@@ -54,9 +54,9 @@
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__LOG_INTAKE, value: {{ printf "[%s]" (include "resolute.podsAnywhere" (dict "root" .root "part" "logs")) | quote }}}
 {{- end }}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__CLOSED, value: {{ include "resolute.closedRanges" .root | quote }}}
-- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__DNS_PORTS, value: {{ .root.Values.networkPolicy.tasks.dnsPorts | toJson | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__DNS_PORTS, value: {{ (.root.Values.networkPolicy.tasks).dnsPorts | default (list 53) | toJson | quote }}}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__EGRESS, value: {{ include "resolute.tasksEgress" .root | quote }}}
-- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__INGRESS, value: {{ .root.Values.networkPolicy.tasks.extraIngress | default list | toJson | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__INGRESS, value: {{ (.root.Values.networkPolicy.tasks).extraIngress | default list | toJson | quote }}}
 {{- end }}
 {{- if .root.Values.networkPolicy.enabled }}
 - {name: RESOLUTE_KUBERNETES__UNREACHABLE_HINT, value: {{ printf "The NetworkPolicy resolute-launcher-%s lets launchers reach the ports %s: if `kubectl get endpointslices -n default` shows another one for the service kubernetes, give it in the value networkPolicy.kubernetesApiPorts" .root.Release.Name (include "resolute.kubernetesApiPorts" .root | fromJsonArray | join ", ") | quote }}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Any, Final
 
@@ -16,6 +16,8 @@ from deploy.operations.doctor.findings import Finding, ok, problem, warning
 from libs.cluster.config import ClusterConfig
 
 PART: Final = "namespace of tasks"
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""By which network policies of tasks know the namespace of a release."""
 NETWORKS: Final = "networks of the cluster"
 ANSWERS_WITHIN_S: Final = 10.0
 _AROUND: Final = {4: 24, 6: 64}
@@ -39,7 +41,8 @@ def check_tasks_namespaces(cluster: ClusterConfig) -> list[Finding]:
         )
         says = "kubectl is not at hand to see whether tasks run beside services"
         return [warning(PART, says, remedy=f"run {by_hand}: nothing should be found")]
-    return [*(_look(namespace, names) for namespace, names in sorted(pools.items())), _networks()]
+    looked_at = [_look(namespace, names) for namespace, names in sorted(pools.items())]
+    return [*looked_at, *_names_of_namespaces(), _networks()]
 
 
 def _look(namespace: str, pools: Sequence[str]) -> Finding:
@@ -62,6 +65,34 @@ def about_services(namespace: str, pools: Sequence[str], services: Sequence[str]
         "among them: pod specs of users can name the Secrets, claims and service accounts there"
     )
     return problem(PART, says, remedy="move tasks into a namespace of their own (docs/move-tasks.md)")
+
+
+def _names_of_namespaces() -> list[Finding]:
+    try:
+        services = _kubectl("get", "deployments", "--all-namespaces", "--selector", "determined-system")
+        return about_names(_kubectl("get", "namespaces"), {each["metadata"]["namespace"] for each in services})
+    except _NotAnswered as error:
+        remedy = "see that kubectl may list namespaces, and Deployments in all of them"
+        return [warning(PART, f"labels of namespaces could not be looked at: {error}", remedy=remedy)]
+
+
+def about_names(namespaces: Iterable[Json], with_services: Collection[str]) -> list[Finding]:
+    """What it means for network policies of tasks which labels namespaces have. Pure."""
+    nameless = [each["metadata"]["name"] for each in namespaces if not _names_itself(each["metadata"])]
+    return [
+        problem(
+            PART,
+            f"{name} has no label {NAME_LABEL}, as in Kubernetes before 1.21: network policies of tasks let nothing "
+            "through to the services in it",
+            remedy=f"kubectl label namespace {name} {NAME_LABEL}={name}",
+        )
+        for name in nameless
+        if name in with_services
+    ]
+
+
+def _names_itself(found: Json) -> bool:
+    return bool((found.get("labels") or {}).get(NAME_LABEL) == found["name"])
 
 
 def _networks() -> Finding:

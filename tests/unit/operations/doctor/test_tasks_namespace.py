@@ -7,7 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from deploy.operations.doctor.tasks.namespaces import about_services, check_tasks_namespaces, proposed_ranges
+from deploy.operations.doctor.tasks.namespaces import (
+    about_names,
+    about_services,
+    check_tasks_namespaces,
+    proposed_ranges,
+)
 from libs.cluster.config import ClusterConfig
 
 
@@ -91,3 +96,11 @@ def kubernetes_cluster() -> ClusterConfig:
         },
         ClusterConfig,
     )
+
+
+def test_a_namespace_of_services_that_policies_cannot_name_is_a_problem() -> None:
+    named = {"metadata": {"name": "det", "labels": {"kubernetes.io/metadata.name": "det"}}}
+    nameless = [{"metadata": {"name": name}} for name in ("old", "default")]
+    assert about_names([named, *nameless], {"det"}) == []
+    (finding,) = about_names([named, *nameless], {"det", "old"})
+    assert finding.remedy == "kubectl label namespace old kubernetes.io/metadata.name=old"
