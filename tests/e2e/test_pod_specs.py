@@ -174,6 +174,19 @@ def test_what_is_ours_to_say_stays_ours(submitting: Submitting) -> None:
     assert not main_of(pod).get("tty")
 
 
+def test_what_baseline_would_refuse_is_said_in_the_log(submitting: Submitting, look: Looking) -> None:
+    det = submitting.det
+    det("user", "login", "admin", answers=("",))
+    pod = {"spec": {"hostPID": True}}
+    words = "baseline would refuse this task: environment.pod_spec.spec.hostPID shares a namespace of the node"
+    place = {"resources": {"slots_per_trial": 0}, "environment": {"pod_spec": pod}, "max_restarts": 0}
+    experiment = submit(det, "true", **place)
+    submitting.pod_of(experiment)
+    trial = str(look.trial(experiment)["id"])
+    wait_until(lambda: words in det("trial", "logs", trial), timeout_s=LONG_S, what="the log of the trial says it")
+    det("experiment", "kill", str(experiment))
+
+
 def test_a_workspace_that_is_bound_to_the_release_later_leads_to_nothing_there(
     submitting: Submitting, look: Looking
 ) -> None:
