@@ -20,6 +20,7 @@ from tests.harness import FakeClock, NatsServer, PostgresServer
 from tests.harness.client import Client
 from tests.harness.containers import ContainerNats, ContainerPostgres, containers_wanted
 from tests.harness.looking import Looking
+from tests.harness.services_role import ROLE, as_services
 from tests.harness.streams import wipe
 from tests.harness.whole_system import WholeSystem, running_system
 
@@ -126,8 +127,9 @@ def postgres_server(server_directory: Path) -> Iterator[PostgresServer | Contain
 
 @pytest.fixture(scope="session")
 def database_template(postgres_server: PostgresServer | ContainerPostgres) -> str:
-    """Name of a database with the newest schema and nothing in it."""
+    """Name of a database with the newest schema and nothing in it, which belongs to the role of the services."""
     from libs.db.migrate import upgrade
+    from libs.db.services_role.role import provide_role
 
     name = "template_migrated"
     postgres_server.execute(f"CREATE DATABASE {name}")
@@ -135,7 +137,7 @@ def database_template(postgres_server: PostgresServer | ContainerPostgres) -> st
 
     def migrate() -> None:
         try:
-            asyncio.run(upgrade(postgres_server.url(name)))
+            asyncio.run(upgrade(asyncio.run(provide_role(postgres_server.url(name), ROLE))))
         except BaseException as error:
             failures.append(error)
 
@@ -150,10 +152,10 @@ def database_template(postgres_server: PostgresServer | ContainerPostgres) -> st
 
 @pytest.fixture(scope="module")
 def database_url(postgres_server: PostgresServer | ContainerPostgres, database_template: str) -> Iterator[str]:
-    """A migrated, empty database for the tests of one module."""
+    """A migrated, empty database for the tests of one module, as services connect to it."""
     name = f"test_{uuid4().hex[:12]}"
     postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
-    yield postgres_server.url(name)
+    yield as_services(postgres_server.url(name))
     postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from deploy.command_line import Commands, behind_the_command
@@ -13,6 +14,7 @@ from libs.db.availability import retry_until_available
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import may_be_starting
 from libs.db.migrate import Schema, schema_of, upgrade
+from libs.db.services_role.role import ServicesRole, provide_role
 from libs.errors import Unavailable
 
 OUTDATED: Final = 3
@@ -32,12 +34,19 @@ def add_parser(commands: Commands) -> None:
 
 
 def _upgrade(arguments: Namespace) -> int:
-    schema = asyncio.run(_when_it_answers(arguments, load_settings(arguments, log_level="info").database, upgrade))
+    settings = load_settings(arguments, log_level="info")
+    ask = partial(_upgrade_as, settings.services_role)
+    schema = asyncio.run(_when_it_answers(arguments, settings.database, ask))
     if schema.is_outdated:
         print(f"the schema was {_name(schema.found)}, and is {schema.newest} now")
     else:
         print(_as_it_is(schema))
     return 0
+
+
+async def _upgrade_as(role: ServicesRole, url: str) -> Schema:
+    """Apply migrations as the role that services have, if there is one: what they make is then its own."""
+    return await upgrade(url if role.user is None else await provide_role(url, role))
 
 
 def _current(arguments: Namespace) -> int:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from deploy.command_line import state_folder
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
+from libs.db.services_role.role import ServicesRole
 from libs.settings import load
 from libs.telemetry import LogLevel, TelemetrySettings, configure_logging
 
@@ -25,6 +26,8 @@ _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
 class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: DatabaseSettings = DatabaseSettings()
+    services_role: ServicesRole = ServicesRole()
+    """Made by ``resolute db upgrade``, with the credentials of ``database``."""
     bus: BusSettings = BusSettings(name="resolute")
     cluster_config: str | None = None
     """Path of the cluster configuration file."""

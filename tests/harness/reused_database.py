@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
+from tests.harness.services_role import as_services
 
 _REMEMBER: Final = """
 CREATE SCHEMA as_migrated;
@@ -59,7 +60,7 @@ class ReusedDatabase:
 
     @property
     def url(self) -> str:
-        return self._server.url(self.name)
+        return as_services(self._server.url(self.name))
 
     def empty(self) -> None:
         """End all connections to it, as when it is dropped, and put it back to what migrations left."""

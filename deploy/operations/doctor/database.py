@@ -18,6 +18,7 @@ from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE
 
 PART: Final = "database"
 ANSWERS_WITHIN_S: Final = 5.0
+_SUPERUSER: Final = "SELECT rolname FROM pg_roles WHERE rolname = current_user AND rolsuper"
 
 
 async def check_database(settings: DatabaseSettings, clock: Clock) -> list[Finding]:
@@ -26,12 +27,19 @@ async def check_database(settings: DatabaseSettings, clock: Clock) -> list[Findi
             before = clock.now()
             theirs = await _time_there(address(settings))
             ours = before + (clock.now() - before) / 2
+            superuser = await _superuser(address(settings))
             schema = await schema_of(address(settings))
             storing = await _try_to_store(address(settings))
     except (OSError, TimeoutError, *DRIVER_ERRORS) as error:
         remedy = "see that PostgreSQL runs, and that database.url and its password are right"
         return [problem(PART, f"does not answer: {error or 'no answer in time'}", remedy=remedy)]
-    return [ok(PART, "answers"), storing, about_schema(schema), clock_difference(PART, theirs=theirs, ours=ours)]
+    return [
+        ok(PART, "answers"),
+        storing,
+        about_schema(schema),
+        about_role(superuser),
+        clock_difference(PART, theirs=theirs, ours=ours),
+    ]
 
 
 async def _time_there(url: str) -> datetime:
@@ -39,6 +47,16 @@ async def _time_there(url: str) -> datetime:
     try:
         time: datetime = await connection.fetchval("SELECT clock_timestamp()")
         return time
+    finally:
+        await connection.close()
+
+
+async def _superuser(url: str) -> str | None:
+    """The name of the role that services have, if that is a superuser."""
+    connection = await asyncpg.connect(url, timeout=ANSWERS_WITHIN_S)
+    try:
+        name: str | None = await connection.fetchval(_SUPERUSER)
+        return name
     finally:
         await connection.close()
 
@@ -55,6 +73,16 @@ async def _try_to_store(url: str) -> Finding:
     finally:
         await connection.close()
     return ok(PART, "stores what it is given")
+
+
+def about_role(superuser: str | None) -> Finding:
+    if superuser is None:
+        return ok(PART, "services are no superuser of it")
+    remedy = (
+        "give them a role of their own: db.servicesUser of the chart, elsewhere resolute db upgrade with "
+        "RESOLUTE_SERVICES_ROLE__USER (docs/operations.md)"
+    )
+    return warning(PART, f"services connect as {superuser}, a superuser of the server", remedy=remedy)
 
 
 def about_schema(schema: Schema) -> Finding:

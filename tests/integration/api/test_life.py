@@ -24,6 +24,7 @@ from services.api.bootstrap import bootstrap, read_proxy_secret
 from tests.harness import NatsServer, PostgresServer, ServiceProcess
 from tests.harness.api import ApiProcess
 from tests.harness.no_tls import NO_TLS
+from tests.harness.services_role import as_services
 from tests.harness.waiting import wait_until
 from tests.integration.api.world import World, two_nodes
 
@@ -144,7 +145,7 @@ def test_a_wrong_setting_is_explained(tmp_path: Path) -> None:
 def fresh_url(postgres_server: PostgresServer, database_template: str) -> str:
     postgres_server.execute("DROP DATABASE IF EXISTS fresh WITH (FORCE)")
     postgres_server.execute(f"CREATE DATABASE fresh TEMPLATE {database_template}")
-    return postgres_server.url("fresh")
+    return as_services(postgres_server.url("fresh"))
 
 
 async def test_the_initial_password_is_applied_once(fresh_url: str) -> None:

@@ -14,6 +14,7 @@ from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.determined.rows import populate
 from tests.harness.determined.schema import create_schema
+from tests.harness.services_role import as_services
 from tests.integration.api.conftest import run_async
 
 
@@ -43,8 +44,8 @@ def old_url(postgres_server: PostgresServer | ContainerPostgres, storage: Path) 
 
 @pytest.fixture
 def new_url(postgres_server: PostgresServer | ContainerPostgres, database_template: str) -> Iterator[str]:
-    """A migrated, empty database for one test."""
+    """A migrated, empty database for one test, as services connect to it."""
     name = f"new_{uuid4().hex[:12]}"
     postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {database_template}")
-    yield postgres_server.url(name)
+    yield as_services(postgres_server.url(name))
     postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -16,12 +16,15 @@ from deploy.operations.backup.command import back_up, restore
 from deploy.operations.settings import OperationsSettings
 from libs.bus import Bus, BusSettings, connect_bus
 from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database
+from libs.db.services_role.role import provide_role
 from libs.db.tables.logs import day_partition, day_partition_ddl, task_logs
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.subjects import EVENTS_STREAM, LOGS_STREAM, ORDERS_BUCKET, event, logs, order_key
 from tests import builders
 from tests.harness import NatsServer, PostgresServer
 from tests.harness.containers import ContainerPostgres
+from tests.harness.services_role import ROLE, as_services
+from tests.integration.api.conftest import run_async
 
 DAY = date(2026, 1, 2)
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -29,11 +32,12 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 @pytest.fixture
 def database_urls(postgres_server: PostgresServer | ContainerPostgres, database_template: str) -> Iterator[list[str]]:
-    """An installation's database, and one without any table."""
+    """An installation's database, and one without any table, as services connect to them."""
     names = [f"{kind}_{uuid4().hex[:12]}" for kind in ("used", "empty")]
     postgres_server.execute(f"CREATE DATABASE {names[0]} TEMPLATE {database_template}")
     postgres_server.execute(f"CREATE DATABASE {names[1]}")
-    yield [postgres_server.url(name) for name in names]
+    run_async(provide_role(postgres_server.url(names[1]), ROLE))
+    yield [as_services(postgres_server.url(name)) for name in names]
     for name in names:
         postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

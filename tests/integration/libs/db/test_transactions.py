@@ -11,9 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import DatabaseSettings, connect_database
 from libs.db.transactions import in_transaction
+from tests.harness import PostgresServer
+from tests.harness.containers import ContainerPostgres
+from tests.harness.services_role import ROLE
 
 
-async def test_both_sides_of_a_deadlock_get_through(database_url: str) -> None:
+async def test_both_sides_of_a_deadlock_get_through(
+    postgres_server: PostgresServer | ContainerPostgres, database_url: str
+) -> None:
+    # Not to wait for a second; services leave that setting alone.
+    postgres_server.execute(f"GRANT SET ON PARAMETER deadlock_timeout TO {ROLE.user}")
     tries: list[str] = []
     meeting = asyncio.Barrier(2)
     async with connect_database(DatabaseSettings(url=database_url)) as db:
