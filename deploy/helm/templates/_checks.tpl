@@ -60,6 +60,9 @@
 {{- end -}}
 {{- if not .Values.db.sslRootCert }}{{ fail "db.sslRootCert is required with db.certResourceName: the key of the certificate in it" }}{{ end -}}
 {{- end -}}
+{{- if not (regexMatch "^[ -~]*$" (.Values.db.servicesPassword | default "")) -}}
+{{- fail "db.servicesPassword must be of ASCII characters" -}}
+{{- end -}}
 {{- with (.Values.security).authz -}}
 {{- if and .type (not (has .type (list "basic" "rbac" "permissive"))) -}}
 {{- fail (printf "security.authz.type: %s is none of basic, rbac and permissive" .type) -}}

@@ -70,10 +70,11 @@ imagePullSecrets: [{name: {{ . }}}]
 {{- end }}
 {{- end -}}
 
-{{/* Variables of services that use the database. */}}
+{{/* Variables of services that use the database: root; secret and key (where the URL is) unless it is that of the services. */}}
 {{- define "resolute.databaseEnv" -}}
+{{- $ofServices := ternary "services-database-url" "database-url" (ne (include "resolute.servicesRole" .root) "") -}}
 - name: RESOLUTE_DATABASE__URL
-  valueFrom: {secretKeyRef: {name: {{ .secret | default (printf "resolute-generated-%s" .root.Release.Name) }}, key: database-url}}
+  valueFrom: {secretKeyRef: {name: {{ .secret | default (printf "resolute-generated-%s" .root.Release.Name) }}, key: {{ .key | default $ofServices }}}}
 {{- with .root.Values.db.sslMode }}
 - {name: PGSSLMODE, value: {{ . | quote }}}
 {{- end }}

@@ -46,6 +46,7 @@ REFUSED: Final = [
     ("tls.additionalCa needs secretName or configMapName", {"tls": {"additionalCa": {"key": "a"}}}),
     ("db.resourceType must be secret or configMap", {"db": {"hostAddress": "a", "certResourceName": "b"}}),
     ("db.certResourceName need db.hostAddress", {"db": {"sslMode": "require"}}),
+    ("db.servicesPassword must be of ASCII characters", {"db": {"servicesPassword": "pässword"}}),
     ("nats.external.secretName is required", {"nats": {"external": {"url": "nats://a:4222"}}}),
     ('there is no resource pool named "b"', {"launcher": {"remotePools": ["b"]}}),
     ("value must be one of 1, 3", {"nats": {"replicas": 2}}),

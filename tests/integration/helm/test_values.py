@@ -14,6 +14,7 @@ from tests.integration.helm.conftest import Rendered
 
 API: Final = "Deployment/determined-master-deployment"
 POD: Final = "spec/template/spec"
+OWN_ROLE: Final = "resolute_services"
 FIRST: Final = f"{POD}/containers/0"
 
 
@@ -195,8 +196,12 @@ EFFECTS: Final = [
     api(
         "database",
         "RESOLUTE_DATABASE__URL",
-        "postgresql://owner:Given-1@determined-db-service-rel.ml.svc.cluster.local:5544/resolute",
+        f"postgresql://{OWN_ROLE}:p%40ss%2Fword%202@determined-db-service-rel.ml.svc.cluster.local:5544/resolute",
     ),
+    Effect("database", "Job/resolute-migration", f"{FIRST}/env/#RESOLUTE_SERVICES_ROLE__USER/value", OWN_ROLE),
+    Effect("database", "Deployment/resolute-scheduler", f"{POD}/initContainers/#database/command/2", "upgrade"),
+    Effect("database_one_user", "Deployment/resolute-scheduler", f"{POD}/initContainers", None),
+    Effect("external_database", "Deployment/resolute-scheduler", f"{POD}/initContainers", None),
     Effect("database", "PersistentVolumeClaim/determined-db-pvc-kept", "spec/storageClassName", "fast"),
     Effect("database", "PersistentVolumeClaim/determined-db-pvc-kept", "spec/resources/requests/storage", "100Gi"),
     Effect(

@@ -14,3 +14,10 @@
 - {name: config, mountPath: /etc/resolute/master.yaml, subPath: master.yaml, readOnly: true}
 {{ include "resolute.databaseMounts" . }}
 {{- end -}}
+
+{{/* A new database, or one that was put in the place of another, gets its role and its tables here. */}}
+{{- define "resolute.schedulerInit" -}}
+{{- if include "resolute.servicesRole" . }}
+{{ include "resolute.migrationContainer" (dict "root" . "name" "database" "secret" (printf "resolute-generated-%s" .Release.Name)) }}
+{{- end }}
+{{- end -}}
