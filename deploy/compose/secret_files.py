@@ -13,6 +13,9 @@ from deploy import nats_configuration
 from deploy.nats_configuration import SUPERVISOR, launcher_user, subscriber_user
 
 DATABASE: Final = "database"
+"""The superuser of PostgreSQL."""
+DATABASE_SERVICES: Final = "database-services"
+"""The role that services have in it, which the migration makes."""
 ADMIN: Final = "admin"
 """What ``admin`` and ``determined`` begin with."""
 NATS: Final = "nats"
@@ -26,7 +29,7 @@ MONITORING: Final = "127.0.0.1:8222"
 def names(pools: Iterable[str], subscribers: Iterable[str] = ()) -> tuple[str, ...]:
     """Everything that has a password."""
     readers = map(subscriber_user, (None, *subscribers))
-    return (DATABASE, ADMIN, *SERVICES, *map(launcher_user, pools), SUPERVISOR, *readers)
+    return (DATABASE, DATABASE_SERVICES, ADMIN, *SERVICES, *map(launcher_user, pools), SUPERVISOR, *readers)
 
 
 def files(password_of: Mapping[str, str], pools: Iterable[str], subscribers: Iterable[str] = ()) -> dict[str, str]:
@@ -35,7 +38,7 @@ def files(password_of: Mapping[str, str], pools: Iterable[str], subscribers: Ite
     password_of  has all ``names`` of these pools and subscribers
     """
     pools, subscribers = tuple(pools), tuple(subscribers)
-    readers = (DATABASE, ADMIN, *SERVICES, *map(launcher_user, pools))
+    readers = (DATABASE, DATABASE_SERVICES, ADMIN, *SERVICES, *map(launcher_user, pools))
     return {
         **{f"{reader}/password": password_of[reader] for reader in readers},
         f"{NATS}/nats-server.conf": _server(password_of, pools, subscribers),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -100,6 +101,14 @@ def test_a_service_is_a_user_of_the_bus_by_itself(service: str) -> None:
     assert volumes(service)["/etc/resolute/secrets/bus"] == f"{service}-secret"
 
 
+def test_services_have_the_role_that_the_migration_makes() -> None:
+    made = SERVICE["migrate"]["environment"]["RESOLUTE_SERVICES_ROLE__USER"]
+    administrator = SERVICE["postgres"]["environment"]["POSTGRES_USER"]
+    users = {name: urlsplit(SERVICE[name]["environment"]["RESOLUTE_DATABASE__URL"]).username for name in SERVICES}
+    assert users == dict.fromkeys(SERVICES, made)
+    assert urlsplit(SERVICE["migrate"]["environment"]["RESOLUTE_DATABASE__URL"]).username == administrator != made
+
+
 def test_the_launcher_has_the_rights_of_its_pool() -> None:
     environment = SERVICE["launcher"]["environment"]
     pools = read_cluster_config(CHECKOUT / "deploy/compose/master.yaml")[0].resource_pools
@@ -119,7 +128,8 @@ def test_every_secret_has_a_volume_and_only_its_readers_mount_it() -> None:
     }
     assert readers == {
         "passwords": set(),
-        "database-secret": {"postgres", "migrate", "api", "scheduler", "logs"},
+        "database-secret": {"postgres", "migrate"},
+        "database-services-secret": {"migrate", "api", "scheduler", "logs"},
         "admin-secret": {"api"},
         "nats-configuration": {"nats"},
         "api-secret": {"api"},
