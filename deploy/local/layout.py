@@ -74,6 +74,11 @@ class Layout:
         return self.root / "initial-password"
 
     @property
+    def services_password(self) -> Path:
+        """Of the role that services have in the database."""
+        return self.root / "services-password"
+
+    @property
     def status_ports(self) -> Path:
         """Service -> port of its health and metrics, as JSON."""
         return self.root / "status-ports.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -27,6 +28,8 @@ from deploy.local.options import choose
 from deploy.local.servers.process import ProcessFailed
 from deploy.local.supervision import processes
 from deploy.local.supervision.environment import supervisor_environment
+from libs.db.failures import DRIVER_ERRORS
+from libs.db.services_role.role import ServicesRole, provide_role
 
 READY_WITHIN_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.05
@@ -116,6 +119,17 @@ def _create_database(layout: Layout, options: Options, give_up_at: float) -> Non
     database.prepare()
     _wait(database.is_ready, "postgres", layout, give_up_at)
     database.create_database()
+    role = plan.services_role(layout)
+    _wait(lambda: _is_provided(database.url(), role), "postgres", layout, give_up_at)
+
+
+def _is_provided(url: str, role: ServicesRole) -> bool:
+    """Whether the services can log in; tries to make it so. Raises FailedPrecondition."""
+    try:
+        asyncio.run(provide_role(url, role))
+    except (OSError, *DRIVER_ERRORS):
+        return False
+    return True
 
 
 def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,5 +142,6 @@ def running_system(**changes: Any) -> Iterator[WholeSystem]:
     """A system that is ready; ``changes`` are options of ``resolute up``, such as ``slots=8``."""
     with state_folder() as state:
         layout = Layout(state)
-        options = system.start(layout, arguments(**changes))
+        with ThreadPoolExecutor(1) as aside:  # it has an event loop, and so may the test
+            options = aside.submit(system.start, layout, arguments(**changes)).result()
         yield WholeSystem(layout, options, state.parent / "homes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -19,13 +20,16 @@ from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
 from libs.cluster.loading import read_cluster_config
+from libs.db.services_role.role import ServicesRole
 from libs.errors import InvalidRequest
+from libs.secret_files import read_secret
 
 SERVICES: Final = ("api", "scheduler", "launcher", "logs")
 PROCESSES: Final = ("postgres", "nats", *SERVICES)
 """What always runs."""
 STANDBY: Final = "scheduler-standby"
 """A second scheduler, which takes over when the first dies."""
+SERVICES_ROLE: Final = "resolute_services"
 POOL: Final = "default"
 _POSTGRES_SETTINGS: Final = {
     "shared_buffers": "64MB",
@@ -46,6 +50,16 @@ def postgres(layout: Layout, options: Options) -> PostgresServer:
         settings=_POSTGRES_SETTINGS,
         port=options.postgres_port,
     )
+
+
+def services_role(layout: Layout) -> ServicesRole:
+    """What services connect to the database as; its password is made when there is none."""
+    try:
+        password = read_secret(layout.services_password)
+    except FileNotFoundError:
+        password = secrets.token_urlsafe(24)
+        write_private(layout.services_password, password)
+    return ServicesRole(user=SERVICES_ROLE, password=password)
 
 
 def nats(layout: Layout, options: Options) -> NatsServer:
@@ -149,7 +163,7 @@ def _cluster(layout: Layout, options: Options) -> dict[str, Any]:
 
 
 def _settings(layout: Layout, options: Options, cluster: Path) -> dict[str, dict[str, Any]]:
-    database = {"url": postgres(layout, options).url().replace("+asyncpg", "")}
+    database = {"url": services_role(layout).address(postgres(layout, options).url())}
     scheduler = {
         "database": {**database, "pool_size": 8},
         "bus": bus_users.services_bus(layout, options, "scheduler"),
