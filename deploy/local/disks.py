@@ -16,8 +16,8 @@ REMEDY: Final = "free some space there: what runs goes on by itself then"
 
 
 def full_disks(layout: Layout, options: Options | None) -> list[FileSystem]:
-    """File systems without space among those where the state folder and the database are."""
-    return full_file_systems([layout.root, *([Path(options.postgres_data)] if options else [])])
+    """File systems without space among those where the state folder, the streams and the database are."""
+    return full_file_systems([layout.root, layout.streams, *([Path(options.postgres_data)] if options else [])])
 
 
 def in_words(full: Sequence[FileSystem]) -> str:

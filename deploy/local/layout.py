@@ -55,6 +55,11 @@ class Layout:
         return self.root / "nats"
 
     @property
+    def streams(self) -> Path:
+        """Where NATS keeps what it is given."""
+        return self.nats / "jetstream"
+
+    @property
     def bus_users(self) -> Path:
         """Passwords of the users of the bus."""
         return self.nats / "users.json"

@@ -14,6 +14,7 @@ PART: Final = "disk"
 LITTLE_BYTES: Final = 2**30
 LITTLE_PART: Final = 0.05
 _CHOSEN_BY_UP: Final = Path("options.json")
+_STREAMS: Final = Path("nats", "jetstream")
 
 
 def check_disks(state: Path) -> list[Finding]:
@@ -38,4 +39,4 @@ def _places(state: Path) -> Iterable[Path]:
         options = json.loads((state / _CHOSEN_BY_UP).read_text())
     except OSError:
         return ()
-    return (state, Path(options["postgres_data"]))
+    return (state, state / _STREAMS, Path(options["postgres_data"]))

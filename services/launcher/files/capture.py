@@ -23,6 +23,7 @@ import errno
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -47,6 +48,9 @@ RELEASE_PAUSE_S = 2.0
 DEFAULT_LOG_WAIT_S = 30.0
 TERMINATION_LOG = "/dev/termination-log"
 """What Kubernetes reads when a container has ended, and makes before it starts."""
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+WAITS_FOR_SPACE = stat.S_IXUSR
+LOST = b"WARNING: %s broke off here: the disk was full when the task was killed, and what it printed last is lost"
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 STREAMS = ("stdout", "stderr")
 
@@ -160,31 +164,54 @@ class StreamFile:
             os.rename(held, self.path(segment))
         self.holds = bool(self.held)
 
-    def _open(self) -> int:
+    def _open(self, before: int | None = None) -> int:
+        """``before`` is the file of the segment that has ended."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        return os.open(self.path(self.segment), flags, 0o644)
+        while True:
+            try:
+                return os.open(self.path(self.segment), flags, 0o644)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                if before is not None:
+                    mark_waiting(before, True)
+                time.sleep(FULL_POLL_S)
 
     def _turn(self) -> None:
         """Begin the next segment when this one is full, or is read although nothing more should be."""
         if self.size >= self.segment_bytes or (self.holds and self.segment not in self.held):
-            os.close(self.fd)
             self.finished.append((self.segment, self.seq))
             self.segment += 1
             self.size = 0
             if self.holds:
                 self.held.append(self.segment)
-            self.fd = self._open()
+            before = self.fd
+            self.fd = self._open(before)
+            os.close(before)
 
     def _append(self, data: bytes) -> None:
         self.size += len(data)
+        waits = False
         while data:
             try:
                 data = data[os.write(self.fd, data) :]
             except OSError as error:
                 # A full disk is back-pressure like any other: the task waits until there is room again.
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                if error.errno not in NO_SPACE:
                     raise
+                if not waits:
+                    waits = True
+                    mark_waiting(self.fd, waits)
                 time.sleep(FULL_POLL_S)
+        if waits:
+            mark_waiting(self.fd, False)
+
+
+def mark_waiting(fd: int, waits: bool) -> None:
+    """Note at a file whether there are lines for it in memory that the disk has no space for. A bit of its mode takes
+    none, and tells ``seal`` of them when the writer was killed meanwhile."""
+    mode = stat.S_IMODE(os.fstat(fd).st_mode)
+    os.fchmod(fd, mode | WAITS_FOR_SPACE if waits else mode & ~WAITS_FOR_SPACE)
 
 
 class CaptureQuota:
@@ -491,15 +518,28 @@ def seal(directory: str, exit_code: int | None) -> None:
         segments = _segment_numbers(directory, name)
         current = os.path.join(directory, f"{name}.{segments[-1] if segments else 0}.log")
         fd = os.open(current, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
-        _finish_last_line(fd)
-        seq = _next_seq(current)
-        if seq == 0 and len(segments) > 1:
-            seq = _next_seq(os.path.join(directory, f"{name}.{segments[-2]}.log"))
-        if seq is not None:
-            os.write(fd, end_record(seq, exit_code))
-            os.fsync(fd)
-        os.close(fd)
+        try:
+            _finish_last_line(fd)
+            seq = _next_seq(current)
+            if seq == 0 and len(segments) > 1:
+                seq = _next_seq(os.path.join(directory, f"{name}.{segments[-2]}.log"))
+            if seq is not None:
+                records = end_record(seq, exit_code)
+                if os.fstat(fd).st_mode & WAITS_FOR_SPACE:
+                    records = text_record(seq, LOST % name.encode()) + end_record(seq + 1, exit_code)
+                _write_whole(fd, records)
+                os.fsync(fd)
+        finally:
+            os.close(fd)
     Wakeup(directory).send()
+
+
+def _write_whole(fd: int, data: bytes) -> None:
+    """Append ``data``, or nothing of it where there is no space for the whole."""
+    size = os.fstat(fd).st_size
+    if os.write(fd, data) < len(data):
+        os.ftruncate(fd, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def is_sealed(directory: str) -> bool:

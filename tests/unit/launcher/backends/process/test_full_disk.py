@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from libs.capture.lines import encode_line
+from libs.capture.lines import CapturedLine, EndOfStream, decode, encode_line
 from services.launcher.backends.process.records import AllocationFiles, PodFiles, StopRecord
 from services.launcher.backends.process.shippers import finish_output, is_shipped
+from services.launcher.files import capture
 from services.launcher.files.capture import is_sealed
 from tests.harness.full_disk import SmallDisk, small_disk
+from tests.harness.waiting import wait_until
 
 STOP = StopRecord(deadline=12.5, ordered=True)
 
@@ -57,3 +64,48 @@ def test_output_is_sealed_when_there_is_space_for_its_end(disk: SmallDisk) -> No
     finish_output(files, 0)
     assert is_sealed(str(files.logs))
     assert not is_shipped(files)
+
+
+def test_what_a_killed_wrapper_had_no_space_for_is_said_to_be_lost(disk: SmallDisk) -> None:
+    files = PodFiles(disk.path)
+    files.logs.mkdir()
+    files.ship.mkdir()
+    script = "echo before; echo other >&2; read -r go < go; while :; do echo more; done"
+    os.mkfifo(disk.path / "go")
+    argv = [sys.executable, capture.__file__, "--dir", str(files.logs), "--", "sh", "-c", script]
+    wrapper = subprocess.Popen(argv, cwd=disk.path, start_new_session=True)
+    try:
+        written = files.logs / "stdout.0.log"
+        wait_until(lambda: written.exists() and b"before" in written.read_bytes())
+        with disk.filled():
+            (disk.path / "go").write_text("go\n")
+            wait_until(lambda: bool(written.stat().st_mode & capture.WAITS_FOR_SPACE))
+            os.killpg(wrapper.pid, signal.SIGKILL)
+            wrapper.wait()
+    finally:
+        if wrapper.poll() is None:
+            os.killpg(wrapper.pid, signal.SIGKILL)
+    finish_output(files, 137)
+    assert is_sealed(str(files.logs))
+    *_, last, end = [decode(line) for line in written.read_bytes().splitlines(keepends=True)]
+    assert isinstance(last, CapturedLine)
+    assert last.payload.startswith(b"WARNING: stdout broke off here: the disk was full")
+    assert end == EndOfStream(seq=last.seq + 1, timestamp_ns=getattr(end, "timestamp_ns", 0), exit_code=137)
+    other = [decode(line) for line in (files.logs / "stderr.0.log").read_bytes().splitlines(keepends=True)]
+    assert [getattr(line, "payload", None) for line in other] == [b"other", None], "nothing of it is lost"
+
+
+def test_a_wrapper_that_gets_space_again_has_lost_nothing(disk: SmallDisk) -> None:
+    stream = capture.StreamFile(str(disk.path), "stdout", 1 << 20, None)
+    stream.write([b"x" * 80])
+    disk.fill()
+    writing = threading.Thread(target=stream.write, args=([b"y" * 8000],))
+    writing.start()
+    written = disk.path / "stdout.0.log"
+    wait_until(lambda: bool(written.stat().st_mode & capture.WAITS_FOR_SPACE))
+    disk.free()
+    writing.join(30)
+    assert not written.stat().st_mode & capture.WAITS_FOR_SPACE
+    capture.seal(str(disk.path), None)
+    records = [decode(line) for line in written.read_bytes().splitlines(keepends=True)]
+    assert [len(getattr(record, "payload", b"")) for record in records] == [80, 8000, 0]
