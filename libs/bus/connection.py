@@ -133,12 +133,23 @@ class Connection:
         if repr(error) != self._last_error or now - self._last_error_at > ERRORS_LOGGED_EVERY_S:
             self._last_error, self._last_error_at = repr(error), now
             log.warning("bus.error", error=repr(error))
+            self._read_authorities()
 
     async def _on_disconnected(self) -> None:
         self._connected.clear()
         self._lost.set()
         if not self._closing:
             log.warning("bus.disconnected")
+            self._read_authorities()
+
+    def _read_authorities(self) -> None:
+        """Trust what ``ca_file`` holds now in the next attempts; the client library keeps what it was given before."""
+        if self.settings.ca_file is None:
+            return
+        try:
+            self.client.options["tls"] = ssl.create_default_context(cafile=self.settings.ca_file)
+        except OSError as error:
+            log.warning("bus.ca_file_not_read", file=self.settings.ca_file, error=str(error))
 
     async def _on_reconnected(self) -> None:
         self._lost = asyncio.Event()  # calls on the old connection keep theirs

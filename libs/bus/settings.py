@@ -27,7 +27,8 @@ class BusSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     credentials_file: str | None = None
     """A NATS ``.creds`` file with JWT and seed, read for each new connection; wins over user and token."""
     ca_file: str | None = None
-    """Certificates that sign the server's; without it those of the operating system count."""
+    """Certificates that sign the server's, read again whenever a connection is lost or fails; without it those of the
+    operating system count."""
     inbox_prefix: str = "_INBOX"
     """First tokens of reply subjects. Give each restricted user its own, so that it cannot read replies to others."""
     manage_streams: bool = True

@@ -8,12 +8,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from deploy import nats_configuration
-from libs.bus import Bus, BusSettings, connect_bus
+from libs.bus import Bus, BusSettings, connect_bus, connection
 from libs.errors import Unavailable
 from tests.harness import NatsServer
-from tests.harness.certificates import Pair, self_signed
+from tests.harness.certificates import Authority, Pair, self_signed
+from tests.harness.waiting import eventually
 from tests.integration.libs.bus import test_permissions as checks
 from tests.integration.libs.bus.users import OURS, PASSWORDS, THEIRS, launcher_settings, services_settings
 
@@ -57,6 +59,31 @@ async def test_it_does_what_a_launcher_does(services: Bus, launcher: Bus) -> Non
     await checks.test_a_launcher_watches_the_orders_of_its_pool(services, launcher)
     await checks.test_a_launcher_reports_and_speaks_for_its_pool(services, launcher)
     await checks.test_a_launcher_answers_what_it_is_asked(services, launcher)
+
+
+async def test_another_authority_is_trusted_as_soon_as_the_file_has_it(
+    server_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "ERRORS_LOGGED_EVERY_S", 0.1)
+    first, second = Authority("the first"), Authority("the second")
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(first.pem)
+    pair = first.issue(tmp_path)
+    tls = {"cert_file": str(pair.cert), "key_file": str(pair.key)}
+    config = f"{nats_configuration.authorization(PASSWORDS, (OURS, THEIRS))}tls: {json.dumps(tls)}\n"
+    server = NatsServer(server_directory / uuid4().hex[:8], extra_config=config, dies_with_parent=True)
+    server.start()
+    try:
+        async with connect_bus(over_tls(server, ca)) as bus:
+            server.stop()
+            second.issue(tmp_path)
+            with capture_logs() as logged:
+                server.start()
+                await eventually(lambda: any("CERTIFICATE_VERIFY_FAILED" in line.get("error", "") for line in logged))
+                ca.write_bytes(second.pem)
+                await eventually(lambda: bus.is_connected)
+    finally:
+        server.stop()
 
 
 async def test_another_certificate_is_not_trusted(encrypted: NatsServer, tmp_path: Path) -> None:
