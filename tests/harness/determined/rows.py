@@ -290,6 +290,17 @@ async def _registry(connection: Any) -> None:
     await insert(connection, "resource_aggregates", date=NOON.date(), **usage)
 
 
+async def add_lines(connection: Any, rows: int) -> None:
+    """So many log lines, of every task alike."""
+    await connection.execute(
+        "INSERT INTO task_logs (id, task_id, allocation_id, timestamp, level, stdtype, log)"
+        " SELECT 1000 + n, t.ids[1 + n % cardinality(t.ids)], 'a', now(), 'INFO', 'stdout',"
+        " convert_to('step ' || n || ' loss ' || 1.0 / (n + 1) || E'\\n', 'UTF8')"
+        " FROM (SELECT array_agg(task_id ORDER BY task_id) AS ids FROM tasks) t, generate_series(0, $1 - 1) AS n",
+        rows,
+    )
+
+
 async def add_metrics(connection: Any, rows: int, *, trials: int = 4) -> None:
     """So many training reports of trials that exist in name only."""
     await connection.execute(
