@@ -24,12 +24,21 @@ _FIRST_TASK: Final = """(SELECT x.run_id, (array_agg(t.task_id ORDER BY t.start_
     FROM run_id_task_id x JOIN tasks t ON t.task_id = x.task_id GROUP BY x.run_id)"""
 
 
+def _searchable(log: str) -> str:
+    """The line with its odd bytes escaped, NULL where it is UTF-8 without NUL.
+
+    Most lines have nothing to escape, not even a backslash, and that takes a tenth of the time to find out.
+    """
+    odd = f"CASE WHEN encode({log}, 'hex') !~ '{_UTF8}' THEN encode({log}, 'escape') END"
+    return f"CASE WHEN strpos(encode({log}, 'escape'), chr(92)) > 0 THEN {odd} END"
+
+
 def _line(log: str) -> dict[str, str]:
     return {
         "id": "l.id",
         "timestamp": utc("l.timestamp"),
         "log": log,
-        "searchable": f"CASE WHEN encode({log}, 'hex') !~ '{_UTF8}' THEN encode({log}, 'escape') END",
+        "searchable": _searchable(log),
         "level": f"CASE WHEN l.level IN {_LEVELS} THEN l.level END",
         "rank_id": "l.rank_id",
         "stdtype": "l.stdtype",

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from deploy.determined_import.importing import run_import
+from deploy.determined_import.kinds.logs import LINES
 from deploy.determined_import.refusal import ImportRefused
 from deploy.determined_import.report import ImportReport
 from libs.db.engine import asyncpg_url
@@ -105,6 +106,23 @@ async def test_a_second_run_changes_nothing_and_says_the_same(
     old_url: str, report: ImportReport, database_url: str
 ) -> None:
     assert await imported(old_url, database_url) == report
+
+
+async def test_lines_that_are_no_text_are_searched_with_their_bytes_escaped(old_url: str) -> None:
+    lines = [
+        b"",
+        b"plain\n",
+        b"a\\b",
+        "gr\u00fc\u00df \U0001f600".encode(),
+        b"\x7f",
+        b"nul\0",
+        b"\xff",
+        b"\xc3",
+        b"\\\xff",
+    ]
+    query = f"SELECT {LINES.columns['searchable']} FROM unnest($1::bytea[]) WITH ORDINALITY AS l(log, n) ORDER BY n"
+    found = [searchable for (searchable,) in await rows_of(old_url, query, lines)]
+    assert found == [None, None, None, None, None, "nul\\000", "\\377", "\\303", "\\\\\\377"]
 
 
 async def test_logs_can_follow_later(old_url: str, new_url: str) -> None:
