@@ -310,3 +310,9 @@ async def test_whoever_names_a_private_address_hears_of_it_at_once(api: Api, ser
             "https://s3.eu-west-1.amazonaws.com",
         ):
             await api.ok("POST", f"{url}/api/v1/experiments", json=submitted(bucket(endpoint)))
+
+
+async def test_an_experiment_that_only_reports_may_have_storage_where_it_runs(api: Api, serve: Serve) -> None:
+    body = {**submitted(bucket("http://127.0.0.1:9000")), "unmanaged": True}
+    async with serve() as url:
+        await api.ok("POST", f"{url}/api/v1/experiments", json=body)

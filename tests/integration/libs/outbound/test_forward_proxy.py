@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from libs.outbound.destinations import Destinations, destinations
+from libs.outbound import forward_proxy
+from libs.outbound.destinations import Authority, Destinations, destinations
 from libs.outbound.forward_proxy import ForwardProxy, Passage, open_forward_proxy
 
 LOOPBACK = destinations(("127.0.0.0/8", "::1"))
@@ -177,3 +178,14 @@ async def test_a_server_that_is_away_is_no_answer(proxy: ForwardProxy) -> None:
     passage = proxy.passage(LOOPBACK)
     assert await status_of(passage, f"CONNECT 127.0.0.1:{port} HTTP/1.1") == b""
     assert passage.refused is None
+
+
+async def test_further_addresses_of_a_name_are_tried(proxy: ForwardProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolved(_to: Authority) -> list[str]:
+        return ["10.0.0.1", "127.0.0.2", "127.0.0.1"]
+
+    monkeypatch.setattr(forward_proxy, "resolve", resolved)
+    async with serving(b"") as server:
+        passage = proxy.passage(LOOPBACK)
+        first = f"CONNECT of-several.example:{server.port} HTTP/1.1"
+        assert await status_of(passage, first) == b"HTTP/1.1 200 Connection established"
