@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.podspec import PodSpecMode
 from tests.integration.api.experiments.conftest import CLUSTER, Api, serving
+from tests.integration.api.experiments.det import start_det
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -115,6 +117,17 @@ async def test_what_an_administrator_adds_to_pods_is_used_as_it_is(api: Api, ser
         created = await api.ok("POST", f"{url}/api/v1/experiments", json=experiment())
         assert created["config"]["environment"]["pod_spec"] == ADMINISTRATORS
         await api.ok("POST", f"{url}/api/v1/experiments", json=experiment(environment={"pod_spec": ADMINISTRATORS}))
+
+
+async def test_the_client_shows_which_field_and_which_setting(serve: Serve, tmp_path: Path) -> None:
+    config, sidecar = tmp_path / "config.yaml", {"name": "audit", "command": ["true"]}
+    part = {"name": "mine", "volumeMounts": [{"name": "sets", "mountPath": "/m", "readOnly": True, "subPath": "a"}]}
+    async with serve("baseline") as url, start_det(url, tmp_path) as det:
+        for container, code in ((sidecar, 1), (part, 0)):
+            config.write_text(json.dumps({"environment": {"pod_spec": {"spec": {"containers": [container]}}}}))
+            ran = await det("cmd", "run", "--detach", "--config-file", str(config), "true", code=code)
+            assert ("spec.containers[audit] changes a container of the administrator" in ran.err) == bool(code)
+            assert ("security.pod_fields can allow spec.containers" in ran.err) == bool(code)
 
 
 @pytest.mark.parametrize("mode", ["warn", "free"])
