@@ -9,7 +9,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels that say what an object belongs to: root, part. */}}
+{{/* Labels that say what an object belongs to: root, part. Pods have those of _selectors.tpl besides. */}}
 {{- define "resolute.labels" -}}
 release: {{ .root.Release.Name }}
 determined-system: {{ .part }}
@@ -19,12 +19,6 @@ app.kubernetes.io/component: {{ .part }}
 app.kubernetes.io/version: {{ include "resolute.tag" .root | trunc 63 | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 }}
-{{- end -}}
-
-{{/* Labels by which policies select the pods of a part: root, part. */}}
-{{- define "resolute.partSelector" -}}
-release: {{ .root.Release.Name }}
-determined-system: {{ .part }}
 {{- end -}}
 
 {{/* The tag of all images. */}}

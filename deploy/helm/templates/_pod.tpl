@@ -148,6 +148,7 @@ spec:
         app: {{ $app }}
         release-namespace: {{ $root.Release.Namespace }}
         {{- include "resolute.labels" (dict "root" $root "part" .part) | nindent 8 }}
+        {{- include "resolute.ownLabels" (dict "root" $root "part" .part) | nindent 8 }}
         {{- with .extraLabels }}{{ toYaml . | nindent 8 }}{{ end }}
         {{- with .group.podLabels }}{{ toYaml . | nindent 8 }}{{ end }}
       annotations:
@@ -201,7 +202,7 @@ spec:
         {{- with .group.extraVolumes }}{{ toYaml . | nindent 8 }}{{ end }}
 {{- end -}}
 
-{{/* At most one pod of a service is away on purpose: root, part, group, app. */}}
+{{/* At most one pod of a service is away on purpose: root, part, group, app, pool (of a launcher). */}}
 {{- define "resolute.disruptionBudget" -}}
 {{- $budget := .group.podDisruptionBudget | default dict -}}
 {{- if ne (toString $budget.enabled) "false" }}
@@ -218,6 +219,6 @@ spec:
   maxUnavailable: {{ $budget.maxUnavailable | default 1 }}
   {{- end }}
   selector:
-    matchLabels: {app: {{ .app }}}
+    matchLabels: {{- include "resolute.selector" . | nindent 6 }}
 {{- end }}
 {{- end -}}

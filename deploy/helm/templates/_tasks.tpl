@@ -92,10 +92,15 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Pods of a part, wherever the policy that names them is: root, part. */}}
+{{/* Pods of a part, as peers of policies that launchers make: root, part. Both kinds of labels: no upgrade and no rollback
+     changes the policy of a task that runs. */}}
 {{- define "resolute.podsAnywhere" -}}
 {{- $namespace := dict "matchLabels" (dict "kubernetes.io/metadata.name" .root.Release.Namespace) -}}
-{{- dict "namespaceSelector" $namespace "podSelector" (dict "matchLabels" (include "resolute.partSelector" . | fromYaml)) | toJson -}}
+{{- $peers := list -}}
+{{- range list "resolute.ownLabels" "resolute.formerLabels" -}}
+{{- $peers = append $peers (dict "namespaceSelector" $namespace "podSelector" (dict "matchLabels" (include . $ | fromYaml))) -}}
+{{- end -}}
+{{- toJson $peers -}}
 {{- end -}}
 
 {{/* Whether launchers make network policies for the tasks of a pool: root, pool. */}}

@@ -47,8 +47,9 @@ def lets_through(rules: list[Any], direction: str, peer: dict[str, str], port: i
     return False
 
 
-def test_pods_reach_what_they_need_and_no_other_part(rendered: Rendered) -> None:
-    release = rendered("defaults")
+@pytest.mark.parametrize("values", ["defaults", "own_selectors"])
+def test_pods_reach_what_they_need_and_no_other_part(values: str, rendered: Rendered) -> None:
+    release = rendered(values)
     labels = labels_of(release)
     policies = {part: release.get("NetworkPolicy", f"resolute-{part}")["spec"] for part in PARTS}
     for part in PARTS:
@@ -119,7 +120,8 @@ def test_nobody_reads_metrics_unless_the_values_say_who(rendered: Rendered) -> N
             ports = {each["port"] for each in rule["ports"]}
             assert 9090 not in ports, part
             if 8222 in ports:
-                assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "resolute-nats-rel"}}}]
+                servers = {"release": "rel", "determined-system": "nats"}
+                assert rule["from"] == [{"podSelector": {"matchLabels": servers}}]
 
 
 def launcher_network(release: Release, pool: str = "default") -> dict[str, Any]:
@@ -139,10 +141,12 @@ def test_launchers_close_in_the_tasks_of_the_namespace_that_the_chart_makes(rend
     assert network["policies"] is True
     labels = labels_of(release)
     for key, part in (("api", "master"), ("log_intake", "logs")):
-        (peer,) = network[key]
-        assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "ml"}}
-        assert peer["podSelector"]["matchLabels"].items() <= labels[part].items()
-        assert not peer["podSelector"]["matchLabels"].items() <= labels["nats"].items()
+        # By own labels and by the former ones: the policy of a task stays as it is over upgrades and rollbacks.
+        assert len(network[key]) == 2
+        for peer in network[key]:
+            assert peer["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "ml"}}
+            assert peer["podSelector"]["matchLabels"].items() <= labels[part].items()
+            assert not peer["podSelector"]["matchLabels"].items() <= labels["nats"].items()
     assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(network["closed"])
     assert network["egress"] == network["ingress"] == []
     assert launcher_network(rendered("defaults")) == {}  # beside the installation, as in upgraded releases

@@ -50,8 +50,8 @@
 {{- if include "resolute.tasksHavePolicies" . }}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__POLICIES, value: "true"}
 {{- if not .root.Values.launcherOnly }}
-- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__API, value: {{ printf "[%s]" (include "resolute.podsAnywhere" (dict "root" .root "part" "master")) | quote }}}
-- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__LOG_INTAKE, value: {{ printf "[%s]" (include "resolute.podsAnywhere" (dict "root" .root "part" "logs")) | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__API, value: {{ include "resolute.podsAnywhere" (dict "root" .root "part" "master") | quote }}}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__LOG_INTAKE, value: {{ include "resolute.podsAnywhere" (dict "root" .root "part" "logs") | quote }}}
 {{- end }}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__CLOSED, value: {{ include "resolute.closedRanges" .root | quote }}}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__DNS_PORTS, value: {{ (.root.Values.networkPolicy.tasks).dnsPorts | default (list 53) | toJson | quote }}}
