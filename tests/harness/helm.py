@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,24 @@ def find_helm() -> str:
 def run_helm(*arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """One command, whether it succeeds or not."""
     return subprocess.run([find_helm(), *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
+
+
+def chart_without_own_labels(folder: Path) -> Path:
+    """A chart as it was before pods had labels of our own domain; ``folder`` does not exist yet."""
+    shutil.copytree(CHART, folder)
+    changes = {
+        r' *\{\{- include "resolute\.ownLabels" .* nindent 8 \}\}\n': "",
+        r'.* set \$found "pod-selectors" .*\n': "",
+        r"^podSelectors: auto$": "podSelectors: former",
+    }
+    for pattern, replacement in changes.items():
+        found = 0
+        for path in (*folder.rglob("*.yaml"), *folder.rglob("*.tpl")):
+            text, count = re.subn(pattern, replacement, path.read_text(), flags=re.MULTILINE)
+            path.write_text(text)
+            found += count
+        assert found, pattern
+    return folder
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.conftest import NEEDS_CLUSTER
-from tests.harness.helm import Release, find_helm, render
+from tests.harness.helm import Release, find_helm, render, run_helm
 from tests.harness.kubectl import Kubectl
 
 VALUES: Final = Path(__file__).parent / "values"
@@ -65,3 +65,12 @@ def restricted() -> Iterator[Kubectl]:
         yield Kubectl(cluster.kubeconfig, namespace)
     finally:
         cluster("delete", "namespace", namespace, "--wait=false")
+
+
+def helm(kubectl: Kubectl, *arguments: str) -> str:
+    """A command without hooks: jobs end only where pods run."""
+    done = run_helm(
+        *arguments, "--no-hooks", "-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig), timeout_s=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.harness.helm import CHART, run_helm
+from tests.harness.helm import CHART
 from tests.harness.kubectl import Kubectl
 from tests.harness.waiting import wait_until
+from tests.integration.helm.conftest import helm
 
 pytestmark = pytest.mark.cluster
 
@@ -49,15 +50,6 @@ def installed(restricted: Kubectl, values: Path) -> Iterator[Kubectl]:
     finally:
         made = (f"{restricted.namespace}-pool", of_tasks(restricted))
         cluster("delete", "namespace", *made, "--wait=false", "--ignore-not-found")
-
-
-def helm(kubectl: Kubectl, *arguments: str) -> str:
-    """A command without hooks: jobs end only where pods run."""
-    done = run_helm(
-        *arguments, "--no-hooks", "-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig), timeout_s=300
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def generated(kubectl: Kubectl) -> str:
