@@ -27,6 +27,7 @@ from deploy.operations.doctor.storage import check_storage
 from deploy.operations.doctor.tasks.namespaces import check_tasks_namespaces
 from deploy.operations.doctor.tasks.pages import check_task_pages
 from deploy.operations.doctor.tasks.pod_specs import check_pod_specs
+from deploy.operations.doctor.tasks.selectors import check_selectors
 from deploy.operations.doctor.tasks.stored_pods import check_stored_pods
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
 from libs.bus import connect_bus
@@ -80,6 +81,7 @@ async def examine(
         *check_pull_secrets(cluster),
         check_task_pages(cluster),
         *await asyncio.to_thread(check_tasks_namespaces, cluster),
+        *await asyncio.to_thread(check_selectors, cluster),
         *check_pod_specs(cluster),
         *await check_stored_pods(cluster, settings.database),
         *await check_login_provider(cluster.oidc, clock, os.environ),

@@ -1,29 +1,27 @@
 """Namespaces of tasks: whether services of a release are in one, and which networks of the cluster to close to tasks.
 
-Both are looked for with kubectl, where it is at hand: no part of an installation may list what is in its namespace.
+Both are looked for with kubectl, where it is at hand.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Collection, Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
-from typing import Any, Final
+from typing import Final
 
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
+from deploy.operations.doctor.tasks.kubectl import Json, NotAnswered, kubectl
 from libs.cluster.config import ClusterConfig
 
 PART: Final = "namespace of tasks"
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """By which network policies of tasks know the namespace of a release."""
 NETWORKS: Final = "networks of the cluster"
-ANSWERS_WITHIN_S: Final = 10.0
 _AROUND: Final = {4: 24, 6: 64}
 """Length of the prefix that is taken around an address whose network nobody tells."""
 
-Json = dict[str, Any]
 Network = IPv4Network | IPv6Network
 
 
@@ -47,8 +45,8 @@ def check_tasks_namespaces(cluster: ClusterConfig) -> list[Finding]:
 
 def _look(namespace: str, pools: Sequence[str]) -> Finding:
     try:
-        found = _kubectl("--namespace", namespace, "get", "deployments", "--selector", "determined-system")
-    except _NotAnswered as error:
+        found = kubectl("--namespace", namespace, "get", "deployments", "--selector", "determined-system")
+    except NotAnswered as error:
         return warning(
             PART, f"{namespace} could not be looked at: {error}", remedy="see that kubectl may list Deployments"
         )
@@ -69,9 +67,9 @@ def about_services(namespace: str, pools: Sequence[str], services: Sequence[str]
 
 def _names_of_namespaces() -> list[Finding]:
     try:
-        services = _kubectl("get", "deployments", "--all-namespaces", "--selector", "determined-system")
-        return about_names(_kubectl("get", "namespaces"), {each["metadata"]["namespace"] for each in services})
-    except _NotAnswered as error:
+        services = kubectl("get", "deployments", "--all-namespaces", "--selector", "determined-system")
+        return about_names(kubectl("get", "namespaces"), {each["metadata"]["namespace"] for each in services})
+    except NotAnswered as error:
         remedy = "see that kubectl may list namespaces, and Deployments in all of them"
         return [warning(PART, f"labels of namespaces could not be looked at: {error}", remedy=remedy)]
 
@@ -98,13 +96,13 @@ def _names_itself(found: Json) -> bool:
 def _networks() -> Finding:
     try:
         ranges = proposed_ranges(
-            nodes=_kubectl("get", "nodes"),
-            pods=_kubectl("get", "pods", "--all-namespaces"),
-            services=_kubectl("get", "services", "--all-namespaces"),
-            service_ranges=_kubectl("get", "servicecidrs", may_be_missing=True),
-            endpoints=_kubectl("--namespace", "default", "get", "endpoints"),
+            nodes=kubectl("get", "nodes"),
+            pods=kubectl("get", "pods", "--all-namespaces"),
+            services=kubectl("get", "services", "--all-namespaces"),
+            service_ranges=kubectl("get", "servicecidrs", may_be_missing=True),
+            endpoints=kubectl("--namespace", "default", "get", "endpoints"),
         )
-    except _NotAnswered as error:
+    except NotAnswered as error:
         return warning(NETWORKS, f"could not be found out: {error}", remedy="see that kubectl may list nodes and pods")
     return ok(NETWORKS, f"networkPolicy.tasks.closed of the chart may be {json.dumps(ranges)}")
 
@@ -170,22 +168,3 @@ def _more(networks: list[Network], addresses: Iterable[str]) -> list[Network]:
 
 def _is_in(network: Network, others: Iterable[Network]) -> bool:
     return any(network.version == other.version and network.subnet_of(other) for other in others)  # type: ignore[arg-type]
-
-
-class _NotAnswered(Exception):
-    """kubectl could not be asked; the message is its own."""
-
-
-def _kubectl(*arguments: str, may_be_missing: bool = False) -> list[Json]:
-    """Items of what a command lists. ``may_be_missing``: the cluster may not know this kind of object."""
-    command = ["kubectl", *arguments, "--output", "json"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ANSWERS_WITHIN_S)
-    except subprocess.TimeoutExpired as error:
-        raise _NotAnswered(f"kubectl did not answer within {ANSWERS_WITHIN_S:.0f} s") from error
-    if done.returncode == 0:
-        items: list[Json] = json.loads(done.stdout)["items"]
-        return items
-    if may_be_missing and "the server doesn't have a resource type" in done.stderr:
-        return []
-    raise _NotAnswered(done.stderr.strip())
