@@ -174,13 +174,26 @@ def test_what_is_ours_to_say_stays_ours(submitting: Submitting) -> None:
     assert not main_of(pod).get("tty")
 
 
-def test_what_baseline_would_refuse_is_said_in_the_log(submitting: Submitting, look: Looking) -> None:
+@pytest.mark.parametrize(
+    ("pool", "spec", "words"),
+    [
+        ("default", {"hostPID": True}, "spec.hostPID shares a namespace of the node"),
+        (
+            "twenty",
+            {"containers": [{"name": "side", "image": "mine"}]},
+            "spec.containers[side] changes a container of the administrator",
+        ),
+    ],
+)
+def test_what_baseline_would_refuse_is_said_in_the_log(
+    submitting: Submitting, look: Looking, pool: str, spec: Object, words: str
+) -> None:
     det = submitting.det
     det("user", "login", "admin", answers=("",))
-    pod = {"spec": {"hostPID": True}}
-    words = "baseline would refuse this task: environment.pod_spec.spec.hostPID shares a namespace of the node"
-    place = {"resources": {"slots_per_trial": 0}, "environment": {"pod_spec": pod}, "max_restarts": 0}
-    experiment = submit(det, "true", **place)
+    words = f"baseline would refuse this task: environment.pod_spec.{words}"
+    environment = {"pod_spec": {"spec": spec}}
+    resources = {"slots_per_trial": 0, "resource_pool": pool}
+    experiment = submit(det, "true", resources=resources, environment=environment, max_restarts=0)
     submitting.pod_of(experiment)
     trial = str(look.trial(experiment)["id"])
     wait_until(lambda: words in det("trial", "logs", trial), timeout_s=LONG_S, what="the log of the trial says it")
