@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -78,6 +79,11 @@ class Installation:
 
     def try_upgrade(self, *options: str, chart: Path = CHART) -> subprocess.CompletedProcess[str]:
         return self.try_helm("upgrade", RELEASE, str(chart), "-f", str(self.values), "--wait", *options)
+
+    def revision(self) -> int:
+        """Number of the one that is installed, which ``helm rollback`` takes."""
+        history: list[dict[str, Any]] = json.loads(self.helm("history", RELEASE, "--max", "1", "-o", "json"))
+        return int(history[-1]["revision"])
 
     def shell(self, line: str) -> str:
         """What a command of the documentation prints, word for word; it must succeed."""

@@ -9,12 +9,13 @@ import subprocess
 import tarfile
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from tests.e2e.installation.work import Trials, commands_about, typing
+from tests.e2e.installation.work import Trials, asking, commands_about, typing
 from tests.harness.client import Client
+from tests.harness.helm import chart_without_own_labels
 from tests.harness.installation import DEPLOYMENTS, NAMESPACE, PATIENT, POOLS, RELEASE, Installation
 from tests.harness.looking import Looking
 from tests.harness.processes import REPOSITORY
@@ -92,6 +93,49 @@ def test_an_upgrade_from_the_chart_before_and_back_under_load(
     assert typed.failures == []
     assert typed.commands > 10
     trials.end()
+
+
+def selectors(installation: Installation) -> set[str]:
+    """Keys by which Services select pods."""
+    services = installation.kubectl.items("services", f"release={RELEASE}")
+    return {key for each in services for key in each["spec"]["selector"]}
+
+
+OWN: Final = {"resolute/release", "resolute/component"}
+
+
+@pytest.mark.long
+def test_services_answer_while_what_selects_their_pods_changes(
+    installation: Installation, det: Client, look: Looking, tmp_path: Path
+) -> None:
+    """From a release whose pods have no labels of our own domain, through two upgrades, and all the way back."""
+    assert selectors(installation) == OWN
+    # As administrators do who install an older chart over this one; a migration of it is let through to the database.
+    installation.upgrade("--set=podSelectors=former")
+    installation.upgrade(chart=chart_without_own_labels(tmp_path / "before"))
+    before = installation.revision()
+    trials = Trials(installation, det, look)
+    with asking(installation.url, "/info") as asked:
+        installation.upgrade()
+        assert selectors(installation) == {"app"}
+        trials.wait_for_progress("an upgrade that gives pods their labels")
+        installation.upgrade()
+        assert selectors(installation) == OWN
+        trials.wait_for_progress("an upgrade that selects by them")
+        installation.upgrade(*changed("own"))
+        assert selectors(installation) == OWN
+        trials.wait_for_progress("an upgrade with new pods")
+        installation.helm("rollback", RELEASE, "--wait")
+        assert selectors(installation) == OWN
+        installation.helm("rollback", RELEASE, str(before), "--wait")
+        assert selectors(installation) == {"app"}
+        trials.wait_for_progress("a rollback to the release before")
+    assert asked.failures == []
+    assert asked.requests > 500
+    trials.end()
+    installation.upgrade()
+    installation.upgrade()
+    assert selectors(installation) == OWN
 
 
 @pytest.mark.long

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -111,6 +113,45 @@ def typing(det: Client, commands: Sequence[Sequence[str]]) -> Iterator[Typed]:
     thread.start()
     try:
         yield typed
+    finally:
+        stop.set()
+        thread.join()
+
+
+@dataclass
+class Asked:
+    """Requests, each on a connection of its own, and how those ended that got no answer or an error of the server."""
+
+    requests: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def asking(url: str, path: str) -> Iterator[Asked]:
+    """Asks again and again, without a retry."""
+    address = urlsplit(url)
+    asked = Asked()
+    stop = threading.Event()
+
+    def go_on() -> None:
+        while not stop.wait(0.02):
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+            asked.requests += 1
+            try:
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status >= 500:
+                    asked.failures.append(f"request {asked.requests}: {answer.status}")
+            except (OSError, http.client.HTTPException) as error:
+                asked.failures.append(f"request {asked.requests}: {error!r}")
+            finally:
+                connection.close()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield asked
     finally:
         stop.set()
         thread.join()
