@@ -74,8 +74,12 @@ class Connection:
     async def while_connected(self, call: Coroutine[Any, Any, _T]) -> _T:
         """The result of ``call``, or Unavailable as soon as the connection it was made on is lost.
 
-        The answer to what was sent before cannot come any more then, and its own timeout would only waste time.
+        The answer to what was sent before cannot come any more then, and its own timeout would only waste time. Without
+        a connection there is nothing to wait for.
         """
+        if not self.client.is_connected:
+            call.close()
+            raise Unavailable("the bus is not connected")
         # In a task of its own also for the reason that ``apart`` gives.
         lost = asyncio.ensure_future(self._lost.wait())
         work = asyncio.ensure_future(call)
@@ -138,6 +142,8 @@ class Connection:
     async def _on_disconnected(self) -> None:
         self._connected.clear()
         self._lost.set()
+        # Calls on the old connection keep theirs. The next connection takes calls before ``_on_reconnected`` runs.
+        self._lost = asyncio.Event()
         if not self._closing:
             log.warning("bus.disconnected")
             self._read_authorities()
@@ -152,7 +158,6 @@ class Connection:
             log.warning("bus.ca_file_not_read", file=self.settings.ca_file, error=str(error))
 
     async def _on_reconnected(self) -> None:
-        self._lost = asyncio.Event()  # calls on the old connection keep theirs
         self._connected.set()
         log.info("bus.reconnected")
         self._announce_gap()
