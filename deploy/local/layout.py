@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,7 +164,10 @@ class Options:
         return Path(self.cluster_config) if self.cluster_config else layout.config / "cluster.yaml"
 
     def save(self, layout: Layout) -> None:
-        write_private(layout.options_file, json.dumps(asdict(self), indent=2) + "\n", keep_space=True)
+        """What is as by default is left out: a release from before an option reads what does not use it."""
+        defaults = {each.name: each.default for each in fields(self)}
+        chosen = {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        write_private(layout.options_file, json.dumps(chosen, indent=2) + "\n", keep_space=True)
 
     @classmethod
     def load(cls, layout: Layout) -> Options | None:
@@ -176,7 +179,8 @@ class Options:
         if kept.get("kubernetes"):
             kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
         kept["subscribers"] = tuple(kept.get("subscribers", ()))
-        return cls(**kept)
+        known = {each.name for each in fields(cls)}
+        return cls(**{name: value for name, value in kept.items() if name in known})  # others are of a later release
 
 
 def write_private(path: Path, text: str, *, keep_space: bool = False) -> None:
