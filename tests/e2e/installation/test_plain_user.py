@@ -177,3 +177,26 @@ def test_a_workspace_cannot_be_bound_to_the_namespace_of_the_release(http: httpx
     meta = {"clusterNamespaceMeta": {"": {"namespace": NAMESPACE}}}
     answer = http.post(f"/api/v1/workspaces/{made['workspace']['id']}/namespace-bindings", json=meta)
     assert answer.status_code == 403, answer.text
+
+
+def test_storage_of_a_user_leads_the_api_to_nothing_inside(
+    installation: Installation, det: Client, http: httpx.Client
+) -> None:
+    """By address, by the name of a Service, and to the metadata of a cloud; nobody but the api would connect."""
+    (bus,) = installation.kubectl.items("pods", f"release={RELEASE},determined-system=nats")
+    server = installation.cluster("get", "service", "kubernetes", "-n", "default", "-o", "jsonpath={.spec.clusterIP}")
+    addresses = (
+        f"http://{bus['status']['podIP']}:8222",
+        f"http://resolute-nats-{RELEASE}.{NAMESPACE}.svc.cluster.local:8222",
+        f"https://{server}",
+        "http://169.254.169.254",
+        "http://127.0.0.1:9090",
+    )
+    made = http.post("/api/v1/workspaces", json={"name": "of storage"}).raise_for_status().json()["workspace"]
+    for address in addresses:
+        storage = {"type": "s3", "bucket": "inside", "endpoint_url": address}
+        told = det.fails(*create_arguments(det, "true", **with_pod({}, checkpoint_storage=storage)))
+        assert "checkpoint_storage.endpoint_url" in told
+        assert "security.storage_addresses" in told
+        changed = http.patch(f"/api/v1/workspaces/{made['id']}", json={"checkpointStorageConfig": storage})
+        assert changed.status_code == 400, (address, changed.text)

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.integration.helm.conftest import Rendered
 
-VOLUMES: Final = {"configMap", "emptyDir", "persistentVolumeClaim", "secret"}
+VOLUMES: Final = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 ON_THE_NODE: Final = "storage_shared"
 """Mounts a directory of the node in the api, which is what the value is for."""
 

@@ -91,6 +91,7 @@ def _rendered(settings: ShipperSettings, tasks: TaskSettings, has_cert: bool, gr
             "scheduler.base": 1,
             "scheduler.cap": 5,
             "storage.path": _STATE,
+            # Of a chunk that begins while so many are in memory, it says that it "cannot mmap/read" it, and stores it.
             "storage.max_chunks_up": 64,
             "storage.backlog.mem_limit": "8M",
         },
