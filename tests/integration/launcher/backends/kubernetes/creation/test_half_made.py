@@ -117,7 +117,6 @@ async def test_a_bucket_that_was_written_again_leaves_one_of_each(idle: Launcher
     await eventually(has_one_of_each)
     assert (await only_job(idle))["metadata"]["uid"] != begun["metadata"]["uid"]
     await until_pods_are_of(idle, await only_job(idle))
-    await idle.until_running(half_made)
     await idle.withdraw(half_made)
     await idle.namespace.until_empty()
 
