@@ -35,7 +35,7 @@ def find(layout: Layout, name: str) -> Found | None:
     record = None
     with suppress(OSError):  # a file that cannot be read is as good as none
         record = records.read(layout.record(name))
-    if record is not None and start_time(record.pid) == record.start_time:
+    if record is not None and records.is_running(record):
         return Found(record.pid, record.since, record.restarts)
     return _find_by_command(layout, name)
 

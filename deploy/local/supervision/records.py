@@ -39,6 +39,11 @@ def start_time(pid: int) -> str | None:
     return None if state == "Z" else fields[18]
 
 
+def is_running(record: ProcessRecord) -> bool:
+    """Whether the process that was recorded still runs. One that had ended before it was recorded does not."""
+    return record.start_time is not None and start_time(record.pid) == record.start_time
+
+
 def keep_space(path: Path) -> None:
     """Give the file of a record its size, if it does not have it; what it says stays. Raises OSError."""
     try:
