@@ -16,4 +16,5 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-ThreadingHTTPServer(("", 8000), Page).serve_forever()
+if __name__ == "__main__":
+    ThreadingHTTPServer(("", 8000), Page).serve_forever()

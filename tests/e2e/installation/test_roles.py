@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.installation, pytest.mark.timeout(600)]
 Json = dict[str, Any]
 
 VIEWER, EDITOR = 4, 5
+ROLES: Final = {"viewer": VIEWER, "editor": EDITOR, "nobody": None}
 POOL: Final = "here"
 PORT: Final = 8000
 NAVIGATION: Final = {"User-Agent": "Mozilla/5.0", "Accept": "text/html,*/*", "Sec-Fetch-Mode": "navigate"}
@@ -65,9 +66,6 @@ def persons(installation: Installation) -> Iterator[Persons]:
         for client in (admin, *clients.values()):
             client.close()
         installation.upgrade()
-
-
-ROLES: Final = {"viewer": VIEWER, "editor": EDITOR, "nobody": None}
 
 
 def _person(installation: Installation, admin: httpx.Client, name: str, role: int | None) -> httpx.Client:

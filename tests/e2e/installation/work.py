@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -95,27 +95,37 @@ class Typed:
 
 
 @contextmanager
-def typing(det: Client, commands: Sequence[Sequence[str]]) -> Iterator[Typed]:
-    """Runs these again and again."""
-    typed = Typed()
+def repeating(act: Callable[[], None], *, pause_s: float = 0.0) -> Iterator[None]:
+    """Calls ``act`` again and again beside the block."""
     stop = threading.Event()
 
     def go_on() -> None:
-        for command in itertools.cycle(commands):
-            if stop.is_set():
-                return
-            ended = det.run(*command)
-            typed.commands += 1
-            if ended.code != 0:
-                typed.failures.append(str(ended))
+        while not stop.wait(pause_s):
+            act()
 
     thread = threading.Thread(target=go_on)
     thread.start()
     try:
-        yield typed
+        yield
     finally:
         stop.set()
         thread.join()
+
+
+@contextmanager
+def typing(det: Client, commands: Sequence[Sequence[str]]) -> Iterator[Typed]:
+    """Runs these again and again."""
+    typed = Typed()
+    following = itertools.cycle(commands)
+
+    def type_next() -> None:
+        ended = det.run(*next(following))
+        typed.commands += 1
+        if ended.code != 0:
+            typed.failures.append(str(ended))
+
+    with repeating(type_next):
+        yield typed
 
 
 @dataclass
@@ -131,30 +141,23 @@ def asking(url: str, path: str) -> Iterator[Asked]:
     """Asks again and again, without a retry."""
     address = urlsplit(url)
     asked = Asked()
-    stop = threading.Event()
 
-    def go_on() -> None:
-        while not stop.wait(0.02):
-            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
-            asked.requests += 1
-            try:
-                connection.request("GET", path)
-                answer = connection.getresponse()
-                answer.read()
-                if answer.status >= 500:
-                    asked.failures.append(f"request {asked.requests}: {answer.status}")
-            except (OSError, http.client.HTTPException) as error:
-                asked.failures.append(f"request {asked.requests}: {error!r}")
-            finally:
-                connection.close()
+    def ask() -> None:
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+        asked.requests += 1
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status >= 500:
+                asked.failures.append(f"request {asked.requests}: {answer.status}")
+        except (OSError, http.client.HTTPException) as error:
+            asked.failures.append(f"request {asked.requests}: {error!r}")
+        finally:
+            connection.close()
 
-    thread = threading.Thread(target=go_on)
-    thread.start()
-    try:
+    with repeating(ask, pause_s=0.02):
         yield asked
-    finally:
-        stop.set()
-        thread.join()
 
 
 def commands_about(trial: Trial) -> Sequence[Sequence[str]]:
