@@ -55,18 +55,18 @@ def page_of_roles(
     """Roles by name.
 
     role_ids    of which; None is all
-    limit       0 is as many as there may be
+    limit       0 is as many as a page holds; so is any number that is larger than that
     local_only  those that can be given in a workspace
     Raises InvalidRequest.
     """
     if offset < 0:
         raise InvalidRequest("offset: must not be negative")
-    if not 0 <= limit <= MOST_LISTED:
-        raise InvalidRequest(f"limit: must be between 0 and {MOST_LISTED}")
+    if limit < 0:
+        raise InvalidRequest("limit: must not be negative")
     wanted = ROLES.keys() if role_ids is None else set(role_ids)
     found = sorted((ROLES[i] for i in wanted if i in ROLES and (ROLES[i].is_local or not local_only)), key=_name)
     start = min(offset, len(found))
-    page = found[start : start + (limit or MOST_LISTED)]
+    page = found[start : start + min(limit or MOST_LISTED, MOST_LISTED)]
     pagination = Pagination(
         offset=offset, limit=limit, start_index=start, end_index=start + len(page), total=len(found)
     )

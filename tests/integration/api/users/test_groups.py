@@ -166,6 +166,17 @@ def test_roles_are_those_of_the_reference(admin: httpx.Client) -> None:
     assert sorted(role["roleId"] for role in local) == [2, 4, 5, 6, 7, 9]
 
 
+@pytest.mark.parametrize("path", ["search", "search/by-assignability"])
+def test_pages_of_roles_take_any_limit(admin: httpx.Client, path: str) -> None:
+    """Pages of the reference ask for 1000."""
+    whole = admin.post(f"/api/v1/roles/{path}", json={}).json()
+    for limit in (1000, 2**31 - 1):
+        page = admin.post(f"/api/v1/roles/{path}", json={"limit": limit}).json()
+        assert page == {**whole, "pagination": {**whole["pagination"], "limit": limit}}
+    negative = admin.post(f"/api/v1/roles/{path}", json={"limit": -1})
+    assert error_of(negative) == (400, "limit: must not be negative")
+
+
 def test_a_new_installation_has_one_administrator(admin: httpx.Client, user: httpx.Client) -> None:
     mine = admin.get("/api/v1/permissions/summary").json()
     assert mine["assignments"] == [{"roleId": 1, "scopeWorkspaceIds": [], "scopeCluster": True}]

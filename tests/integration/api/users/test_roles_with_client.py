@@ -49,6 +49,7 @@ def test_roles(det: Det) -> None:
     assert "ro-space" in det("rbac", "list-groups-roles", "ro-team").out
     assert "ro-team" in det("rbac", "describe-role", "Editor").out
     assert "ClusterAdmin" in det("rbac", "list-roles").out
+    assert "ClusterAdmin" in det("rbac", "list-roles", "--limit", "1000").out
     assert "ClusterAdmin" not in det("rbac", "list-roles", "--exclude-global-roles").out
     assert "create experiment" in det("rbac", "my-permissions").out
     members = det("workspace", "list-members", "ro-space").out
