@@ -23,6 +23,7 @@ from libs.errors import NotFound
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
+from services.api.queries.experiments.durations import whole_seconds
 from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
@@ -46,6 +47,7 @@ model_definition_size = (
     .correlate(experiments)
     .scalar_subquery()
 )
+experiment_duration = whole_seconds(experiments.c.start_time, experiments.c.end_time)
 shown_name = func.coalesce(func.nullif(users.c.display_name, ""), users.c.username)
 _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
     ExperimentSortBy.UNSPECIFIED: experiments.c.id,
@@ -172,7 +174,8 @@ def _select_all() -> Select[Any]:
     return select(
         *columns,
         users.c.username,
-        users.c.display_name,
+        shown_name.label("shown_name"),
+        experiment_duration.label("duration"),
         projects.c.name.label("project_name"),
         projects.c.owner_id.label("project_owner_id"),
         workspaces.c.id.label("workspace_id"),
@@ -195,6 +198,7 @@ def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
     to_owner = row.owner_id == reader_id
     config: dict[str, Any] = row.config
     searcher = part(config, "searcher")
+    shown_config = struct_value(mask_secrets(config, to_owner=to_owner))
     return Experiment(
         id=row.id,
         name=text_in(config, "name"),
@@ -203,14 +207,16 @@ def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
         state=ExperimentState[state],
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
+        duration=row.duration,
         archived=row.archived,
         num_trials=row.num_trials,
         user_id=row.owner_id,
         username=row.username,
-        display_name=row.display_name,
+        display_name=row.shown_name,
         resource_pool=text_in(part(config, "resources"), "resource_pool"),
         searcher_type=text_in(searcher, "name"),
         searcher_metric=text_in(searcher, "metric"),
+        hyperparameters=part(shown_config, "hyperparameters"),
         notes=row.notes,
         job_id=row.job_id,
         forked_from=row.parent_id,
@@ -221,7 +227,7 @@ def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
         workspace_id=row.workspace_id,
         workspace_name=row.workspace_name,
         parent_archived=row.parent_archived,
-        config=struct_value(mask_secrets(config, to_owner=to_owner)),
+        config=shown_config,
         original_config=mask_original_config(row.original_config, to_owner=to_owner),
         checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,

@@ -15,7 +15,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
-from services.api.queries.experiments.experiments import best_trials, num_trials, shown_name
+from services.api.queries.experiments.durations import whole_seconds
+from services.api.queries.experiments.experiments import best_trials, experiment_duration, num_trials, shown_name
 from services.api.queries.search.operators import ValueKind
 
 
@@ -36,13 +37,7 @@ def _in_config(*path: str) -> ColumnElement[Any]:
     return func.jsonb_extract_path_text(experiments.c.config, *path, type_=Text)
 
 
-def _seconds(start: ColumnElement[Any], end: ColumnElement[Any]) -> ColumnElement[Any]:
-    """From start to end, or until now, in whole seconds as they are shown."""
-    seconds = func.extract("epoch", func.coalesce(end, func.now()) - start)
-    return cast(func.floor(func.greatest(seconds, 0)), BigInteger)
-
-
-run_duration: Final = _seconds(trials.c.start_time, trials.c.end_time)
+run_duration: Final = whole_seconds(trials.c.start_time, trials.c.end_time)
 local_id: Final = projects.c.key + "-" + cast(trials.c.local_id, Text)
 is_multitrial: Final = func.coalesce(_in_config("searcher", "name"), "single") != "single"
 parent_archived: Final = experiments.c.archived
@@ -65,7 +60,7 @@ EXPERIMENT_COLUMNS: Final[Mapping[str, FixedColumn]] = {
     "description": _both(_in_config("description"), ValueKind.TEXT),
     "startTime": _both(experiments.c.start_time, ValueKind.MOMENT),
     "endTime": _both(experiments.c.end_time, ValueKind.MOMENT),
-    "duration": _both(_seconds(experiments.c.start_time, experiments.c.end_time), ValueKind.INTEGER),
+    "duration": _both(experiment_duration, ValueKind.INTEGER),
     "state": _both(experiments.c.state, ValueKind.TEXT),
     "numTrials": _both(num_trials, ValueKind.INTEGER),
     "progress": _percent,

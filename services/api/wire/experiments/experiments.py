@@ -65,7 +65,12 @@ class ExperimentSortBy(WireEnum):
 
 
 class Experiment(Message):
-    """``state`` as displayed: ACTIVE is refined to what its allocations do."""
+    """``state`` as displayed: ACTIVE is refined to what its allocations do.
+
+    duration         seconds from start to end, or until now
+    display_name     of the owner; the username where there is none
+    hyperparameters  the search space, as in ``config``
+    """
 
     id: int = 0
     name: str = ""
@@ -74,6 +79,7 @@ class Experiment(Message):
     state: ExperimentState = ExperimentState.UNSPECIFIED
     start_time: str | None = None
     end_time: str | None = None
+    duration: int | UnsetType = UNSET
     archived: bool = False
     num_trials: int = 0
     trial_ids: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import json
 import tarfile
 import zipfile
 from datetime import timedelta
@@ -151,6 +152,32 @@ async def test_fields_of_an_experiment(api: Api) -> None:
     (more,) = (await api.ok("GET", "/api/v1/experiments", params={**query, "showTrialData": True}))["experiments"]
     assert more["bestTrialSearcherMetric"] == 0.25
     assert await api.refused(404, "GET", "/api/v1/experiments/999999") == "experiment '999999' not found"
+
+
+async def test_what_is_shown_of_duration_owner_and_search_space(api: Api) -> None:
+    """By itself, in the list and in the search."""
+    search_space = "hyperparameters: {lr: {type: double, minval: 0.5, maxval: 2.0}, fixed: 8}"
+    text = f"{{entrypoint: run, searcher: {{name: random, metric: loss, max_trials: 1}}, {search_space}}}"
+    experiment_id = await api.create_empty(config=text)
+
+    async def seen() -> list[dict[str, Any]]:
+        single = (await api.ok("GET", f"/api/v1/experiments/{experiment_id}"))["experiment"]
+        query = {"experimentIdFilter.incl": experiment_id}
+        (listed,) = (await api.ok("GET", "/api/v1/experiments", params=query))["experiments"]
+        field = {"kind": "field", "columnName": "id", "operator": "=", "value": experiment_id}
+        group = {"kind": "group", "conjunction": "and", "children": [field]}
+        wanted = {"filter": json.dumps({"filterGroup": group, "showArchived": True})}
+        (found,) = (await api.ok("POST", "/api/v1/experiments-search", json=wanted))["experiments"]
+        return [single, listed, found["experiment"]]
+
+    for each in await seen():
+        assert each["displayName"] == each["username"] == "determined"
+        assert each["hyperparameters"] == each["config"]["hyperparameters"]
+        assert each["hyperparameters"]["lr"] == {"type": "double", "minval": 0.5, "maxval": 2}
+        assert 0 <= each["duration"] < 3600, "until now"
+    end_time = START + timedelta(seconds=90.9)
+    await api.rows.set_experiment(experiment_id, state="COMPLETED", start_time=START, end_time=end_time)
+    assert [each["duration"] for each in await seen()] == [90, 90, 90]
 
 
 async def test_fields_of_a_trial(api: Api) -> None:
