@@ -27,6 +27,12 @@ def covers(hidden: Iterable[str], visible: Iterable[str]) -> list[Cover]:
     return found
 
 
+def is_hidden(path: str, hidden: Iterable[str], visible: Iterable[str]) -> bool:
+    """Whether ``path`` is out of sight, by the rules of ``covers``."""
+    around = [cover for cover in covers(hidden, visible) if is_within(path, cover.path)]
+    return bool(around) and around[-1].is_hidden
+
+
 def is_within(path: str, directory: str) -> bool:
     """Whether ``path`` is ``directory`` or lies below it; both are absolute and without ``..``."""
     return directory in (path, "/") or path.startswith(f"{directory}/")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from services.launcher.backends.process.isolation.hidden_directories import is_within
+from services.launcher.backends.process.isolation.hidden_directories import is_hidden, is_within
 from services.launcher.backends.process.isolation.privileges import User, as_user
 
 
@@ -55,11 +55,12 @@ def open_source_of_order(path: str, limits: MountLimits, user: User | None) -> S
         source = open_source(path)
     else:
         source = as_user(user, lambda: open_source(path))
-    if any(is_within(source.path, hidden) for hidden in limits.hidden) and not _is_open_to_all(source.path, limits):
+    if is_hidden(source.path, limits.hidden, limits.mountable):
         os.close(source.fd)
         raise PermissionError("tasks may not see this directory")
     return source
 
 
 def _is_open_to_all(path: str, limits: MountLimits) -> bool:
-    return any(is_within(path, directory) for directory in limits.mountable)
+    is_mountable = any(is_within(path, directory) for directory in limits.mountable)
+    return is_mountable and not is_hidden(path, limits.hidden, limits.mountable)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from services.launcher.backends.process.isolation import kernel
-from services.launcher.backends.process.isolation.hidden_directories import is_within
+from services.launcher.backends.process.isolation.hidden_directories import covers, is_within
 from services.launcher.backends.process.isolation.kernel import (
     MS_BIND,
     MS_NODEV,
@@ -156,10 +156,26 @@ class _View:
             raise PermissionError("this place belongs to the system")
 
     def _cover_hidden(self, target: str, source: str) -> None:
-        """Hide again what must not be seen of a directory that was mounted with all that is in it."""
-        for hidden in self._limits.hidden:
-            if is_within(hidden, source):
-                self._make_empty(os.path.join(target, os.path.relpath(hidden, source)), 0o755, COVER_BYTES)
+        """Hide again what must not be seen of a directory that was mounted with all that is in it.
+
+        A directory in another that is hidden already is gone from view, and needs no cover of its own.
+        """
+        hidden, mountable = (
+            [path for path in paths if is_within(path, source)]
+            for paths in (self._limits.hidden, self._limits.mountable)
+        )
+        wanted = [
+            (os.path.normpath(os.path.join(target, os.path.relpath(path, source))), is_hidden)
+            for path, is_hidden in covers(hidden, mountable)
+        ]
+        # What stays visible is opened while it can still be seen.
+        shown = {place: open_source(place) for place, is_hidden in wanted if not is_hidden and os.path.exists(place)}
+        for place, is_hidden in wanted:
+            if is_hidden:
+                self._make_empty(place, 0o755, COVER_BYTES)
+            elif place in shown:
+                os.makedirs(place)
+                kernel.mount(shown[place].mountable, place, None, MS_BIND | MS_REC)
 
     def _make_empty(self, target: str, mode: int, size_bytes: int | None = None) -> None:
         size = "" if size_bytes is None else f",size={size_bytes}"

@@ -48,7 +48,8 @@ async def harness(
     bus: Bus, bus_settings: BusSettings, folder: Path, stub_python: str, isolation: str
 ) -> AsyncIterator[LauncherHarness]:
     settings = {
-        "RESOLUTE_PROCESS__HIDDEN_PATHS": f'["{folder}"]',
+        # The launcher's own directory is hidden besides: as in a real state folder, the order is inner, outer, inner.
+        "RESOLUTE_PROCESS__HIDDEN_PATHS": f'["{folder}", "{folder}/config"]',
         "RESOLUTE_PROCESS__MOUNTABLE_PATHS": f'["{folder}/checkpoints"]',
     }
     async with open_harness(bus, bus_settings.url, folder, stub_python, settings) as opened:
@@ -94,8 +95,17 @@ async def test_state_folder_stays_hidden_in_what_is_mounted_from_around_it(
     harness: LauncherHarness, folder: Path
 ) -> None:
     (folder.parent / "beside").write_text("seen\n")
-    script = "cat /given/beside; ls -A /given/folder"
+    script = "cat /given/beside; ls -A /given/folder | grep -v checkpoints || true"
     assert await printed(harness, script, bind_mounts=bind(folder.parent)) == ["seen"]
+
+
+async def test_checkpoints_are_seen_in_what_is_mounted_from_around_the_state_folder(
+    harness: LauncherHarness, folder: Path
+) -> None:
+    script = "cat /given/folder/checkpoints/file; ls /given/folder; echo new > /given/folder/checkpoints/new"
+    seen = await printed(harness, script, bind_mounts=bind(folder.parent))
+    assert seen == ["checkpoints of the system", "checkpoints"]
+    assert (folder / "checkpoints" / "new").read_text() == "new\n"
 
 
 async def test_state_folder_cannot_be_mounted(harness: LauncherHarness, folder: Path) -> None:
