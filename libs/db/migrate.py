@@ -124,7 +124,7 @@ def _migrate(connection: Connection, to: str) -> None:
 
 
 def _schema(connection: Connection) -> Schema:
-    known = _revisions()
+    known = revisions()
     found = None
     if connection.scalar(text("SELECT to_regclass('alembic_version')")) is not None:
         found = connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -132,9 +132,9 @@ def _schema(connection: Connection) -> Schema:
 
 
 def _revision(name: str) -> str:
-    return _revisions()[-1] if name == NEWEST else name
+    return revisions()[-1] if name == NEWEST else name
 
 
-def _revisions() -> list[str]:
+def revisions() -> list[str]:
     """The migrations there are, in their order, which is that of their numbers: ``<revision>_<what>.py``."""
     return sorted(path.stem.partition("_")[0] for path in (_SCRIPTS / "versions").glob("[0-9]*.py"))

@@ -117,13 +117,24 @@ def examine_archive(path: Path) -> tuple[BackupContent, BackupCounts]:
 
 def read_sections(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The sections in order, each with its parts; read the parts before the next section. Raises InvalidRequest."""
+    with _explained(path), tarfile.open(path, mode="r|gz") as archive:
+        for name, members in itertools.groupby(archive, key=lambda member: member.name.rpartition("/")[0]):
+            if name:
+                yield name, _parts(path, archive, members)
+            else:
+                yield from ((member.name, _parts(path, archive, [member])) for member in members)
+
+
+def _parts(path: Path, archive: tarfile.TarFile, members: Iterable[tarfile.TarInfo]) -> Iterator[bytes]:
+    with _explained(path):  # whoever reads the parts, it is not read_sections that is running then
+        for member in members:
+            yield _content(archive, member)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
     try:
-        with tarfile.open(path, mode="r|gz") as archive:
-            for name, members in itertools.groupby(archive, key=lambda member: member.name.rpartition("/")[0]):
-                if name:
-                    yield name, (_content(archive, member) for member in members)
-                else:
-                    yield from ((member.name, [_content(archive, member)]) for member in members)
+        yield
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise InvalidRequest(f"{path} cannot be read: {error}") from error
 

@@ -22,12 +22,13 @@ from deploy.operations.backup.archive import (
     read_sections,
     write_archive,
 )
+from deploy.operations.backup.catalog import drop_schema, lock_tables
 from deploy.operations.backup.database import DatabaseLoader, dump_database, expect_empty
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
 from libs.bus import Bus, connect_bus
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
-from libs.db.migrate import schema_of, upgrade
+from libs.db.migrate import Schema, revisions, schema_of, upgrade
 from libs.errors import FailedPrecondition, InvalidRequest, Unavailable
 
 
@@ -52,34 +53,44 @@ def _restore(arguments: Namespace) -> int:
 
 
 async def back_up(settings: OperationsSettings, file: Path) -> BackupCounts:
-    """Write the installation, as it is in these moments, to a new file."""
+    """Write the installation, as it is in these moments, to a new file; its schema may be that of a release before."""
     schema = await schema_of(address(settings.database))
-    if schema.is_outdated or not schema.is_known:
+    if schema.found is None:
+        raise FailedPrecondition("the database is empty: there is nothing to back up")
+    if not schema.is_known:
         raise FailedPrecondition(
             f"the database has the schema {schema.found}; back it up with the release that knows it"
         )
     content = BackupContent(
-        taken_at=datetime.now(UTC).isoformat(), release=metadata.version("resolute"), schema=schema.newest
+        taken_at=datetime.now(UTC).isoformat(), release=metadata.version("resolute"), schema=schema.found
     )
     async with AsyncExitStack() as stack:
         connection = await _connection(stack, settings.database)
         bus = await stack.enter_async_context(connect_bus(structs.replace(settings.bus, manage_streams=False)))
         archive = stack.enter_context(write_archive(file, content))
         messages = await streams.dump_streams(bus, archive)
-        counts = BackupCounts(messages=messages, rows=await dump_database(connection, archive))
+        rows = await dump_database(connection, archive, schema=schema.found)
+        counts = BackupCounts(messages=messages, rows=rows)
         archive.end(counts)
     return counts
 
 
 async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
-    """Fill an empty installation from a file; the services must not run. The database is filled whole or not at all."""
+    """Fill an empty installation from a file; the services must not run. The database is filled whole or not at all.
+
+    A backup of a release before goes into the schema of that release, and migrations bring it to the newest.
+    """
     content, expected = examine_archive(file)
-    await _provide_schema(settings.database, content.schema)
+    schema = await schema_of(address(settings.database))
+    _expect_known(schema, content, file)
     async with AsyncExitStack() as stack:
         connection = await _connection(stack, settings.database)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         await expect_empty(connection)
         await streams.expect_empty_streams(bus)
+        if schema.found not in (None, content.schema):
+            await _drop_empty_schema(connection)
+        await upgrade(address(settings.database), to=content.schema)
         async with connection.transaction():
             rows = await _load_database(connection, file)
             if rows != expected.rows:
@@ -89,15 +100,25 @@ async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
     return BackupCounts(messages=messages, rows=rows)
 
 
-async def _provide_schema(settings: DatabaseSettings, revision: str) -> None:
-    """Raises FailedPrecondition when the database has another schema than the backup."""
-    schema = await schema_of(address(settings))
-    if schema.found is None:
-        await upgrade(address(settings), to=revision)
-    elif schema.found != revision:
+def _expect_known(schema: Schema, content: BackupContent, file: Path) -> None:
+    """Raises FailedPrecondition when the backup, or what it is to be restored into, is of a newer release."""
+    if content.schema not in revisions():
         raise FailedPrecondition(
-            f"the database has the schema {schema.found}, and the backup {revision}; restore into a new, empty database"
+            f"{file} has the schema {content.schema} of a newer release, {content.release}; this one knows none beyond"
+            f" {schema.newest}: restore the file with that release or a later one"
         )
+    if not schema.is_known:
+        raise FailedPrecondition(
+            f"the database has the schema {schema.found} of a newer release; restore into a new, empty database"
+        )
+
+
+async def _drop_empty_schema(connection: Any) -> None:
+    """Make room for the schema of the backup where another one was made and never used. Raises FailedPrecondition."""
+    async with connection.transaction():
+        await lock_tables(connection)
+        await expect_empty(connection)
+        await drop_schema(connection)
 
 
 async def _load_database(connection: Any, file: Path) -> dict[str, int]:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
+import msgspec
 import pytest
 from sqlalchemy import func, insert, text
 
+from deploy.operations.backup.archive import (
+    BackupContent,
+    BackupCounts,
+    examine_archive,
+    read_sections,
+    write_archive,
+)
+from deploy.operations.backup.catalog import read_tables
 from deploy.operations.backup.command import back_up, restore
+from deploy.operations.backup.database import LAYOUT
 from deploy.operations.settings import OperationsSettings
 from libs.bus import Bus, BusSettings, connect_bus
 from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database
+from libs.db.migrate import revisions, upgrade
 from libs.db.services_role.role import provide_role
+from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import day_partition, day_partition_ddl, task_logs
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.subjects import EVENTS_STREAM, LOGS_STREAM, ORDERS_BUCKET, event, logs, order_key
@@ -24,9 +37,12 @@ from tests import builders
 from tests.harness import NatsServer, PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.services_role import ROLE, as_services
+from tests.harness.streams import wipe
 from tests.integration.api.conftest import run_async
 
 DAY = date(2026, 1, 2)
+STORAGE = {"type": "s3", "bucket": "b", "endpoint_url": "http://minio:9000"}
+"""Migrations read it."""
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
@@ -45,7 +61,7 @@ def database_urls(postgres_server: PostgresServer | ContainerPostgres, database_
 async def fill(db: Database, bus: Bus) -> tuple[str, str]:
     """Something of everything; returns the keys of the order of a running allocation and of one that is over."""
     async with db.transaction() as connection:
-        experiment = await builders.insert_experiment(connection)
+        experiment = await builders.insert_experiment(connection, config={"checkpoint_storage": STORAGE})
         trial = await builders.insert_trial(connection, experiment_id=experiment)
         await builders.insert_metrics(connection, trial_id=trial, step=1, values={"loss": 0.5})
         job = await builders.insert_job(connection)
@@ -81,6 +97,8 @@ async def content(url: str) -> dict[str, Any]:
         found["sequences"] = [
             tuple(row) for row in await connection.fetch("SELECT sequencename, last_value FROM pg_sequences ORDER BY 1")
         ]
+        triggers = "SELECT tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2"
+        found["triggers"] = [tuple(row) for row in await connection.fetch(triggers)]
         return found
     finally:
         await connection.close()
@@ -121,6 +139,79 @@ async def test_new_installation_has_what_the_old_one_had(
         await restore(new, file)
 
 
+@pytest.fixture(params=revisions())
+def older_urls(
+    request: pytest.FixtureRequest, postgres_server: PostgresServer | ContainerPostgres, database_template: str
+) -> Iterator[tuple[str, list[str]]]:
+    """A database of each revision, and new ones: without any table, and with the newest schema."""
+    names = [f"{kind}_{uuid4().hex[:12]}" for kind in ("older", "empty", "newest")]
+    for name in names[:2]:
+        postgres_server.execute(f"CREATE DATABASE {name}")
+        run_async(provide_role(postgres_server.url(name), ROLE))
+    postgres_server.execute(f"CREATE DATABASE {names[2]} TEMPLATE {database_template}")
+    older, *new = [as_services(postgres_server.url(name)) for name in names]
+    run_async(upgrade(older, to=request.param))
+    yield older, new
+    for name in names:
+        postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_backup_of_every_older_schema_is_restored_and_brought_to_the_newest(
+    older_urls: tuple[str, list[str]], bus_settings: BusSettings, own_nats_server: NatsServer, tmp_path: Path
+) -> None:
+    older, (empty, newest) = older_urls
+    file, unrecorded = tmp_path / "backup.tar.gz", tmp_path / "unrecorded.tar.gz"
+    old = OperationsSettings(database=DatabaseSettings(url=older), bus=bus_settings)
+    async with connect_database(old.database) as db, connect_bus(bus_settings) as bus:
+        await fill(db, bus)
+        counts = await back_up(old, file)
+    await write_as_before_columns_were_recorded(older, file, unrecorded)
+
+    restored = []
+    for url, backup in ((empty, unrecorded), (newest, file)):
+        await wipe(own_nats_server.url)
+        new_bus = BusSettings(url=own_nats_server.url, logs_max_bytes=2**28)
+        new = OperationsSettings(database=DatabaseSettings(url=url), bus=new_bus)
+        assert (await restore(new, backup)).rows == counts.rows
+        restored.append(await content(url))
+    await upgrade(older)
+    expected = await content(older)
+    assert restored == [expected] * 2
+    is_migrated = examine_archive(file)[0].schema < "0005"
+    assert len(expected["storage_hosts"]) == is_migrated, "that migration reads the rows that were restored"
+
+
+async def write_as_before_columns_were_recorded(url: str, file: Path, unrecorded: Path) -> None:
+    """A backup of ``url`` as releases until 0005 wrote it: rows had columns in the order of ``libs.db.tables``."""
+    connection = await asyncpg.connect(asyncpg_url(url))
+    found = {table.name: table.columns for table in await read_tables(connection)}["experiments"]
+    columns = [column.name for column in experiments.columns if column.name in found]
+    rows = BytesIO()
+    await connection.copy_from_table("experiments", columns=columns, output=rows)
+    await connection.close()
+    begin, counts = examine_archive(file)
+    with write_archive(unrecorded, begin) as archive:
+        for name, parts in read_sections(file):
+            data = b"".join(parts)
+            if name == LAYOUT:
+                data = msgspec.json.encode({**msgspec.json.decode(data), "columns": {}})
+            with archive.section(name) as section:
+                section.write(rows.getvalue() if name == "database/experiments" else data)
+        archive.end(counts)
+
+
+async def test_backup_of_a_newer_release_is_refused(
+    database_urls: list[str], bus_settings: BusSettings, tmp_path: Path
+) -> None:
+    _, empty = database_urls
+    file = tmp_path / "backup.tar.gz"
+    with write_archive(file, BackupContent(taken_at="", release="9.0", schema="9999")) as archive:
+        archive.end(BackupCounts(messages={}, rows={}))
+    with pytest.raises(FailedPrecondition, match=r"schema 9999 of a newer release, 9\.0; this one knows none beyond"):
+        await restore(OperationsSettings(database=DatabaseSettings(url=empty), bus=bus_settings), file)
+    assert (await content(empty))["sequences"] == []
+
+
 async def test_file_that_is_not_whole_is_not_used(
     database_urls: list[str], bus_settings: BusSettings, tmp_path: Path
 ) -> None:
@@ -134,4 +225,4 @@ async def test_file_that_is_not_whole_is_not_used(
         file.write_bytes(broken)
         with pytest.raises(InvalidRequest, match=r"cannot be read|is not whole|is no backup"):
             await restore(new, file)
-    assert await content(empty) == {"sequences": []}
+    assert await content(empty) == {"sequences": [], "triggers": []}
