@@ -26,8 +26,8 @@ LONGEST_PATTERN: Final = 1024
 
 
 def check_webhook(webhook: Webhook, allowed: Sequence[Network]) -> None:
-    """Raises InvalidRequest."""
-    _check_name(webhook.name)
+    """A webhook may come without a name. Raises InvalidRequest."""
+    _check_length(webhook.name)
     check_url(webhook.url, allowed)
     if webhook.webhook_type is WebhookType.UNSPECIFIED:
         raise InvalidRequest("webhookType: must be WEBHOOK_TYPE_DEFAULT or WEBHOOK_TYPE_SLACK")
@@ -41,7 +41,9 @@ def check_webhook(webhook: Webhook, allowed: Sequence[Network]) -> None:
 
 def check_event_webhook(webhook: EventWebhook, allowed: Sequence[Network]) -> None:
     """Raises InvalidRequest."""
-    _check_name(webhook.name)
+    if not webhook.name.strip():
+        raise InvalidRequest("name is required")
+    _check_length(webhook.name)
     check_url(webhook.url, allowed)
     if not 0 < len(webhook.types) <= MOST_TRIGGERS:
         raise InvalidRequest(f"types: between 1 and {MOST_TRIGGERS} are required, such as resolute.v1.experiment.state")
@@ -60,9 +62,7 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
         )
 
 
-def _check_name(name: str) -> None:
-    if not name.strip():
-        raise InvalidRequest("name is required")
+def _check_length(name: str) -> None:
     if len(name) > LONGEST_NAME:
         raise InvalidRequest(f"name: must not be longer than {LONGEST_NAME} characters")
 

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.engine import Database
 from libs.db.tables.webhooks import webhook_triggers, webhooks
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, NotFound
+from libs.ids import new_uuid
 from libs.outbound.addresses import Network
 from libs.webhooks.events import TriggerType as StoredTrigger
 from libs.webhooks.events import WebhookType as StoredType
@@ -31,7 +32,10 @@ _COUNTING: Final = 0x5E50_1177
 
 
 async def create_webhook(db: Database, rights: UserRights, webhook: Webhook, *, allowed: Sequence[Network]) -> Webhook:
-    """Raises InvalidRequest, NotFound for its workspace, PermissionDenied, FailedPrecondition, AlreadyExists."""
+    """Makes the webhook. One without a name gets a name of its own, as in the reference.
+
+    Raises InvalidRequest, NotFound for its workspace, PermissionDenied, FailedPrecondition, AlreadyExists.
+    """
     check_webhook(webhook, allowed)
     workspace_id = webhook.workspace_id or None
     async with db.transaction() as connection:
@@ -41,7 +45,7 @@ async def create_webhook(db: Database, rights: UserRights, webhook: Webhook, *, 
             raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new webhooks")
         row = await _insert(
             connection,
-            name=webhook.name,
+            name=webhook.name if webhook.name.strip() else new_uuid(),
             url=webhook.url,
             webhook_type=_tail(webhook.webhook_type, "WEBHOOK_TYPE_"),
             mode=WORKSPACE if webhook.mode is WebhookMode.UNSPECIFIED else _tail(webhook.mode, "WEBHOOK_MODE_"),

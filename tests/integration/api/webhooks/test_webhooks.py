@@ -114,7 +114,7 @@ REFUSED = [
     ({"url": "nonsense"}, "valid url required"),
     ({"url": "file:///etc/passwd"}, "valid url required"),
     ({"url": "http://169.254.169.254/latest"}, "169.254.169.254 is a private address"),
-    ({"name": " "}, "name is required"),
+    ({"name": "n" * 257}, "name: must not be longer than 256 characters"),
     ({"webhookType": "WEBHOOK_TYPE_UNSPECIFIED"}, "webhookType"),
     (trigger("UNSPECIFIED"), "triggerType is required"),
     (trigger("TASK_LOG", {"regex": "a", "b": "c"}), "webhook task log condition must have one key got"),
@@ -145,6 +145,16 @@ def test_name_is_unique_in_its_workspace(admin: httpx.Client) -> None:
     assert admin.post("/api/v1/webhooks", json=webhook(name=made["name"])).status_code == 409
     make(admin, name=made["name"], workspaceId=1)
     assert admin.post("/api/v1/webhooks", json=webhook(workspaceId=10**6)).status_code == 404
+
+
+def test_webhooks_without_a_name_get_one(admin: httpx.Client) -> None:
+    unnamed = webhook()
+    del unnamed["name"]
+    answers = [admin.post("/api/v1/webhooks", json=body) for body in (unnamed, unnamed, {**unnamed, "name": " "})]
+    made = [answer.json()["webhook"] for answer in answers]
+    assert len({each["name"].strip() for each in made} - {""}) == 3
+    listed = admin.get("/api/v1/webhooks").json()["webhooks"]
+    assert all(each in listed for each in made)
 
 
 def test_users_change_webhooks_of_their_own_workspaces_only(
