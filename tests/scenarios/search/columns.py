@@ -24,7 +24,7 @@ COLUMNS = [
     Column("description", True, True, False, False),
     Column("experimentName", False, False, True, True),
     Column("experimentDescription", False, False, True, True),
-    Column("tags", True, False, True, False),
+    Column("tags", True, True, True, True),
     Column("searcherType", True, True, True, True),
     Column("searcherMetric", True, True, True, True),
     Column("resourcePool", True, True, True, True),
@@ -48,7 +48,7 @@ COLUMNS = [
     Column("localId", False, False, True, True),
     Column("isExpMultitrial", False, False, True, True),
     Column("parentArchived", False, False, True, True),
-    Column("archived", False, False, False, True),
+    Column("archived", True, True, True, True),
     Column("notValid", False, False, False, False),
 ]
 

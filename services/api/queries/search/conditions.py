@@ -25,12 +25,6 @@ from services.api.queries.search.language.sorting import SortKey
 from services.api.queries.search.operators import ValueKind, condition
 
 METRICS: Final = frozenset({Location.TRAINING, Location.VALIDATIONS, Location.CUSTOM_METRIC})
-OF_RUNS: Final = frozenset({Location.RUN_HYPERPARAMETERS, Location.RUN_METADATA})
-_PREFIXES: Final = {
-    Location.HYPERPARAMETERS: hyperparameters.PREFIX,
-    Location.RUN_HYPERPARAMETERS: hyperparameters.PREFIX,
-    Location.RUN_METADATA: run_values.METADATA_PREFIX,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +86,24 @@ def _field(table: SearchTable, field: Field) -> ColumnElement[bool]:
         return _fixed(table, field)
     if field.location in METRICS:
         return _metric(table, field)
-    prefix = _PREFIXES.get(field.location, "")
-    if not field.column.startswith(prefix) or (field.location in OF_RUNS and not table.of_runs):
-        raise _unknown(table, field)
-    name = field.column.removeprefix(prefix)
     match field.location:
         case Location.HYPERPARAMETERS:
-            return hyperparameters.definition_condition(name, field)
-        case Location.RUN_HYPERPARAMETERS:
-            return run_values.hyperparameter_condition(name, field)
-        case Location.RUN_METADATA:
-            return run_values.metadata_condition(name, field)
+            return hyperparameters.definition_condition(_hyperparameter(field), field)
+        case Location.RUN_HYPERPARAMETERS if table.of_runs:
+            return run_values.hyperparameter_condition(_hyperparameter(field), field)
+        case Location.RUN_METADATA if table.of_runs and field.column.startswith(run_values.METADATA_PREFIX):
+            return run_values.metadata_condition(field.column.removeprefix(run_values.METADATA_PREFIX), field)
     raise _unknown(table, field)
+
+
+def _hyperparameter(field: Field) -> str:
+    """The location says what the column is, so clients may leave the prefix out."""
+    return field.column.removeprefix(hyperparameters.PREFIX)
 
 
 def _fixed(table: SearchTable, field: Field) -> ColumnElement[bool]:
     column = table.columns.get(field.column)
-    if column is None or column.filtered is None:
+    if column is None:
         raise _unknown(table, field)
     if table.of_runs and field.column == addresses.COLUMN and field.operator in addresses.OPERATORS:
         return addresses.condition(field)
@@ -128,7 +123,7 @@ def _metric(table: SearchTable, field: Field) -> ColumnElement[bool]:
 
 def _sorted_by(table: SearchTable, name: str) -> list[ColumnElement[Any]]:
     column = table.columns.get(name)
-    if column is not None and column.sorted is not None:
+    if column is not None:
         return [column.sorted]
     if len(name) <= MOST_CHARACTERS_OF_A_NAME:
         if (hyperparameter := name.removeprefix(hyperparameters.PREFIX)) != name:

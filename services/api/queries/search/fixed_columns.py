@@ -1,6 +1,7 @@
-"""Columns that every experiment and every run has: what they are, and which may be filtered and sorted.
+"""Columns that every experiment and every run has: what they are filtered and sorted by.
 
-Source: docs/reference/platform.md 9.2.
+Source: docs/reference/platform.md 9.2. All columns that tables list can be filtered and sorted by, ``tags`` and
+``archived`` included, which the reference lists as well.
 """
 
 from __future__ import annotations
@@ -22,11 +23,9 @@ from services.api.queries.search.operators import ValueKind
 
 @dataclass(frozen=True, slots=True)
 class FixedColumn:
-    """``filtered`` or ``sorted`` is None where the column may not be used for it."""
-
-    filtered: ColumnElement[Any] | None
+    filtered: ColumnElement[Any]
     kind: ValueKind
-    sorted: ColumnElement[Any] | None
+    sorted: ColumnElement[Any]
 
 
 def _both(expression: ColumnElement[Any], kind: ValueKind) -> FixedColumn:
@@ -45,7 +44,7 @@ _progress: Final = func.coalesce(experiments.c.progress, 0.0)
 _percent: Final = FixedColumn(cast(func.round(_progress * 100), BigInteger), ValueKind.INTEGER, _progress)
 
 _OF_BOTH: Final[Mapping[str, FixedColumn]] = {
-    "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, None),
+    "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, func.nullif(_in_config("labels"), "[]")),
     "searcherType": _both(_in_config("searcher", "name"), ValueKind.TEXT),
     "searcherMetric": _both(_in_config("searcher", "metric"), ValueKind.TEXT),
     "resourcePool": _both(_in_config("resources", "resource_pool"), ValueKind.TEXT),
@@ -70,6 +69,7 @@ EXPERIMENT_COLUMNS: Final[Mapping[str, FixedColumn]] = {
     "checkpointCount": _both(experiments.c.checkpoint_count, ValueKind.INTEGER),
     "searcherMetricsVal": _both(best_trials.c.searcher_metric_value, ValueKind.DOUBLE),
     "externalTrialId": _both(best_trials.c.external_id, ValueKind.TEXT),
+    "archived": _both(experiments.c.archived, ValueKind.BOOLEAN),
 }
 
 RUN_COLUMNS: Final[Mapping[str, FixedColumn]] = {
@@ -92,5 +92,5 @@ RUN_COLUMNS: Final[Mapping[str, FixedColumn]] = {
     "localId": _both(local_id, ValueKind.TEXT),
     "isExpMultitrial": _both(is_multitrial, ValueKind.BOOLEAN),
     "parentArchived": _both(parent_archived, ValueKind.BOOLEAN),
-    "archived": FixedColumn(None, ValueKind.BOOLEAN, trials.c.archived),
+    "archived": _both(trials.c.archived, ValueKind.BOOLEAN),
 }

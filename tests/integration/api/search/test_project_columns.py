@@ -89,6 +89,14 @@ async def test_a_project_that_is_empty_and_one_that_is_not_there(found: Found) -
         assert "project '99999' not found" in await found.api.refused(404, "GET", f"/api/v1/projects/99999/{path}")
 
 
+@pytest.mark.parametrize("table", ["EXPERIMENT", "RUN"])
+async def test_all_that_is_listed_can_be_filtered_and_sorted_by(found: Found, table: str) -> None:
+    path = PATHS["experiments" if table == "EXPERIMENT" else "runs"]
+    for column, location, kind in await columns(found, table):
+        wanted = field(column, "notEmpty", None, location, kind)
+        await found.api.ok("POST", path, json=found.request(wanted, sort=f"{column}=desc"))
+
+
 @pytest.mark.parametrize("column", COLUMNS, ids=str)
 async def test_what_a_column_may_be_used_for(found: Found, column: Column) -> None:
     for table, location, may_filter, may_sort in (
