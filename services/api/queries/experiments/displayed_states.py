@@ -32,20 +32,6 @@ async def live_states_by_job(
     return _grouped((row.job_id, row.state) for row in rows)
 
 
-async def live_states_by_task(
-    connection: AsyncConnection, task_ids: Sequence[str]
-) -> Mapping[str, tuple[AllocationState, ...]]:
-    """Task id -> states of its live allocations; tasks without any are absent."""
-    if not task_ids:
-        return {}
-    rows = await connection.execute(
-        select(allocations.c.task_id, allocations.c.state).where(
-            any_of(allocations.c.task_id, task_ids), allocations.c.released_at.is_(None)
-        )
-    )
-    return _grouped((row.task_id, row.state) for row in rows)
-
-
 def displayed(state: str, live: Iterable[AllocationState]) -> str:
     """The state itself, or what the live allocations make of ACTIVE."""
     return shown_as(live) if state == ACTIVE else state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -13,12 +13,11 @@ from sqlalchemy.sql.util import find_tables
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
-from libs.db.tables.trials import trial_tasks, trials
+from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
-from services.api.queries.experiments.displayed_states import ACTIVE, displayed, live_states_by_task
 from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.pagination import sql_page
 from services.api.queries.search.conditions import RUNS, order, where
@@ -71,9 +70,7 @@ async def search_runs(
         .offset(page.start)
         .limit(page.limit)
     )
-    found = rows.all()
-    states = await _displayed_states(connection, found)
-    return [_flat_run(row, states[row.id]) for row in found], page.pagination
+    return [_flat_run(row) for row in rows], page.pagination
 
 
 async def select_run_ids(
@@ -129,26 +126,13 @@ def _joined_for(conditions: Sequence[ColumnElement[bool]]) -> FromClause:
     return joined
 
 
-async def _displayed_states(connection: AsyncConnection, rows: Sequence[Any]) -> Mapping[int, str]:
-    """Run id -> what is shown as its state: what an ACTIVE run does is what its newest task does."""
-    active = [row.id for row in rows if row.state == ACTIVE]
-    query = (
-        select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
-        .where(any_of(trial_tasks.c.trial_id, active))
-        .order_by(trial_tasks.c.position)
-    )
-    tasks = {row.trial_id: row.task_id for row in await connection.execute(query)} if active else {}
-    live = await live_states_by_task(connection, list(tasks.values()))
-    return {row.id: displayed(row.state, live.get(tasks.get(row.id, ""), ())) for row in rows}
-
-
-def _flat_run(row: Any, state: str) -> FlatRun:
+def _flat_run(row: Any) -> FlatRun:
     return FlatRun(
         id=row.id,
         local_id=row.shown_local_id,
         start_time=timestamp(row.start_time),
         end_time=timestamp(row.end_time),
-        state=TrialState[state],
+        state=TrialState[row.state],
         labels=labels_of(row.config),
         checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,

@@ -27,7 +27,7 @@ class FlatRunExperiment(Message, kw_only=True):
 
 
 class FlatRun(Message, kw_only=True):
-    """``state`` as displayed, ``duration`` in seconds, ``checkpoint_size`` in bytes.
+    """``state`` as stored, by which clients filter; ``duration`` in seconds, ``checkpoint_size`` in bytes.
 
     local_id         KEY-n, by which people call it
     parent_archived  whether its experiment is

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.api.experiments.rows import START
 from tests.integration.api.search.conftest import Found
 from tests.scenarios.search.nodes import field, group
 from tests.scenarios.search.runs import ALL, FILTERS, META, SORTS
@@ -55,10 +56,21 @@ async def test_what_a_row_shows(found: Found) -> None:
     assert page["pagination"] == {"offset": -1, "limit": 5, "startIndex": 3, "endIndex": 4, "total": 4}
 
 
+async def test_the_state_is_the_stored_one(found: Found) -> None:
+    """Clients compare it with those that they filter by."""
+    experiment = await found.api.create_empty(activate=True)
+    run = await found.api.rows.trial(experiment)
+    await found.api.rows.allocation(run, "RUNNING", start_time=START)
+    wanted = group("and", field("state", "=", "ACTIVE", "RUN"), field("id", "=", run, "RUN"))
+    text = json.dumps({"filterGroup": wanted, "showArchived": False})
+    (shown,) = (await found.api.ok("POST", "/api/v1/runs", json={"filter": text}))["runs"]
+    assert shown["state"] == "STATE_ACTIVE"
+    assert (await found.api.ok("GET", f"/api/v1/trials/{run}"))["trial"]["state"] == "STATE_RUNNING"
+
+
 async def test_what_runs_do_not_have(found: Found) -> None:
     for wanted in (
         field("numTrials", "=", 1, "RUN"),
-        field("archived", "=", True, "RUN"),
         field("team", "=", "x", META),
         field("isExpMultitrial", "<", True, "RUN"),
         field("isExpMultitrial", "contains", "t", "RUN"),
