@@ -1,7 +1,7 @@
 """Environment of a task container: every variable, in the order in which later ones override earlier ones.
 
-Order (docs/reference/harness-protocol.md 4): image, all task types, task type, order's extras, the user's, cluster
-block. Better than the reference: the user's order is kept, so that one variable can refer to another, and what
+Order (docs/reference/harness-protocol.md 4): defaults, image, all task types, task type, order's extras, the user's,
+cluster block. Better than the reference: the user's order is kept, so that one variable can refer to another, and what
 identifies the task to the master cannot be overridden by accident.
 """
 
@@ -39,6 +39,10 @@ PROTECTED: Final = frozenset(
 )
 """Ids and tokens: a task that changed them would report in the name of another, or not at all."""
 
+_DEFAULTS: Final = {"PYTHONUNBUFFERED": "1"}
+"""Without it Python writes to a pipe in blocks: a log would show nothing for minutes, and never what a kill leaves in
+the buffer."""
+
 MAX_VARIABLE_BYTES: Final = 128 * 1024 - 1
 """Linux refuses to start a program with a longer ``K=V`` (MAX_ARG_STRLEN, with its final NUL)."""
 
@@ -66,7 +70,7 @@ def task_environment(
     slot_type  ``cpu``, ``cuda`` or ``rocm``
     image      what the image sets already; everything else overrides it
     """
-    variables: dict[str, str] = dict(image or {})
+    variables: dict[str, str] = {**_DEFAULTS, **(image or {})}
     layers: tuple[Iterable[tuple[str, str | None]], ...] = (
         _all_tasks(spec, allocation, pool, settings, pod).items(),
         _trial(spec.trial).items() if spec.trial is not None else (),

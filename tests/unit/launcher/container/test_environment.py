@@ -35,6 +35,7 @@ ALL_TASKS = {
     "DET_WORKDIR": "/run/determined/workdir",
     "DET_RUN_DIR": "/run/determined",
     "PYTHONUSERBASE": "/run/determined/pythonuserbase",
+    "PYTHONUNBUFFERED": "1",
     "DET_USE_TLS": "false",
     "DET_SEGMENT_ENABLED": "false",
     "DET_TASK_LOGGING_METADATA": '{"allocation_id":"t.1","task_id":"t"}',
@@ -129,6 +130,16 @@ def test_user_overrides_what_is_not_identity() -> None:
     assert found["EMPTY"] == ""
     assert found["PATH"] == "/bin"
     assert found["DET_MASTER"] == "http://master:8080"
+
+
+@pytest.mark.parametrize(
+    ("entries", "image", "seen"),
+    [((), None, "1"), (("PYTHONUNBUFFERED=",), None, ""), ((), {"PYTHONUNBUFFERED": ""}, "")],
+)
+def test_python_prints_at_once_unless_somebody_says_otherwise(
+    entries: tuple[str, ...], image: dict[str, str] | None, seen: str
+) -> None:
+    assert environment(task(environment=user(*entries)), image=image)["PYTHONUNBUFFERED"] == seen
 
 
 @pytest.mark.parametrize("name", ["DET_TASK_ID", "DET_ALLOCATION_ID", "DET_SESSION_TOKEN", "DET_TRIAL_RUN_ID"])

@@ -47,6 +47,11 @@ async def until_delivered(harness: LauncherHarness, intake: FakeIntake) -> None:
     await eventually(lambda: len(intake.ends) == 2, what=harness.launcher.log())
 
 
+async def test_what_python_prints_arrives_while_it_runs(harness: LauncherHarness, intake: FakeIntake) -> None:
+    await harness.run(A, command("python3", "-c", "import time; print('step 1'); time.sleep(3600)"))
+    await eventually(lambda: b"step 1" in intake.printed(), what=harness.launcher.log())
+
+
 async def test_lines_arrive_with_the_identity_of_the_pod(harness: LauncherHarness, intake: FakeIntake) -> None:
     await harness.run(A, command("printf 'out\\001\\377\\n'; echo err >&2; exit 2"))
     ended = await harness.until_ended(A)
