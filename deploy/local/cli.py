@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from deploy import restarting
 from deploy.command_line import Commands, behind_the_command
 from deploy.local import disks, system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
@@ -28,6 +29,7 @@ from libs.events.accounts import SUBSCRIBER_NAMES
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
 NOT_RUNNING = 3
+LAST_PORT = 65535
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,7 +38,7 @@ def add_parser(commands: Commands) -> None:
     up.add_argument("--host", default="127.0.0.1", help="address the api listens on (default: 127.0.0.1)")
     up.add_argument(
         "--port",
-        type=int,
+        type=_port,
         help=f"port of the api; 0 for a free one (default: the one it had, at first {DEFAULT_API_PORT} if free)",
     )
     up.add_argument("--slots", type=int, help="slots of this machine (default: its cores)")
@@ -149,6 +151,12 @@ def _run_one(layout: Layout, arguments: argparse.Namespace, service: str) -> int
         processes.hang_up(layout)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number from 0 to {LAST_PORT}")
+    return int(text)
+
+
 def _subscriber_name(text: str) -> str:
     if not re.match(SUBSCRIBER_NAMES, text):
         raise argparse.ArgumentTypeError(f"{text!r}: use small letters, digits and hyphens, 32 at most")
@@ -163,6 +171,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     found = {name: processes.find(layout, name) for name in plan.process_names(layout)}
     refused = _refused_streams(layout, options)
     full = disks.full_disks(layout, options)
+    unsteady = restarting.restarting(layout.root)
     if arguments.json:
         report = {
             "master": options.master_url,
@@ -170,6 +179,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
             "subscriber": str(layout.subscriber),
             "nats_refuses": refused,
             "full_file_systems": [each.mount_point for each in full],
+            "restarting": unsteady,
             "state": str(layout.root),
             "services": {
                 name: {"pid": process.pid, "restarts": process.restarts} if process else None
@@ -183,7 +193,9 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
             print(disks.in_words(full))
         elif refused:
             print(f"nats does not store {', '.join(refused)}: is there space below {layout.nats}?")
-    return 0 if all(found.values()) and not refused and not full else NOT_RUNNING
+        for sentence in restarting.in_words(unsteady):
+            print(sentence)
+    return 0 if all(found.values()) and not (refused or full or unsteady) else NOT_RUNNING
 
 
 def _refused_streams(layout: Layout, options: Options) -> list[str]:

@@ -5,3 +5,7 @@ from libs.errors import ResoluteError
 
 class CannotStart(ResoluteError):
     """The message says what is missing and how to get it."""
+
+
+class PortHeld(CannotStart):
+    """Somebody else listens on a port of this system."""

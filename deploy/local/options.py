@@ -25,14 +25,19 @@ TASK_PYTHON_VARIABLE: Final = "RESOLUTE_TASK_PYTHON"
 ROOTS_DATA: Final = Path("/var/lib/resolute")
 
 
-def choose(layout: Layout, arguments: Namespace) -> Options:
-    """The options of this state folder: those kept from before, with what the command line changes."""
-    kept = Options.load(layout)
+def choose(layout: Layout, kept: Options | None, arguments: Namespace, *, is_running: bool) -> Options:
+    """The options of this state folder: those kept from before, if any, with what the command line changes.
+
+    is_running  whether the system runs, so that it holds the ports that it has
+    Nothing is written.
+    """
     if kept is None:
         kept = _first_choice(layout, arguments.host, arguments.port)
     changes: dict[str, object] = {}
     if arguments.port:
         changes["api_port"] = arguments.port
+    elif arguments.port == 0 and not is_running:
+        changes["api_port"] = free_port(kept.host, kept.api_port)
     if arguments.slots is not None:
         changes["slots"] = arguments.slots
     if arguments.python:
@@ -51,9 +56,7 @@ def choose(layout: Layout, arguments: Namespace) -> Options:
         options = replace(options, python=options.python or _find_python())
         _check_python(options.python)
     certificate, authority = certificates.of_api(options.cluster_file(layout))
-    options = replace(options, certificate=certificate, authority=authority)
-    options.save(layout)
-    return options
+    return replace(options, certificate=certificate, authority=authority)
 
 
 def _first_choice(layout: Layout, host: str, api_port: int | None) -> Options:

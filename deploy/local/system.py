@@ -15,16 +15,20 @@ import urllib.error
 import urllib.request
 from argparse import Namespace
 from collections.abc import Callable, Iterable
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from deploy import restarting
+from deploy.last_lines import last_lines
 from deploy.local import disks
-from deploy.local.configuration import certificates, initial_password, plan
+from deploy.local.configuration import certificates, initial_password, listening, plan
 from deploy.local.configuration.status_ports import status_url
-from deploy.local.failure import CannotStart
+from deploy.local.failure import CannotStart, PortHeld
 from deploy.local.layout import Layout, Options, write_private
 from deploy.local.log_files import open_log
 from deploy.local.options import choose
+from deploy.local.servers.postgres import SUPERUSER
 from deploy.local.servers.process import ProcessFailed
 from deploy.local.supervision import processes
 from deploy.local.supervision.environment import supervisor_environment
@@ -32,7 +36,9 @@ from libs.db.failures import DRIVER_ERRORS
 from libs.db.services_role.role import ServicesRole, provide_role
 
 READY_WITHIN_S: Final = 60.0
+LAST_LINES: Final = 15
 _LOOK_EVERY_S: Final = 0.05
+T = TypeVar("T")
 
 
 def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) -> Options:
@@ -42,15 +48,24 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     """
     layout.create()
     _forget_environment(layout)
+    was_running = processes.find(layout, processes.SUPERVISOR) is not None
+    options = choose(layout, Options.load(layout), arguments, is_running=bool(listening.own_pids(layout)))
+    if not was_running:
+        listening.expect_free_ports(layout, options)
     initial_password.prepare(layout, arguments)
-    options = choose(layout, arguments)
+    options.save(layout)
     plan.write_cluster(layout, options)
     held = plan.services(layout, options) if getattr(arguments, "only_servers", False) else set(without)
-    if processes.find(layout, processes.SUPERVISOR) is None:
+    if not was_running:
         _start_supervisor(layout, options, held)
-    if options.kubernetes is not None:
-        _introduce_launchers(layout, options, held)
-    wait_until_ready(layout, options, held)
+    try:
+        if options.kubernetes is not None:
+            _introduce_launchers(layout, options, held)
+        wait_until_ready(layout, options, held)
+    except PortHeld:
+        if not was_running:
+            stop(layout)
+        raise
     return options
 
 
@@ -103,22 +118,47 @@ def _introduce_launchers(layout: Layout, options: Options, without: set[str]) ->
     if not any(layout.hold(name).exists() for name in names):
         return
     _create_database(layout, options, time.monotonic() + READY_WITHIN_S)
-    url = f"{options.master_url}/info"
     trusted = certificates.trust(options)
-    _wait(lambda: _answers(url, trusted), "api", layout, time.monotonic() + READY_WITHIN_S)
-    with urllib.request.urlopen(url, timeout=5, context=trusted) as response:  # noqa: S310
-        cluster_id = json.load(response)["cluster_id"]
+    give_up_at = time.monotonic() + READY_WITHIN_S
+    cluster_id = _wait(lambda: _own_installation(layout, options, trusted), "api", layout, give_up_at)
     plan.write_launcher_settings(layout, options, cluster_id=cluster_id)
     for name in names:
         layout.hold(name).unlink(missing_ok=True)
     processes.hang_up(layout)
 
 
+def _own_installation(layout: Layout, options: Options, trusted: ssl.SSLContext | None) -> str | None:
+    """Id of the installation, once its api answers. Raises PortHeld when that of another one answers in its place."""
+    answered = _answering_installation(options, trusted)
+    if answered is None:
+        return None
+    database = plan.postgres(layout, options)
+    try:
+        database.prepare()
+        stored = database.execute("SELECT cluster_id FROM cluster", database=SUPERUSER).strip()
+    except ProcessFailed:
+        return None  # not there yet, or not at this moment
+    listening.expect_own_api(layout, options, answered=answered, stored=stored)
+    return answered
+
+
+def _answering_installation(options: Options, trusted: ssl.SSLContext | None) -> str | None:
+    """Id of the installation whose api answers; None when there is none."""
+    try:
+        with urllib.request.urlopen(f"{options.master_url}/info", timeout=5, context=trusted) as response:  # noqa: S310
+            return str(json.load(response).get("cluster_id", ""))
+    except (OSError, ValueError, AttributeError, HTTPException):
+        return None  # whatever is there, it is no api
+
+
 def _create_database(layout: Layout, options: Options, give_up_at: float) -> None:
     database = plan.postgres(layout, options)
-    database.prepare()
-    _wait(database.is_ready, "postgres", layout, give_up_at)
-    database.create_database()
+    try:
+        database.prepare()
+        _wait(database.is_ready, "postgres", layout, give_up_at)
+        database.create_database()
+    except ProcessFailed as error:
+        raise CannotStart(str(error)) from error
     role = plan.services_role(layout)
     _wait(lambda: _is_provided(database.url(), role), "postgres", layout, give_up_at)
 
@@ -138,6 +178,7 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     _create_database(layout, options, give_up_at)
     if "api" not in without:
         trusted = certificates.trust(options)
+        _wait(lambda: _own_installation(layout, options, trusted), "api", layout, give_up_at)
         _wait(lambda: _health(options, trusted) is not None, "api", layout, give_up_at)
         if "launcher" not in without:
             _wait(lambda: _has_pool(_health(options, trusted)), "launcher", layout, give_up_at)
@@ -146,15 +187,21 @@ def wait_until_ready(layout: Layout, options: Options, without: set[str]) -> Non
     _wait(lambda: _all_run(layout, without), "scheduler", layout, give_up_at)
 
 
-def _wait(is_ready: Callable[[], bool], name: str, layout: Layout, give_up_at: float) -> None:
-    while not is_ready():
+def _wait(look: Callable[[], T | None], name: str, layout: Layout, give_up_at: float) -> T:
+    """Call ``look`` until it returns something true, and return that. Raises CannotStart."""
+    while not (found := look()):
         if processes.find(layout, processes.SUPERVISOR) is None:
-            raise CannotStart(f"the supervisor ended:\n{tail(layout.logs / 'supervisor.log')}")
+            raise CannotStart(f"the supervisor ended:\n{last_lines(layout.logs / 'supervisor.log', LAST_LINES)}")
         if full := disks.full_disks(layout, Options.load(layout)):
             raise CannotStart(f"{name} is not ready, and {disks.in_words(full)}")
+        if restarting.failures(layout.root, name) and (options := Options.load(layout)) is not None:
+            listening.expect_own_ports(layout, options)
         if time.monotonic() > give_up_at:
-            raise CannotStart(f"{name} is not ready; the end of its log:\n{tail(layout.logs / f'{name}.log')}")
+            raise CannotStart(
+                f"{name} is not ready; the end of its log:\n{last_lines(layout.logs / f'{name}.log', LAST_LINES)}"
+            )
         time.sleep(_LOOK_EVERY_S)
+    return found
 
 
 def _health(options: Options, trusted: ssl.SSLContext | None) -> dict[str, Any] | None:
@@ -162,7 +209,7 @@ def _health(options: Options, trusted: ssl.SSLContext | None) -> dict[str, Any] 
     try:
         with urllib.request.urlopen(f"{options.master_url}/health", timeout=2, context=trusted) as response:  # noqa: S310
             report: dict[str, Any] = json.load(response)
-    except (OSError, ValueError):
+    except (OSError, ValueError, HTTPException):
         return None
     return report
 
@@ -176,9 +223,7 @@ def _answers(url: str, trusted: ssl.SSLContext | None = None) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2, context=trusted):  # noqa: S310
             return True
-    except urllib.error.HTTPError:
-        return False
-    except OSError:
+    except (OSError, HTTPException):
         return False
 
 
@@ -206,10 +251,3 @@ def forget(layout: Layout) -> None:
         if not data.is_relative_to(layout.root):
             shutil.rmtree(data.parent, ignore_errors=True)
     shutil.rmtree(layout.root)
-
-
-def tail(path: Path, lines: int = 15) -> str:
-    try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
-    except FileNotFoundError:
-        return "(nothing)"

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.layout import Layout
-from deploy.local.supervision import processes, records
+from deploy import cli, restarting
+from deploy import process_records as records
+from deploy.local.layout import Layout, Options
+from deploy.local.supervision import processes
+from deploy.operations.doctor.services import check_services
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 
@@ -112,3 +115,33 @@ def test_what_a_killed_supervisor_left_is_found_by_its_record_or_without(supervi
     assert pid(supervised) == left
     assert processes.end(supervised, NAME)
     assert pid(supervised) is None
+
+
+def test_a_service_that_ends_again_and_again_is_named_by_status_and_doctor(
+    supervised: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = json.loads(supervised.plan_file.read_text())
+    planned[0]["argv"] = [sys.executable, "-c", "raise SystemExit('Address already in use')", str(supervised.root)]
+    supervised.plan_file.write_text(json.dumps(planned))
+    options(supervised).save(supervised)
+    processes.write_record(supervised, processes.SUPERVISOR, start(supervised).pid)
+    wait_until(lambda: restarting.restarting(supervised.root) == {NAME: "Address already in use"}, what="it is noticed")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--state", str(supervised.root), "status"])
+    assert ended.value.code == 3
+    sentence = f"{NAME} restarts again and again; the last line of its log: Address already in use"
+    assert sentence in capsys.readouterr().out
+    assert [(each.level, each.says) for each in check_services(supervised.root)] == [("problem", sentence)]
+
+
+def options(layout: Layout) -> Options:
+    return Options(
+        api_port=1,
+        nats_port=2,
+        postgres_port=3,
+        logs_port=4,
+        postgres_data=str(layout.root),
+        postgres_password="",
+        python=sys.executable,
+        slots=1,
+    )

@@ -17,7 +17,7 @@ def free_port(host: str = "127.0.0.1", preferred: int | None = None, *, avoid: C
 
     Whoever else asks gets another, for the minute in which a server is to take it. Raises OSError when there is none.
     """
-    if preferred is not None and _nobody_listens(host, preferred):
+    if preferred is not None and cannot_listen(host, preferred) is None:
         return preferred
     # Nobody else's seed: tests that run side by side would all begin with the same port.
     for port in random.SystemRandom().sample([port for port in LISTENING if port not in avoid], 100):
@@ -34,20 +34,25 @@ def accepts_connections(port: int) -> bool:
         return False
 
 
-def _nobody_listens(host: str, port: int) -> bool:
-    with socket.socket() as candidate:
+def cannot_listen(host: str, port: int) -> OSError | None:
+    """Why a server could not listen there; None when it could."""
+    with socket.socket(_family(host)) as candidate:
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             candidate.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _claim(host: str, port: int) -> bool:
     """Leave a connection of the port behind that lingers in TIME_WAIT: servers, which set SO_REUSEADDR, may listen
     beside it, and who comes here without gets another port."""
-    with socket.socket() as listener:
+    with socket.socket(_family(host)) as listener:
         try:
             listener.bind((host, port))
         except OSError:

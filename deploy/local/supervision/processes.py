@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from deploy import process_records as records
 from deploy.local.layout import Layout
-from deploy.local.supervision import records
-from deploy.local.supervision.records import ProcessRecord, start_time
+from deploy.process_records import ProcessRecord, start_time
 
 SUPERVISOR = "supervisor"
 SUPERVISOR_MODULE: Final = "deploy.local.supervision.supervisor"

@@ -27,19 +27,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from deploy import process_records as records
 from deploy.file_systems import FileSystem, full_file_systems
 from deploy.local.log_files import open_descriptor
-from deploy.local.supervision import records
 from deploy.local.supervision.bus_check import StorageCheck, disk_can_store, refused
 from deploy.local.supervision.environment import service_environment
 from deploy.local.supervision.kept_listener import KeptListener
-from deploy.local.supervision.records import ProcessRecord, start_time
 from deploy.local.supervision.steady_log import SteadyLog
+from deploy.process_records import HEALTHY_AFTER_S, LONGEST_DELAY_S, ProcessRecord, start_time
 
 FIRST_DELAY_S: Final = 0.2
-LONGEST_DELAY_S: Final = 5.0
-HEALTHY_AFTER_S: Final = 20.0
-"""A process that lived this long is restarted without delay when it dies."""
 CHECK_EVERY_S: Final = 5.0
 REFUSALS: Final = 2
 """So many checks in a row have to fail before a process is started anew."""
@@ -53,6 +50,7 @@ class Service:
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     restarts: int = -1
+    failures: int = 0
     delay_s: float = FIRST_DELAY_S
     start_after: float = 0.0
     check_at: float = 0.0
@@ -107,6 +105,7 @@ class Service:
             start_time=start_time(self.process.pid),
             restarts=self.restarts,
             since=time.time(),
+            failures=self.failures,
         )
 
     def _open_output(self) -> int | None:
@@ -126,8 +125,10 @@ class Service:
     def died(self, now: float) -> None:
         self.process = None
         self.unrecorded = None
+        self.failures += 1
         if now - self.started_at > HEALTHY_AFTER_S:
             self.delay_s = FIRST_DELAY_S
+            self.failures = 0
         self.start_after = now + self.delay_s
         self.delay_s = min(self.delay_s * 2, LONGEST_DELAY_S)
 

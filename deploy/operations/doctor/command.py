@@ -23,6 +23,7 @@ from deploy.operations.doctor.leaders import check_leaders
 from deploy.operations.doctor.login_provider import check_login_provider
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
+from deploy.operations.doctor.services import check_services
 from deploy.operations.doctor.storage import check_storage
 from deploy.operations.doctor.tasks.namespaces import check_tasks_namespaces
 from deploy.operations.doctor.tasks.pages import check_task_pages
@@ -59,6 +60,7 @@ def _run(arguments: Namespace) -> int:
     users = arguments.bus_users or (of_state if of_state.exists() else None)
     findings = [
         *check_disks(state_folder(arguments.state)),
+        *check_services(state_folder(arguments.state)),
         *asyncio.run(examine(settings, SystemClock(), read_passwords(users) if users else {})),
     ]
     print((as_json if arguments.json else as_text)(findings))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from deploy import process_records as records
 from deploy.local.layout import Layout
-from deploy.local.supervision import processes, records
-from deploy.local.supervision.records import ProcessRecord
+from deploy.local.supervision import processes
+from deploy.process_records import ProcessRecord
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.supervision import records
-from deploy.local.supervision.records import ProcessRecord
+from deploy import process_records as records
+from deploy.process_records import ProcessRecord
 from tests.harness.full_disk import SmallDisk, small_disk
 
 FIRST = ProcessRecord(pid=7, start_time="123", restarts=0, since=1.5)

@@ -15,6 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 BYTES: Final = 4096
+LONGEST_DELAY_S: Final = 5.0
+"""How long the supervisor waits at most before it starts a process anew."""
+HEALTHY_AFTER_S: Final = 20.0
+"""A process that lived this long is restarted without delay when it dies."""
 _READS: Final = 3
 _READ_AGAIN_S: Final = 0.01
 
@@ -27,6 +31,8 @@ class ProcessRecord:
     restarts: int
     since: float
     """Unix time, seconds."""
+    failures: int = 0
+    """So many of its predecessors in a row ended soon after they were started."""
 
 
 def start_time(pid: int) -> str | None:
