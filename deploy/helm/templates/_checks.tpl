@@ -17,8 +17,8 @@
 {{- if not (regexMatch "[a-z]" .) }}{{ fail "initialUserPassword must include a lowercase letter" }}{{ end -}}
 {{- if not (regexMatch "[0-9]" .) }}{{ fail "initialUserPassword must include a number" }}{{ end -}}
 {{- end -}}
-{{- if regexMatch "postgres:(9|1[0-3])(\\.|-|$)" .Values.defaultImages.postgreSQL -}}
-{{- fail (printf "defaultImages.postgreSQL is %s: PostgreSQL 14 or newer is needed" .Values.defaultImages.postgreSQL) -}}
+{{- if and (eq (toString .Values.slotType) "cpu") (not (gt (float64 ((.Values.slotResourceRequests).cpu | default 0)) 0.0)) -}}
+{{- fail "slotResourceRequests.cpu is required with slotType cpu: the cores that a slot has, greater than 0, such as 1" -}}
 {{- end -}}
 {{- if and .Values.launcherOnly (not .Values.nats.external.url) -}}
 {{- fail "launcherOnly: nats.external.url is required, the bus of the installation that the pools belong to" -}}

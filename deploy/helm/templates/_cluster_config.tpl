@@ -18,7 +18,7 @@
 {{- with (.Values.tasks).address }}
 {{- $main := required "tasks.mainAddress is required with tasks.address: where users find this installation" $.Values.tasks.mainAddress -}}
 {{- $_ := set $config "tasks" (dict "address" . "main_address" $main) }}{{ end -}}
-{{- with .Values.scim }}{{ $_ := set $config "scim" . }}{{ end -}}
+{{- with .Values.scim }}{{ $_ := set $config "scim" (include "resolute.withoutNulls" . | fromJson) }}{{ end -}}
 {{- $oidc := dict -}}
 {{- range $key, $value := omit (.Values.oidc | default dict) "clientSecretName" "clientSecretKey" -}}
 {{- if not (kindIs "invalid" $value) }}{{ $_ := set $oidc (snakecase $key) $value }}{{ end -}}
@@ -129,7 +129,7 @@
 {{- end -}}
 
 {{- define "resolute.security" -}}
-{{- $given := .Values.security | default dict -}}
+{{- $given := include "resolute.withoutNulls" (.Values.security | default dict) | fromJson -}}
 {{- $security := dict -}}
 {{- with $given.defaultTask }}{{ $_ := set $security "default_task" . }}{{ end -}}
 {{- with $given.authz }}{{ $_ := set $security "authz" . }}{{ end -}}
@@ -154,6 +154,19 @@
 {{- $_ := set $security "tls" (dict "cert" "/etc/resolute/secrets/tls/tls.crt" "key" "/etc/resolute/secrets/tls/tls.key") -}}
 {{- end -}}
 {{- toYaml $security -}}
+{{- end -}}
+
+{{/* A mapping without the keys that are left open, at any depth, as JSON. */}}
+{{- define "resolute.withoutNulls" -}}
+{{- $kept := dict -}}
+{{- range $key, $value := . -}}
+{{- if kindIs "map" $value -}}
+{{- with include "resolute.withoutNulls" $value | fromJson }}{{ $_ := set $kept $key . }}{{ end -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $_ := set $kept $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $kept -}}
 {{- end -}}
 
 {{- define "resolute.apiSpeaksTls" -}}

@@ -26,11 +26,17 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- .Values.detVersion | default .Chart.AppVersion -}}
 {{- end -}}
 
+{{/* Where the images are; empty takes those of the nodes. determinedai is the default of charts for Determined, and has none of ours. */}}
+{{- define "resolute.registry" -}}
+{{- $given := .Values.imageRegistry | default "" | trimSuffix "/" -}}
+{{- if ne $given "determinedai" }}{{ $given }}{{ end -}}
+{{- end -}}
+
 {{/* The image of a part: root, name, group (whose image wins). */}}
 {{- define "resolute.image" -}}
 {{- if .group.image -}}{{ .group.image }}
 {{- else -}}
-{{- with .root.Values.imageRegistry }}{{ trimSuffix "/" . }}/{{ end }}resolute-{{ .name }}:{{ include "resolute.tag" .root }}
+{{- with include "resolute.registry" .root }}{{ . }}/{{ end }}resolute-{{ .name }}:{{ include "resolute.tag" .root }}
 {{- end -}}
 {{- end -}}
 

@@ -2,6 +2,13 @@
 {{- define "resolute.unapplied" -}}
 {{- $notes := list -}}
 {{- $given := .Values -}}
+{{- if eq ($given.imageRegistry | default "" | trimSuffix "/") "determinedai" }}{{ $notes = append $notes "imageRegistry: determinedai has no images of Resolute; those that the nodes have are taken until a registry of yours is given." }}{{ end -}}
+{{- if not (or $given.db.hostAddress $given.launcherOnly) -}}
+{{- $image := ($given.defaultImages).postgreSQL | default (include "resolute.ownPostgresImage" .) -}}
+{{- $wanted := include "resolute.wantedPostgresImage" . -}}
+{{- if ne $image $wanted }}{{ $notes = append $notes (printf "defaultImages.postgreSQL: %s is older than PostgreSQL 14, which is needed; %s is taken." $image $wanted) }}{{ end -}}
+{{- with include "resolute.livePostgresImage" . }}{{ $notes = append $notes (printf "defaultImages.postgreSQL: the files of the database were made by %s, and %s does not read them; it stays as it is. A newer one needs a new installation and a backup (docs/operations.md)." . $wanted) }}{{ end -}}
+{{- end -}}
 {{- if $given.enterpriseEdition }}{{ $notes = append $notes "enterpriseEdition: there is one edition." }}{{ end -}}
 {{- if $given.saml }}{{ $notes = append $notes "saml: providers of identities are asked by OpenID Connect, see oidc." }}{{ end -}}
 {{- if (($given.genai).version) }}{{ $notes = append $notes "genai: that product is not part of this chart." }}{{ end -}}

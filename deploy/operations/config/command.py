@@ -12,6 +12,8 @@ from msgspec import structs
 from deploy.command_line import Commands, behind_the_command
 from deploy.operations.config.cluster import cluster_mistakes
 from deploy.operations.config.mistakes import Mistake, as_json, as_text, exit_code
+from deploy.operations.config.pedl import HERE
+from deploy.operations.config.rendering import has_chart, rendering_mistakes
 from deploy.operations.config.values import SCHEMA, read_schema, values_mistakes
 from libs.cluster.config import ClusterConfig
 from libs.cluster.legacy_config import ELSEWHERE
@@ -19,6 +21,8 @@ from libs.errors import InvalidRequest
 
 KINDS: Final = ("cluster", "values")
 _CLUSTER_KEYS: Final = {field.encode_name for field in structs.fields(ClusterConfig)} | ELSEWHERE.keys()
+
+_PEDL_KEYS: Final = {path.partition(".")[0] for path in HERE}
 
 
 def add_parser(commands: Commands) -> None:
@@ -47,13 +51,21 @@ def mistakes_of(file: Path, *, kind: str | None, schema: Path) -> list[Mistake]:
     except yaml.YAMLError as error:
         return [Mistake("error", "", f"it is not YAML: {error}")]
     if (kind or kind_of(document)) == "values":
-        return values_mistakes(document, read_schema(schema))
+        return _mistakes_of_values(file, document, schema)
     return cluster_mistakes(file)
 
 
+def _mistakes_of_values(file: Path, values: Any, schema: Path) -> list[Mistake]:
+    """Those of names and types, or where there are none, those that rendering the chart beside the schema shows."""
+    found = values_mistakes(values, read_schema(schema))
+    if found or not has_chart(schema.parent):
+        return found
+    return rendering_mistakes(file, values, schema.parent)
+
+
 def kind_of(document: Any) -> str:
-    """Values of the chart are in camel case, and a cluster configuration never is. Pure."""
+    """Values of the chart are in camel case, a cluster configuration never is; PEDL has names of its own. Pure."""
     if not isinstance(document, dict) or document.keys() <= _CLUSTER_KEYS:
         return "cluster"
     names = [str(name) for name in document]
-    return "values" if any(name != name.lower() for name in names) else "cluster"
+    return "values" if any(name != name.lower() or name in _PEDL_KEYS for name in names) else "cluster"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.operations.config.mistakes import Mistake
+from deploy.operations.config.pedl import pedl_mistakes
 from libs.errors import InvalidRequest
 
 SCHEMA: Final = Path(__file__).parents[2] / "helm" / "values.schema.json"
-"""The one thing of the chart that an installed package has, too."""
+"""Beside it is the chart, which an installed package has, too."""
 
 
 def read_schema(path: Path) -> dict[str, Any]:
@@ -42,7 +43,9 @@ def _mistakes(error: Any) -> Iterator[Mistake]:
     if error.validator == "additionalProperties" and error.validator_value is False:
         known = error.schema.get("properties", {})
         for name in sorted(error.instance.keys() - known.keys()):
-            yield Mistake("error", f"{place}.{name}" if place else name, _unknown(name, known))
+            path = f"{place}.{name}" if place else name
+            of_pedl = list(pedl_mistakes(path, error.instance[name]))
+            yield from of_pedl or [Mistake("error", path, _unknown(name, known))]
     else:
         yield Mistake("error", place, error.message)
 

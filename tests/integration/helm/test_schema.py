@@ -28,7 +28,7 @@ REFUSED: Final = [
         "connection_string excludes account_url and credential",
         {"checkpointStorage": {"type": "azure", "connection_string": "a", "account_url": "b"}},
     ),
-    ("PostgreSQL 14 or newer is needed", {"defaultImages": {"postgreSQL": "postgres:10.14"}}),
+    ("slotResourceRequests.cpu is required with slotType cpu", {"slotType": "cpu"}),
     ("launcherOnly: nats.external.url is required", {"launcherOnly": True}),
     ("security.authz.type: all is none of", {"security": {"authz": {"type": "all"}}}),
     (

@@ -56,6 +56,10 @@ EFFECTS: Final = [
     Effect("images", API, f"{FIRST}/imagePullPolicy", "Always"),
     Effect("images", "Job/resolute-migration", f"{FIRST}/image", "registry.example.com/ml/resolute-tools:1.2.3"),
     Effect("images", "StatefulSet/determined-db-deployment", f"{FIRST}/image", "registry.example.com/postgres:16"),
+    # ---- values of Determined as they are
+    Effect("determined", "StatefulSet/determined-db-deployment", f"{FIRST}/image", "postgres:18"),
+    Effect("determined", API, f"{FIRST}/image", "resolute-api:0.1.0"),
+    config("determined", "security/default_task", None),
     config("images", "task_container_defaults/image/cpu", "registry.example.com/cpu:1"),
     config("images", "task_container_defaults/image/gpu", "registry.example.com/gpu:1"),
     config("images", "task_container_defaults/image/rocm", "registry.example.com/rocm:1"),

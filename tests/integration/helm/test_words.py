@@ -108,6 +108,7 @@ NOTES: Final = {
     "launcher_only": "Launchers of far.away are installed",
     "enterprise": "NOTE: saml: providers of identities are asked by OpenID Connect",
     "coscheduler": "det experiment create",
+    "determined": "NOTE: defaultImages.postgreSQL: postgres:10.14 is older than PostgreSQL 14",
 }
 
 
@@ -131,4 +132,4 @@ def test_the_notes_tell_the_address_and_what_has_no_effect(values: str, chart_wi
         "text"
     ]
     assert NOTES[values] in notes
-    assert ("NOTE:" in notes) == (values == "enterprise")
+    assert ("NOTE:" in notes) == (values in ("enterprise", "determined"))
