@@ -67,6 +67,9 @@ CLEARED_BY_NULL: Final = frozenset(
 _ROOT: Final = "config"
 _UNKNOWN: Final = "json: unknown field"
 _LONGEST_QUOTED: Final = 10_000
+_IN_EXAMPLES: Final = {podspec.UnknownField(".spec.affinity", "nodeSelectorTerms")}
+"""Keys that are no fields of a pod, but stand in examples of Determined's documentation, which users have copied.
+Kubernetes passes over them, as in pods of experiments. Source: docs/reference/kubernetes.md 5.2."""
 _PER_SLOT_TYPE: Final = (*SLOT_TYPES, "gpu")
 _MAX_PORT: Final = 65535
 
@@ -140,7 +143,11 @@ def _pod(*, strict: bool) -> Shape:
         if not isinstance(value, dict):
             return expected("object", value, path)
         unknown = podspec.unknown_fields(value) if strict else []
-        mistakes = [Problem(f"{path}{field.path}", f'{_UNKNOWN} "{field.name}"') for field in unknown]
+        mistakes = [
+            Problem(f"{path}{field.path}", f'{_UNKNOWN} "{field.name}"')
+            for field in unknown
+            if field not in _IN_EXAMPLES
+        ]
         return Read(value, (*mistakes, *misshapen_pod(value, path)))
 
     return read

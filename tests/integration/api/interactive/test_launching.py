@@ -355,7 +355,9 @@ def test_an_image_of_the_users_choice_is_that_of_a_tensorboard(det: Det, experim
 
 def test_launches_by_the_client(det: Det, world: World, experiment: int) -> None:
     (det.home / "config.yaml").write_text(
-        "environment: {environment_variables: [TEST=TEST]}\nresources: {shm_size: 1.5g}\n"
+        "environment:\n  environment_variables: [TEST=TEST]\n"
+        "  pod_spec: {spec: {affinity: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}\n"
+        "resources: {shm_size: 1.5g}\n"
     )
     (det.home / "startup-hook.sh").write_text("echo hook\n")
     command = ["--config-file", "config.yaml", "--include", "startup-hook.sh", "-v", "/host:/inside"]

@@ -349,6 +349,14 @@ def test_unknown_fields_are_refused_of_users_and_passed_over_in_templates(config
     read_template("t", config)
 
 
+def test_the_affinity_of_the_old_documentation_is_taken_as_in_experiments() -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+    config = env(pod_spec={"spec": {"affinity": {"nodeSelectorTerms": terms}}})
+    assert read_submitted(config)["environment"]["pod_spec"] == config["environment"]["pod_spec"]
+    with pytest.raises(InvalidRequest, match='unknown field "nodeSelectorTerms"'):
+        read_submitted(env(pod_spec={"spec": {"nodeSelectorTerms": terms}}))
+
+
 WRONG = [
     ({"entrypoint": "echo"}, "config.entrypoint: expected array, but got string"),
     ({"idle_timeout": 600}, "config.idle_timeout: expected string, but got integer"),
