@@ -14,7 +14,7 @@ from libs.events.orders import TaskSpec
 from services.launcher.backends.process.isolation.namespaces import Way
 from services.launcher.backends.process.preparation.interpreter import installation_roots
 from services.launcher.backends.process.preparation.pod_view import pod_mounts
-from services.launcher.backends.process.preparation.user_names import passwd_for, shadow_for
+from services.launcher.backends.process.preparation.user_names import group_for, passwd_for, shadow_for
 from services.launcher.backends.process.preparation.variable_references import resolve_references
 from services.launcher.backends.process.records import (
     AllocationFiles,
@@ -95,8 +95,7 @@ def _pod_plan(machine: Machine, files: PodFiles, spec: TaskSpec, assignment: Ass
     files.tmp.chmod(0o1777)
     trusted = machine.trust.read()
     placed = _place(container_files(spec, scripts=machine.scripts, master_cert=trusted), files, uid, gid)
-    if spec.task_type == "SHELL":
-        placed = {**placed, **_names(spec, files, uid, gid)}
+    placed = {**placed, **_names(spec, files, uid, gid)}
     (files.run / TERMINATION_LOG).write_bytes(b"")
     (files.run / TERMINATION_LOG).chmod(0o600)
     if not (files.logs / "wake").exists():
@@ -173,27 +172,46 @@ def _place(items: Iterable[Placed], files: PodFiles, uid: int | None, gid: int |
 
 
 def _names(spec: TaskSpec, files: PodFiles, uid: int | None, gid: int | None) -> Mapping[str, str]:
-    """passwd and shadow of a shell, by path in the container, where this machine does not know its user."""
-    may_change_user = uid is not None and gid is not None
+    """passwd and group of a task, and shadow of a shell, by path in the container, where this machine does not know its
+    user or group."""
+    is_shell = spec.task_type == "SHELL"
+    if uid is None and not is_shell and _has_name(os.geteuid()):
+        return {}  # it runs as the launcher's user, whoever it is for
     home = home_of(uid).get("HOME", os.environ.get("HOME", "/"))
+    as_uid, as_gid = (os.geteuid() if uid is None else uid), (os.getegid() if gid is None else gid)
     passwd = passwd_for(
         Path("/etc/passwd").read_text(errors="surrogateescape"),
         user=spec.owner.user,
-        uid=os.geteuid() if uid is None else uid,
-        gid=os.getegid() if gid is None else gid,
+        uid=as_uid,
+        gid=as_gid,
         home=home if home != "/" else work_dir(spec),
     )
-    if passwd is None:
-        return {}
+    group = group_for(
+        Path("/etc/group").read_text(errors="surrogateescape"),
+        group=spec.owner.group,
+        gid=as_gid,
+        with_tty=not is_shell or as_uid == 0,
+    )
+    shadow = shadow_for(spec.owner.user) if is_shell and passwd is not None else None
     placed = {}
-    for name, mode, content in (("passwd", 0o644, passwd), ("shadow", 0o600, shadow_for(spec.owner.user))):
+    for name, mode, content in (("passwd", 0o644, passwd), ("group", 0o644, group), ("shadow", 0o600, shadow)):
+        if content is None:
+            continue
         target = files.files / name
         target.write_text(content, errors="surrogateescape")
         target.chmod(mode)
-        if may_change_user:
-            os.chown(target, uid or 0, gid or 0)
+        if uid is not None and gid is not None:
+            os.chown(target, uid, gid)
         placed[f"/etc/{name}"] = str(target)
     return placed
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def home_of(uid: int | None) -> dict[str, str]:

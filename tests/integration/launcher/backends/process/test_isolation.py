@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,22 +14,11 @@ from libs.bus import Bus, BusSettings
 from libs.events.orders import BindMount, Owner
 from services.launcher.backends.process.supervision.spawning import PYTHON
 from tests.harness.waiting import eventually
+from tests.integration.launcher.backends.process.conftest import NOBODY
 from tests.integration.launcher.launcher_harness import LauncherHarness, command, open_harness
 
 A = "11111111-2222-4333-8444-555555555555.1"
 B = "99999999-2222-4333-8444-555555555555.1"
-NOBODY = 65534
-
-
-@pytest.fixture
-def linked_users() -> None:
-    """Skips where tasks cannot run as somebody else: only root's can, with an interpreter that others may execute."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    try:
-        subprocess.run([PYTHON, "-c", "pass"], user=NOBODY, group=NOBODY, extra_groups=(), check=True)
-    except PermissionError:
-        pytest.skip(f"needs an interpreter that ordinary users may execute; {PYTHON} is none")
 
 
 @pytest.fixture
@@ -156,6 +144,13 @@ async def test_home_of_a_linked_user_is_his(harness: LauncherHarness, linked_use
     assert await printed(harness, 'echo "$HOME"; id -u', owner=owner) == [pwd.getpwuid(NOBODY).pw_dir, str(NOBODY)]
     unknown = Owner(username="bob", uid=54321, gid=54321)
     assert await printed(harness, 'echo "$HOME"', B, owner=unknown) == ["/run/determined/workdir"]
+
+
+async def test_linked_user_and_group_have_their_names(harness: LauncherHarness, linked_users: None) -> None:
+    owner = Owner(username="alice", user="al", uid=54321, group="crew", gid=54322)
+    python = "import getpass; print(getpass.getuser())"
+    seen = await printed(harness, f"id -un; id -gn; env -u USER -u LOGNAME {PYTHON} -c '{python}'", owner=owner)
+    assert seen == ["al", "crew", "al"]
 
 
 async def test_linked_user_mounts_only_what_he_can_reach(
