@@ -1,4 +1,4 @@
-"""Writes the reference pages: of the configuration file, of the services' settings, and of their metrics."""
+"""Writes the reference pages: the configuration file, the services' settings, their metrics, who may do what."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from deploy.documentation.chart_values import chart_values
 from deploy.documentation.metrics_page import metrics_page
+from deploy.documentation.rights_page import rights_page
 from deploy.documentation.struct_fields import fields_of
 from deploy.documentation.tables import GENERATED, row, table
 from libs.cluster.config import ClusterConfig
@@ -96,6 +97,7 @@ PAGES: Final = {
     "settings.md": settings_page,
     "values.md": values_page,
     "metrics.md": metrics_page,
+    "rights.md": rights_page,
     "asyncapi.yaml": asyncapi.render,
 }
 """File below ``docs/`` -> what makes its text."""

@@ -8,8 +8,10 @@ from typing import Final
 import pytest
 
 from deploy.documentation.reference_pages import PAGES, SERVICES
+from deploy.documentation.rights_page import SECTIONS
 from deploy.documentation.struct_fields import fields_of
 from libs.cluster.config import ClusterConfig
+from services.api.access.rights.actions import MATRIX
 
 DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
 
@@ -28,3 +30,8 @@ def test_every_key_of_the_configuration_and_of_the_services_says_what_it_means()
         if not one.description
     ]
     assert silent == []
+
+
+def test_every_right_is_in_the_table_once() -> None:
+    named = [action for actions in SECTIONS.values() for action in actions]
+    assert sorted(action.name for action in named) == sorted(action.name for action in MATRIX)
