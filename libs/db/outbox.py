@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, deletion_headers
 from libs.db.audit.records import note
+from libs.db.event_fields import completed
 from libs.db.tables.cluster import outbox
 from libs.events import subjects
 from libs.events.changes import (
@@ -106,8 +107,8 @@ async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> None:
 
 
 async def announce(connection: AsyncConnection, *events: PublicEvent) -> None:
-    """Add public events to the transaction of ``connection``."""
+    """Add public events to the transaction of ``connection``, after what they tell of was written."""
     for event in events:
         entity, key = _ENTITY[type(event)]
         note(connection, entity, getattr(event, key), event.what)
-    await enqueue(connection, *(event_message(event) for event in events))
+    await enqueue(connection, *(event_message(event) for event in await completed(connection, events)))

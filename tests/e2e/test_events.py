@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import nats
+import pytest
 from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NothingLeft
 
@@ -66,6 +68,75 @@ def test_all_that_is_published_of_an_experiment_are_cloud_events_as_described(
         check_contract(message.headers or {}, event.get_data())
         types.add(event.get_type())
     assert {"resolute.v1.experiment.state", "resolute.v1.trial.metrics", "allocation.observed"} <= types
+
+
+# What every event of a kind has.
+ALWAYS = {
+    "experiment": ("state", "name", "job_id", "owner", "project_id"),
+    "trial": ("experiment_id", "state", "task_id"),
+    "allocation": ("task_id", "state", "pool"),
+    "task": ("task_type",),
+    "job": ("pool", "weight"),
+    "checkpoint": ("state", "trial_id", "steps_completed"),
+    "workspace": ("name",),
+    "model": ("name", "workspace_id"),
+    "user": ("username",),
+}
+TO_ITS_END = """
+model = client.create_model("of events")
+model.register_version(sys.argv[1])
+model.delete()
+result("deleted")
+"""
+
+
+@pytest.mark.slow
+def test_each_event_shows_its_whole_object(det: Client, look: Looking, whole_system: WholeSystem) -> None:
+    """Through the lives of objects of every kind: made, changed, ended, killed and deleted."""
+    experiment = submit(det, "saving.py")
+    look.wait(experiment)
+    killed = submit(det, "sleep 600")
+    look.wait(killed, "STATE_RUNNING")
+    det("experiment", "pause", str(killed))
+    det("experiment", "activate", str(killed))
+    det("experiment", "kill", str(killed))
+    look.wait(killed, "STATE_CANCELED")
+    det("command", "run", "true")
+    checkpoint = look.get(f"/experiments/{experiment}/checkpoints")["checkpoints"][0]["uuid"]
+    assert det.sdk(TO_ITS_END, checkpoint) == "deleted"
+    admin = whole_system.det("administrator of events")
+    admin("user", "login", "admin", answers=("",))
+    token = json.loads(admin("token", "create", "--expiration-days", "1", "--json"))["tokenId"]
+    admin("token", "revoke", str(token))
+    det("workspace", "create", "of events")
+    det("project", "create", "of events", "a project")
+    det("workspace", "delete", "of events", "--yes")
+    objects = {ident: look.experiment(ident) for ident in (experiment, killed)}
+    tasks = {trial["id"]: trial["taskIds"] for ident in objects for trial in look.trials(ident)}
+    det("experiment", "delete", str(killed), "--yes")
+    wait_until(lambda: killed not in {each["id"] for each in look.get("/experiments")["experiments"]})
+
+    found = asyncio.run(kept_events(whole_system.layout.root / "subscriber.json"))
+    events = [json.loads(message.data) for message in found]
+    changes = [event for event in events if event["type"].endswith(".changed")]
+    for event in changes:
+        lacking = [field for field in ALWAYS.get(kind_of(event), ()) if event[field] in ("", None)]
+        assert not lacking, f"{lacking} of {event}"
+    assert {kind_of(event) for event in changes} >= set(ALWAYS)
+    for ident, shown in objects.items():
+        for event in (one for one in changes if kind_of(one) == "experiment" and one["experiment_id"] == ident):
+            expected = (shown["name"], shown["jobId"], shown["username"], shown["projectId"])
+            assert (event["name"], event["job_id"], event["owner"], event["project_id"]) == expected
+        states = [one["state"] for one in changes if one.get("experiment_id") == ident and one["what"] == "state"]
+        assert f"STATE_{states[-1]}" in {shown["state"], "STATE_DELETING"}
+    of_trials = [one for one in changes if kind_of(one) == "trial" and one["trial_id"] in tasks]
+    assert all(event["task_id"] in tasks[event["trial_id"]] for event in of_trials)
+    gone = [one["name"] for one in changes if kind_of(one) == "workspace" and one["what"] == "deleted"]
+    assert "of events" in gone
+
+
+def kind_of(event: dict[str, Any]) -> str:
+    return str(event["type"].removesuffix(".changed"))
 
 
 async def kept_events(subscriber: Path) -> list[Msg]:

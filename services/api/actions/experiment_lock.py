@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config.stored import text_in
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
-from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects
 from libs.errors import NotFound
 from libs.events.changes import ExperimentChanged
@@ -56,7 +55,6 @@ async def change(connection: AsyncConnection, row: Row[Any], what: What, **value
     """Set columns of a locked experiment and tell of it; ``config`` and ``state`` in the event are the new ones."""
     if values:
         await connection.execute(update(experiments).where(experiments.c.id == row.id).values(**values))
-    owner = await connection.scalar(select(users.c.username).where(users.c.id == row.owner_id))
     config = values.get("config", row.config)
     await announce(
         connection,
@@ -66,7 +64,6 @@ async def change(connection: AsyncConnection, row: Row[Any], what: What, **value
             state=ExperimentState(values.get("state", row.state)).value,
             name=text_in(config, "name"),
             job_id=row.job_id,
-            owner=owner or "",
             project_id=values.get("project_id", row.project_id),
             progress=values.get("progress", row.progress),
         ),

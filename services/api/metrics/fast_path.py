@@ -34,6 +34,8 @@ class KnownTrial(Struct):
     run: int
     total_batches: int
     summary: TrialSummary
+    restarts: int
+    task_id: str
     version: int
 
 
@@ -107,6 +109,8 @@ class KnownTrials:
                     experiment_id=trial.experiment_id,
                     what="metrics",
                     state=trial.state,
+                    task_id=trial.task_id,
+                    restarts=trial.restarts,
                     group=report.group,
                     steps_completed=report.step,
                 )

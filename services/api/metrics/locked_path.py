@@ -40,8 +40,10 @@ class ExperimentsNeeded(Exception):
 
 @dataclass(slots=True)
 class MeasuredExperiment:
+    """``changed`` says to whoever drives its search that there is news for it."""
+
     id: int
-    state: str
+    changed: ExperimentChanged
     is_searching: bool
     goal: SearchGoal
     best_signed: float | None
@@ -58,6 +60,8 @@ class MeasuredTrial:
     total_batches: int
     summary: TrialSummary
     standing: ValidationStanding
+    restarts: int
+    task_id: str
 
 
 @dataclass(slots=True)
@@ -143,7 +147,16 @@ async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Meas
     return {
         row["id"]: MeasuredExperiment(
             id=row["id"],
-            state=row["state"],
+            changed=ExperimentChanged(
+                experiment_id=row["id"],
+                what="searcher",
+                state=row["state"],
+                name=row["name"],
+                job_id=row["job_id"],
+                owner=row["owner"],
+                project_id=row["project_id"],
+                progress=row["progress"],
+            ),
             is_searching=not row["unmanaged"] and row["state"] in experiment_states.LIVE,
             goal=SearchGoal(row["metric"], row["smaller_is_better"]),
             best_signed=row["best_signed"],
@@ -155,7 +168,7 @@ async def _lock_experiments(driver: Any, trial_ids: list[int]) -> dict[int, Meas
 async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredTrial]:
     trials = {}
     for row in await driver.fetch(sql.LOCK_TRIALS, trial_ids):
-        ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id = row
+        ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id, restarts, task_id = row
         best = None if signed is None else Score(value, signed)
         trials[ident] = MeasuredTrial(
             ident,
@@ -165,6 +178,8 @@ async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredT
             total,
             decode_summary(summary),
             ValidationStanding(best, best_id, latest_id),
+            restarts,
+            task_id or "",
         )
     return trials
 
@@ -230,7 +245,16 @@ async def _write(
 
 
 def _known(trial: MeasuredTrial, version: int) -> KnownTrial:
-    return KnownTrial(trial.experiment_id, trial.state, trial.run, trial.total_batches, trial.summary, version)
+    return KnownTrial(
+        trial.experiment_id,
+        trial.state,
+        trial.run,
+        trial.total_batches,
+        trial.summary,
+        trial.restarts,
+        trial.task_id,
+        version,
+    )
 
 
 async def _insert(driver: Any, writes: Sequence[PendingWrite]) -> dict[int, int]:
@@ -332,10 +356,7 @@ async def _tell_searchers(
             told.append((experiment.id, write.trial.id, encode({"metrics": write.metrics})))
     if told:
         await driver.execute(sql.TELL_SEARCHERS, *_columns(told))
-    return [
-        ExperimentChanged(experiment_id=ident, what="searcher", state=experiments[ident].state)
-        for ident in sorted({ident for ident, _, _ in told})
-    ]
+    return [experiments[ident].changed for ident in sorted({ident for ident, _, _ in told})]
 
 
 def _trial_events(
@@ -349,6 +370,8 @@ def _trial_events(
             experiment_id=write.trial.experiment_id,
             what="metrics",
             state=write.trial.state,
+            task_id=write.trial.task_id,
+            restarts=write.trial.restarts,
             group=write.report.group,
             steps_completed=write.report.step,
             metrics=dict(write.metrics) if is_validation else None,
@@ -357,7 +380,13 @@ def _trial_events(
         if trial_id not in written:
             trial = trials[trial_id]
             yield TrialChanged(
-                trial_id=trial_id, experiment_id=trial.experiment_id, what="metrics", state=trial.state, group=group
+                trial_id=trial_id,
+                experiment_id=trial.experiment_id,
+                what="metrics",
+                state=trial.state,
+                task_id=trial.task_id,
+                restarts=trial.restarts,
+                group=group,
             )
 
 

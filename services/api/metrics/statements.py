@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 LOCK_EXPERIMENTS: Final = """
-SELECT e.id, e.state, e.unmanaged, e.config -> 'searcher' ->> 'metric' AS metric,
+SELECT e.id, e.state, e.unmanaged, e.job_id, e.project_id, e.progress, coalesce(e.config ->> 'name', '') AS name,
+       (SELECT u.username FROM users u WHERE u.id = e.owner_id) AS owner, e.config -> 'searcher' ->> 'metric' AS metric,
        (e.config -> 'searcher' ->> 'smaller_is_better') IS DISTINCT FROM 'false' AS smaller_is_better,
        (SELECT b.searcher_metric_signed FROM trials b WHERE b.id = e.best_trial_id) AS best_signed
   FROM experiments e
@@ -19,7 +20,8 @@ SELECT e.id, e.state, e.unmanaged, e.config -> 'searcher' ->> 'metric' AS metric
 
 LOCK_TRIALS: Final = """
 SELECT id, experiment_id, state, run_id, total_batches, summary_metrics::text AS summary,
-       searcher_metric_value, searcher_metric_signed, best_validation_id, latest_validation_id
+       searcher_metric_value, searcher_metric_signed, best_validation_id, latest_validation_id, restarts,
+       (SELECT t.task_id FROM trial_tasks t WHERE t.trial_id = trials.id ORDER BY t.position DESC LIMIT 1) AS task_id
   FROM trials
  WHERE id = ANY($1::bigint[])
  ORDER BY id

@@ -143,6 +143,8 @@ class ExperimentDeletion:
         own_jobs = set((await connection.execute(job_ids)).scalars()) | {locked.experiment.job_id}
         own_allocations = select(allocations.c.allocation_id).where(any_of(allocations.c.task_id, task_ids))
         deleted_checkpoints = (checkpoints.c.experiment_id == experiment_id) & (checkpoints.c.state == "DELETED")
+        # What it was is read from its rows, which are gone afterwards.
+        await announce(connection, experiment_changed(locked.experiment, "deleted"))
         for statement in (
             delete(log_streams).where(any_of(log_streams.c.task_id, task_ids)),
             delete(trial_sources).where(trial_sources.c.trial_id.in_(of_experiment)),
@@ -154,7 +156,6 @@ class ExperimentDeletion:
             delete(experiments).where(experiments.c.id == experiment_id),
         ):
             await connection.execute(statement)
-        await announce(connection, experiment_changed(locked.experiment, "deleted"))
         log.info("experiment.deleted", experiment=experiment_id)
 
 

@@ -121,10 +121,11 @@ async def _delete_row(connection: Connection, noun: str, ident: int, workspace_i
         inside = delete(tasks).where(tasks.c.workspace_id == ident, tasks.c.experiment_id.is_(None))
         own_jobs = (await connection.execute(inside.returning(tasks.c.job_id))).scalars().all()
         await connection.execute(delete(jobs).where(any_of(jobs.c.job_id, filter(None, own_jobs))))
-    gone = delete(table).where(table.c.id == ident, table.c.state == "DELETING")
-    if (await connection.execute(gone)).rowcount:
+    gone = delete(table).where(table.c.id == ident, table.c.state == "DELETING").returning(table.c.name)
+    name = await connection.scalar(gone)
+    if name is not None:
         log.info(f"{noun}.deleted", ident=ident)
-        await announce(connection, _changed(noun, ident, workspace_id, gone=True))
+        await announce(connection, _changed(noun, ident, workspace_id, gone=True, name=name))
 
 
 async def _mark_failed(connection: Connection, noun: str, ident: int, reason: str) -> None:
@@ -140,7 +141,7 @@ async def _mark_failed(connection: Connection, noun: str, ident: int, reason: st
     await announce(connection, _changed(noun, ident, ident, gone=False))
 
 
-def _changed(noun: str, ident: int, workspace_id: int, *, gone: bool) -> WorkspaceChanged:
+def _changed(noun: str, ident: int, workspace_id: int, *, gone: bool, name: str = "") -> WorkspaceChanged:
     if noun == "project":
-        return WorkspaceChanged(workspace_id=workspace_id, what="project", project_id=ident)
-    return WorkspaceChanged(workspace_id=ident, what="deleted" if gone else "changed")
+        return WorkspaceChanged(workspace_id=workspace_id, what="project", project_id=ident, name=name)
+    return WorkspaceChanged(workspace_id=ident, what="deleted" if gone else "changed", name=name)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from libs.db.engine import Connection
+from libs.db.event_fields import completed
 from libs.db.outbox import enqueue, event_message, log_message, order_message, order_withdrawal
 from libs.db.task_lines import line_numbers
 from libs.events.changes import PublicEvent
@@ -45,10 +46,12 @@ class OutboxBuffer:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any] | _Lines] = []
         self._lines: dict[str, _Lines] = {}
+        self._announced: list[tuple[int, PublicEvent]] = []
         self.events: Final[list[PublicEvent]] = []
 
     def announce(self, event: PublicEvent) -> None:
         self.events.append(event)
+        self._announced.append((len(self._messages), event))
         self._messages.append(event_message(event))
 
     def order(self, order: Order) -> None:
@@ -68,9 +71,15 @@ class OutboxBuffer:
         self._messages.append(log_message(service_batch((), task=task, allocation=allocation, is_end=True)))
 
     async def flush(self, connection: Connection) -> None:
+        """The rows that the events tell of have been written."""
+        whole = await completed(connection, [event for _, event in self._announced])
+        for (position, event), complete in zip(self._announced, whole, strict=True):
+            if complete is not event:
+                self._messages[position] = event_message(complete)
         count = sum(len(lines) for lines in self._lines.values())
         numbers = iter(await line_numbers(connection, count))
         rows = [one.numbered(numbers) if isinstance(one, _Lines) else one for one in self._messages]
         await enqueue(connection, *rows)
         self._messages.clear()
         self._lines.clear()
+        self._announced.clear()

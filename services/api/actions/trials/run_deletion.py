@@ -38,9 +38,10 @@ def deletion_at(now: datetime) -> Action:
             raise FailedPrecondition("Run is not in a terminal state.")
         locked = await lock_experiment(connection, run.experiment_id)
         await _ask_for_files(connection, locked, run.id)
+        # What it was is read from its rows, which are gone afterwards.
+        await announce(connection, TrialChanged(trial_id=run.id, experiment_id=locked.id, what="deleted"))
         await _delete_rows(connection, run.id, now=now)
         await _choose_best_trial(connection, locked, run.id)
-        await announce(connection, TrialChanged(trial_id=run.id, experiment_id=locked.id, what="deleted"))
         await change(connection, locked, "edited")
 
     return delete_run

@@ -108,7 +108,8 @@ class Training:
     def _tell(self, error: Exception | None, events: Sequence[PublicEvent]) -> None:
         self.told.append(str(error))
         changes = [event for event in events if isinstance(event, TrialChanged)]
-        self.events += [msgspec.structs.replace(event, trial_id=0, experiment_id=0) for event in changes]
+        assert all(event.task_id for event in changes)
+        self.events += [msgspec.structs.replace(event, trial_id=0, experiment_id=0, task_id="") for event in changes]
 
     async def remains(self) -> Any:
         """All that is stored of it, without ids."""
