@@ -21,7 +21,7 @@ from deploy.local import disks, system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
-from deploy.local.layout import DEFAULT_API_PORT, Layout, Options
+from deploy.local.layout import DEFAULT_API_PORT, LOOPBACK, Layout, Options
 from deploy.local.leftover_tasks import tasks
 from deploy.local.supervision import bus_check, processes
 from deploy.local.supervision.environment import service_environment
@@ -35,7 +35,7 @@ LAST_PORT = 65535
 def add_parser(commands: Commands) -> None:
     shared = [behind_the_command()]
     up = commands.add_parser("up", parents=shared)
-    up.add_argument("--host", default="127.0.0.1", help="address the api listens on (default: 127.0.0.1)")
+    up.add_argument("--host", help=f"at the first start: address the api listens on (default: {LOOPBACK})")
     up.add_argument(
         "--port",
         type=_port,

@@ -14,6 +14,7 @@ from deploy.command_line import state_folder
 from deploy.local.kubernetes import KubernetesOptions
 
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
+LOOPBACK: Final = "127.0.0.1"
 MORE_BYTES: Final = 16 * 1024
 """By how much the next version of a file may be larger where its space is kept."""
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise

@@ -15,7 +15,7 @@ from typing import Final
 from deploy.local.configuration import certificates
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
-from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, Layout, Options
+from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, LOOPBACK, Layout, Options
 from deploy.local.memory import has_room_for_standby
 from deploy.local.servers.ports import free_port
 from deploy.local.servers.postgres import closed_parent, postgres_user
@@ -32,7 +32,7 @@ def choose(layout: Layout, kept: Options | None, arguments: Namespace, *, is_run
     Nothing is written.
     """
     if kept is None:
-        kept = _first_choice(layout, arguments.host, arguments.port)
+        kept = _first_choice(layout, arguments.host or LOOPBACK, arguments.port)
     changes: dict[str, object] = {}
     if arguments.port:
         changes["api_port"] = arguments.port
@@ -43,15 +43,23 @@ def choose(layout: Layout, kept: Options | None, arguments: Namespace, *, is_run
     if arguments.python:
         changes["python"] = str(Path(arguments.python).absolute())
     if arguments.config:
-        changes["cluster_config"] = str(Path(arguments.config).resolve())
+        changes["cluster_config"] = str(_existing(Path(arguments.config).resolve()))
     if named := getattr(arguments, "subscriber", None):
         changes["subscribers"] = tuple(dict.fromkeys([*kept.subscribers, *named]))
     standby = getattr(arguments, "standby", None)
-    changes["standby"] = has_room_for_standby() if standby is None else standby == "yes"
+    if standby is not None:
+        changes["standby"] = standby == "yes"
+    elif not is_running:
+        changes["standby"] = has_room_for_standby()
     changes["kubernetes"] = choose_kubernetes(kept.kubernetes, arguments)
     options = replace(kept, **changes)  # type: ignore[arg-type]
     if options.kubernetes is not None:
         options = replace(options, host=EVERYWHERE)
+    elif arguments.host not in (None, options.host):
+        raise CannotStart(
+            f"--host {arguments.host}: the api of {layout.root} listens on {options.host}, which is chosen at the "
+            "first start, as passwords are; start another folder with it, named by --state"
+        )
     else:
         options = replace(options, python=options.python or _find_python())
         _check_python(options.python)
@@ -75,6 +83,12 @@ def _first_choice(layout: Layout, host: str, api_port: int | None) -> Options:
         slots=os.cpu_count() or 1,
         host=host,
     )
+
+
+def _existing(file: Path) -> Path:
+    if not file.is_file():
+        raise CannotStart(f"--config {file}: there is no such file")
+    return file
 
 
 def _postgres_data(layout: Layout) -> Path:

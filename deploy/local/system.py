@@ -17,11 +17,11 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from deploy import restarting
 from deploy.last_lines import last_lines
-from deploy.local import disks
+from deploy.local import changes, disks
 from deploy.local.configuration import certificates, initial_password, listening, plan
 from deploy.local.configuration.status_ports import status_url
 from deploy.local.failure import CannotStart, PortHeld
@@ -34,6 +34,7 @@ from deploy.local.supervision import processes
 from deploy.local.supervision.environment import supervisor_environment
 from libs.db.failures import DRIVER_ERRORS
 from libs.db.services_role.role import ServicesRole, provide_role
+from libs.errors import ResoluteError
 
 READY_WITHIN_S: Final = 60.0
 LAST_LINES: Final = 15
@@ -48,25 +49,68 @@ def start(layout: Layout, arguments: Namespace, *, without: Iterable[str] = ()) 
     """
     layout.create()
     _forget_environment(layout)
-    was_running = processes.find(layout, processes.SUPERVISOR) is not None
-    options = choose(layout, Options.load(layout), arguments, is_running=bool(listening.own_pids(layout)))
-    if not was_running:
+    kept = Options.load(layout)
+    supervisor = processes.find(layout, processes.SUPERVISOR)
+    options = choose(layout, kept, arguments, is_running=bool(listening.own_pids(layout)))
+    services = plan.services(layout, options)
+    held = services if getattr(arguments, "only_servers", False) else set(without)
+    if kept is not None:
+        changes.refuse_what_the_file_says(layout, kept, options)
+        changes.refuse_to_move_tasks(layout, kept, options)
+    restarts = False
+    if supervisor is not None and kept is not None:
+        restarts = _has_to_restart(layout, kept, options, services, held, started_at=supervisor.since)
+    if supervisor is None or restarts:
         listening.expect_free_ports(layout, options)
     initial_password.prepare(layout, arguments)
+    if restarts:
+        stop(layout)
     options.save(layout)
-    plan.write_cluster(layout, options)
-    held = plan.services(layout, options) if getattr(arguments, "only_servers", False) else set(without)
-    if not was_running:
-        _start_supervisor(layout, options, held)
     try:
-        if options.kubernetes is not None:
-            _introduce_launchers(layout, options, held)
-        wait_until_ready(layout, options, held)
-    except PortHeld:
-        if not was_running:
+        _run(layout, options, held)
+    except (ResoluteError, OSError) as error:
+        if kept is not None and options != kept:
+            _go_back(layout, kept, error, runs_again=supervisor is not None)
+        if isinstance(error, PortHeld) and supervisor is None:
             stop(layout)
         raise
     return options
+
+
+def _has_to_restart(
+    layout: Layout, kept: Options, options: Options, services: set[str], held: set[str], *, started_at: float
+) -> bool:
+    """Whether the system, which runs, has to be started anew for what is asked for. Raises CannotStart."""
+    if held >= services:
+        changes.refuse_running_services(layout, services)
+    elif changes.only_servers_run(layout, services):
+        return True
+    is_newer = changes.has_newer_configuration(layout, options, started_at=started_at)
+    if options == kept and not is_newer:
+        return False
+    changes.refuse_in_foreground(layout)
+    print(f"starting anew for {changes.in_words(kept, options)}; tasks go on", file=sys.stderr)
+    return True
+
+
+def _go_back(layout: Layout, kept: Options, error: Exception, *, runs_again: bool) -> NoReturn:
+    """The system as it was before somebody asked for what does not work. Raises CannotStart."""
+    stop(layout)
+    kept.save(layout)
+    if not runs_again:
+        raise CannotStart(f"{error}\nNothing is changed: `resolute up` starts the system as it was") from error
+    _run(layout, kept, set())
+    raise CannotStart(f"{error}\nNothing is changed: the system runs as before") from error
+
+
+def _run(layout: Layout, options: Options, held: set[str]) -> None:
+    """Start what does not run, and return when it is ready. Raises CannotStart."""
+    plan.write_cluster(layout, options)
+    if processes.find(layout, processes.SUPERVISOR) is None:
+        _start_supervisor(layout, options, held)
+    if options.kubernetes is not None:
+        _introduce_launchers(layout, options, held)
+    wait_until_ready(layout, options, held)
 
 
 def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:

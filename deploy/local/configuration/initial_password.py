@@ -19,7 +19,7 @@ import yaml
 
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import is_on_this_machine
-from deploy.local.layout import Layout, write_private
+from deploy.local.layout import LOOPBACK, Layout, write_private
 
 BLANK: Final = "blank"
 INITIAL: Final = "initial"
@@ -44,10 +44,11 @@ def prepare(layout: Layout, arguments: Namespace) -> None:
         raise CannotStart(f"{CHOICE_VARIABLE} must be one of: {', '.join(CHOICES)}")
     if given is not None:
         said = INITIAL if given else BLANK
-    is_reachable = not _is_loopback(arguments.host)
+    host = arguments.host or LOOPBACK
+    is_reachable = not _is_loopback(host)
     if said == BLANK and is_reachable:
         raise CannotStart(
-            f"with --host {arguments.host} anybody could log in as administrator: blank passwords are for this machine"
+            f"with --host {host} anybody could log in as administrator: blank passwords are for this machine"
         )
     is_needed = is_reachable or bool(other_people(pwd.getpwall(), password_hashes())) or _serves_others(arguments)
     layout.initial_password.unlink(missing_ok=True)  # of a start that came to nothing

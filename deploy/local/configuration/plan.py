@@ -84,6 +84,8 @@ def with_standbys(service: str) -> tuple[str, ...]:
 
 def launchers(layout: Layout, options: Options) -> dict[str, str]:
     """Process name -> pool: one launcher per pool of the cluster configuration. Raises CannotStart."""
+    if not options.cluster_file(layout).exists():
+        return {"launcher": POOL}  # as it will be written
     try:
         pools = read_cluster_config(options.cluster_file(layout))[0].resource_pools
     except InvalidRequest as error:

@@ -48,7 +48,7 @@ def on_this_machine(arguments: argparse.Namespace) -> Demo:
     """Start what does not run."""
     layout = Layout.at(arguments.state)
     start = argparse.Namespace(
-        **{"host": "127.0.0.1", "slots": None, "python": None, "config": None, "passwords": None, **vars(arguments)}
+        **{"host": None, "slots": None, "python": None, "config": None, "passwords": None, **vars(arguments)}
     )
     known = initial_password(layout)
     try:
