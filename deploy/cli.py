@@ -38,8 +38,8 @@ SUBCOMMANDS: Final = (
     Subcommand("audit", "deploy.operations.audit", "print who changed what"),
     Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
     Subcommand("bus", "deploy.bus_servers.command", "make three servers of one, or one of three, and lose nothing"),
-    Subcommand("backup", "deploy.operations.backup.command", "write the database and the streams into one file"),
-    Subcommand("restore", "deploy.operations.backup.command", "fill a new installation from such a file"),
+    Subcommand("backup", "deploy.backup.command", "write the database and the streams into one file"),
+    Subcommand("restore", "deploy.backup.command", "fill a new installation from such a file"),
 )
 
 

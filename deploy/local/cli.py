@@ -66,7 +66,7 @@ def add_parser(commands: Commands) -> None:
     up.add_argument(
         "--only-servers",
         action="store_true",
-        help="PostgreSQL and NATS alone, until the next down: for resolute import and restore",
+        help="PostgreSQL and NATS alone, until the next down: for resolute import",
     )
     add_arguments(up)
     up.set_defaults(run=_on_state_folder(_up))

@@ -76,7 +76,7 @@ def _first_choice(layout: Layout, host: str, api_port: int | None) -> Options:
         api_port=ports[0],
         nats_port=ports[1],
         postgres_port=ports[2],
-        postgres_data=str(_postgres_data(layout)),
+        postgres_data=str(postgres_data(layout)),
         postgres_password=secrets.token_urlsafe(24),
         logs_port=ports[3],
         python="",
@@ -91,8 +91,8 @@ def _existing(file: Path) -> Path:
     return file
 
 
-def _postgres_data(layout: Layout) -> Path:
-    """Below the state folder; for root only if the user that PostgreSQL then runs as can get there."""
+def postgres_data(layout: Layout) -> Path:
+    """Where a new database is: below the state folder; for root only if the user of PostgreSQL can get there."""
     below = layout.root / "postgres"
     user = postgres_user()
     if user is None or closed_parent(below, user) is None:

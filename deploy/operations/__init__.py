@@ -1,1 +1,1 @@
-"""What an administrator does with an installation that runs: look, check, upgrade, back up, restore."""
+"""What an administrator does with an installation that runs: look, check, upgrade."""

@@ -14,16 +14,16 @@ import msgspec
 import pytest
 from sqlalchemy import func, insert, text
 
-from deploy.operations.backup.archive import (
+from deploy.backup.archive import (
     BackupContent,
     BackupCounts,
     examine_archive,
     read_sections,
     write_archive,
 )
-from deploy.operations.backup.catalog import read_tables
-from deploy.operations.backup.command import back_up, restore
-from deploy.operations.backup.database import LAYOUT
+from deploy.backup.catalog import read_tables
+from deploy.backup.command import back_up, restore
+from deploy.backup.database import LAYOUT
 from deploy.operations.settings import OperationsSettings
 from libs.bus import Bus, BusSettings, connect_bus
 from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database

@@ -1,4 +1,5 @@
-"""``resolute backup FILE`` while the system runs, and ``resolute restore FILE`` into a new installation."""
+"""``resolute backup FILE`` while the system runs, and ``resolute restore FILE`` into a new installation: into an empty
+state folder where nobody names a database."""
 
 from __future__ import annotations
 
@@ -13,23 +14,33 @@ from typing import Any
 import asyncpg
 from msgspec import structs
 
-from deploy.command_line import Commands, behind_the_command
-from deploy.operations.backup import streams
-from deploy.operations.backup.archive import (
+from deploy.backup import one_machine, streams
+from deploy.backup.archive import (
     BackupContent,
     BackupCounts,
     examine_archive,
     read_sections,
     write_archive,
 )
-from deploy.operations.backup.catalog import drop_schema, lock_tables
-from deploy.operations.backup.database import DatabaseLoader, dump_database, expect_empty
-from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings
+from deploy.backup.catalog import drop_schema, lock_tables
+from deploy.backup.configuration import (
+    Configuration,
+    checkpoint_folder,
+    dump_configuration,
+    read_cluster_file,
+    read_configuration,
+)
+from deploy.backup.database import DatabaseLoader, dump_database, expect_empty
+from deploy.command_line import Commands, behind_the_command
+from deploy.local.layout import Layout
+from deploy.local.supervision import processes
+from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings, names_database
 from libs.bus import Bus, connect_bus
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
-from libs.db.migrate import Schema, revisions, schema_of, upgrade
+from libs.db.migrate import revisions, schema_of, upgrade
 from libs.errors import FailedPrecondition, InvalidRequest, Unavailable
+from libs.telemetry import TelemetrySettings, configure_logging
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,22 +48,47 @@ def add_parser(commands: Commands) -> None:
         parser: ArgumentParser = commands.add_parser(name, description=__doc__, parents=[behind_the_command()])
         parser.add_argument("file", type=Path)
         add_settings_argument(parser)
+        if name == "restore":
+            parser.add_argument("--host", help="address the api of a new state folder listens on (default: as it did)")
         parser.set_defaults(run=run)
 
 
 def _backup(arguments: Namespace) -> int:
-    counts = asyncio.run(back_up(load_settings(arguments), arguments.file))
+    settings = load_settings(arguments)
+    up = None if names_database(arguments) else one_machine.up_options(Layout.at(arguments.state))
+    configuration = read_cluster_file(Path(settings.cluster_config) if settings.cluster_config else None, up)
+    counts = asyncio.run(back_up(settings, arguments.file, configuration))
     print(f"{_said(counts)} are in {arguments.file}; it holds secrets, and only you may read it")
+    if configuration.secrets:
+        print(f"among them, of the configuration: {', '.join(configuration.secrets)}")
     return 0
 
 
 def _restore(arguments: Namespace) -> int:
-    counts = asyncio.run(restore(load_settings(arguments), arguments.file))
-    print(f"{_said(counts)} are restored; start the services")
+    if names_database(arguments):
+        counts = asyncio.run(restore(load_settings(arguments), arguments.file))
+        print(f"{_said(counts)} are restored; start the services")
+        return 0
+    configure_logging(TelemetrySettings(log_format="console", log_level="warning"), service="resolute")
+    content, _ = examine_archive(arguments.file)
+    _expect_known(content, arguments.file)
+    layout, configuration = Layout.at(arguments.state), read_configuration(arguments.file)
+    with one_machine.servers(layout, configuration, host=arguments.host):
+        counts = asyncio.run(restore(load_settings(arguments), arguments.file))
+    print(f"{_said(counts)} are restored into {layout.root}; start the services: {_start(layout, arguments)}")
+    if (folder := checkpoint_folder(configuration)) is not None:
+        print(f"files of checkpoints are in no backup; they are looked for in {folder}")
     return 0
 
 
-async def back_up(settings: OperationsSettings, file: Path) -> BackupCounts:
+def _start(layout: Layout, arguments: Namespace) -> str:
+    """What to type next."""
+    command = "resolute" if arguments.state is None else f"resolute --state {arguments.state}"
+    is_running = processes.find(layout, processes.SUPERVISOR) is not None
+    return f"{command} down, and {command} up" if is_running else f"{command} up"
+
+
+async def back_up(settings: OperationsSettings, file: Path, configuration: Configuration | None = None) -> BackupCounts:
     """Write the installation, as it is in these moments, to a new file; its schema may be that of a release before."""
     schema = await schema_of(address(settings.database))
     if schema.found is None:
@@ -68,6 +104,7 @@ async def back_up(settings: OperationsSettings, file: Path) -> BackupCounts:
         connection = await _connection(stack, settings.database)
         bus = await stack.enter_async_context(connect_bus(structs.replace(settings.bus, manage_streams=False)))
         archive = stack.enter_context(write_archive(file, content))
+        dump_configuration(configuration or Configuration(), archive)
         messages = await streams.dump_streams(bus, archive)
         rows = await dump_database(connection, archive, schema=schema.found)
         counts = BackupCounts(messages=messages, rows=rows)
@@ -81,8 +118,12 @@ async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
     A backup of a release before goes into the schema of that release, and migrations bring it to the newest.
     """
     content, expected = examine_archive(file)
+    _expect_known(content, file)
     schema = await schema_of(address(settings.database))
-    _expect_known(schema, content, file)
+    if not schema.is_known:
+        raise FailedPrecondition(
+            f"the database has the schema {schema.found} of a newer release; restore into a new, empty database"
+        )
     async with AsyncExitStack() as stack:
         connection = await _connection(stack, settings.database)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
@@ -100,16 +141,13 @@ async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
     return BackupCounts(messages=messages, rows=rows)
 
 
-def _expect_known(schema: Schema, content: BackupContent, file: Path) -> None:
-    """Raises FailedPrecondition when the backup, or what it is to be restored into, is of a newer release."""
-    if content.schema not in revisions():
+def _expect_known(content: BackupContent, file: Path) -> None:
+    """Raises FailedPrecondition when the backup is of a newer release."""
+    known = revisions()
+    if content.schema not in known:
         raise FailedPrecondition(
             f"{file} has the schema {content.schema} of a newer release, {content.release}; this one knows none beyond"
-            f" {schema.newest}: restore the file with that release or a later one"
-        )
-    if not schema.is_known:
-        raise FailedPrecondition(
-            f"the database has the schema {schema.found} of a newer release; restore into a new, empty database"
+            f" {known[-1]}: restore the file with that release or a later one"
         )
 
 

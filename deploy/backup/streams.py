@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from deploy.operations.backup.archive import ArchiveWriter
+from deploy.backup.archive import ArchiveWriter
 from libs.bus import Bus
 from libs.bus.contents.reading import StoredMessage
 from libs.bus.headers import is_deletion

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from deploy.operations.backup.archive import ArchiveWriter
-from deploy.operations.backup.catalog import REVISION_TABLE, StoredTable, read_tables
+from deploy.backup.archive import ArchiveWriter
+from deploy.backup.catalog import REVISION_TABLE, StoredTable, read_tables
 from libs.db.rows_at_start import ROWS_AT_START
 from libs.errors import FailedPrecondition, InvalidRequest
 
@@ -85,7 +85,8 @@ async def expect_empty(connection: Any) -> None:
         rows = await connection.fetchval(f'SELECT count(*) FROM (SELECT 1 FROM "{table.name}" LIMIT 3) AS found')  # noqa: S608
         if rows > ROWS_AT_START.get(table.name, 0):
             raise FailedPrecondition(
-                f"the database is in use: there are rows in {table.name}; restore into a new, empty database"
+                f"the database is in use: there are rows in {table.name}; restore into a new, empty database, on one"
+                " machine with: resolute --state NEW_FOLDER restore FILE"
             )
 
 
