@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from tests.conftest import NEEDS_CLUSTER
-from tests.harness.helm import Release, find_helm, render, run_helm
+from tests.harness.helm import CHART, Release, find_helm, render, run_helm
 from tests.harness.kubectl import Kubectl
 
 VALUES: Final = Path(__file__).parent / "values"
@@ -50,6 +51,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """``any_values`` is each of the values files."""
     if "any_values" in metafunc.fixturenames:
         metafunc.parametrize("any_values", sorted(path.stem for path in VALUES.glob("*.yaml")))
+
+
+@pytest.fixture(scope="session")
+def chart_with_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chart with its notes as an object, since only an installation shows them."""
+    chart: Path = tmp_path_factory.mktemp("notes") / "chart"
+    shutil.copytree(CHART, chart)
+    notes = (chart / "templates" / "NOTES.txt").rename(chart / "templates" / "notes.yaml")
+    text = notes.read_text()
+    notes.write_text(
+        '{{- define "notes" }}' + text + "{{- end }}\n"
+        '{apiVersion: v1, kind: Notes, metadata: {name: notes}, text: {{ include "notes" . | toRawJson }}}\n'
+    )
+    return chart
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,11 @@ EFFECTS: Final = [
     Effect("images", API, f"{FIRST}/imagePullPolicy", "Always"),
     Effect("images", "Job/resolute-migration", f"{FIRST}/image", "registry.example.com/ml/resolute-tools:1.2.3"),
     Effect("images", "StatefulSet/determined-db-deployment", f"{FIRST}/image", "registry.example.com/postgres:16"),
+    Effect("services", "Job/resolute-migration", f"{POD}/nodeSelector", {"tier": "services"}),
+    Effect("migration_placement", "Job/resolute-migration", f"{POD}/nodeSelector", {"role": "scheduler"}),
+    Effect("migration_placement", "Job/resolute-migration", f"{POD}/tolerations/0/key", "scheduler"),
+    Effect("migration_placement", "Job/resolute-migration", f"{POD}/affinity/nodeAffinity", {}),
+    Effect("migration_placement", "Job/resolute-migration", f"{POD}/priorityClassName", "important"),
     # ---- values of Determined as they are
     Effect("determined", "StatefulSet/determined-db-deployment", f"{FIRST}/image", "postgres:18"),
     Effect("determined", API, f"{FIRST}/image", "resolute-api:0.1.0"),
@@ -448,7 +453,7 @@ def test_the_launcher_of_a_pool_has_values_of_its_own(rendered: Rendered) -> Non
     release = rendered("two_pools")
     large, other = (release.get("Deployment", release.launcher_of(pool)) for pool in ("A100", "cpu_only"))
     assert (at(large, "spec/replicas"), at(other, "spec/replicas")) == (3, 2)
-    assert at(large, f"{FIRST}/resources/requests") == {"cpu": "1", "memory": "256Mi"}
+    assert at(large, f"{FIRST}/resources/requests") == {"cpu": "1", "memory": "128Mi"}
 
 
 def test_the_logs_service_is_scaled_by_a_metric_that_there_is(rendered: Rendered) -> None:

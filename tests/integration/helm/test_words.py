@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +97,7 @@ def test_the_chart_has_the_version_of_the_project() -> None:
 
 
 NOTES: Final = {
-    "defaults": "jsonpath='{.status.loadBalancer.ingress[0].*}'):8080",
+    "defaults": "{{or .hostname .ip}} {{end}}' | cut -d' ' -f1):8080",
     "node_port": "jsonpath='{.spec.ports[0].nodePort}'",
     "cluster_ip": "port-forward service/determined-master-service-rel 8080",
     "tls_ingress": "export DET_MASTER=https://det.example.com",
@@ -110,20 +109,6 @@ NOTES: Final = {
     "coscheduler": "det experiment create",
     "determined": "NOTE: defaultImages.postgreSQL: postgres:10.14 is older than PostgreSQL 14",
 }
-
-
-@pytest.fixture(scope="module")
-def chart_with_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chart with its notes as an object, since only an installation shows them."""
-    chart: Path = tmp_path_factory.mktemp("notes") / "chart"
-    shutil.copytree(CHART, chart)
-    notes = (chart / "templates" / "NOTES.txt").rename(chart / "templates" / "notes.yaml")
-    text = notes.read_text()
-    notes.write_text(
-        '{{- define "notes" }}' + text + "{{- end }}\n"
-        '{apiVersion: v1, kind: Notes, metadata: {name: notes}, text: {{ include "notes" . | toRawJson }}}\n'
-    )
-    return chart
 
 
 @pytest.mark.parametrize("values", NOTES)
