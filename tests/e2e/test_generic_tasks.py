@@ -66,7 +66,7 @@ def test_created_with_files_it_prints_what_they_say_and_completes(det: Client, l
     for line in ("words of a file", "it is GENERIC", f"Scheduling Generic Task {ident}"):
         assert line in printed
     assert "resources exited successfully with a zero exit code" in printed
-    assert f"Generic Task {ident} was terminated: allocation stopped early after" in printed
+    assert f"Generic Task {ident} ended by itself after" in printed
     wait(look, ident, "COMPLETED")
     assert "endTime" in task(look, ident)
     assert json.loads(det("task", "config", ident, "--json"))["entrypoint"] == config["entrypoint"]

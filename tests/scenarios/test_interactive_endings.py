@@ -30,7 +30,7 @@ KILLED = [
 ]
 SUCCEEDED = [
     "INFO resources exited successfully with a zero exit code",
-    f"INFO {NAME} was terminated: allocation stopped early after 0s",
+    f"INFO {NAME} ended by itself after 0s",
 ]
 KILL = "kill"
 Step = AllocationObserved | str

@@ -69,6 +69,8 @@ _BLAMED: Final[dict[FailureType, tuple[str, ExitKind]]] = {
 """How the reason begins, and whose fault it is; all other failures are the task's own, and count as its restarts."""
 
 _BY_SIGNAL: Final = (137, 143)
+STOPPED_EARLY: Final = "allocation stopped early"
+"""How clients know the reason of an end without a failure and without anybody's doing."""
 
 
 def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> ExitRecord:
@@ -90,7 +92,7 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     if failure is not None:
         return _failed(failure)
     if pods and all(pod.state == "TERMINATED" for pod in pods):
-        return ExitRecord(reason=f"allocation stopped early {after}", stopped_early=True, status_code=0)
+        return ExitRecord(reason=f"{STOPPED_EARLY} {after}", stopped_early=True, status_code=0)
     lost = str(Failure(FailureType.RESTORE_ERROR, seen.message))
     return ExitRecord(reason=f"allocation failed due to restore error: {lost}", error=lost, kind=ExitKind.TRANSIENT)
 

@@ -13,7 +13,15 @@ from typing import Final
 from libs.events.failures import FailureType
 from libs.events.orders import Order
 from libs.states.allocation import AllocationState
-from services.scheduler.allocations.exits import KILLED, ExitKind, ExitRecord, Failure, exit_before_start, has_failed
+from services.scheduler.allocations.exits import (
+    KILLED,
+    STOPPED_EARLY,
+    ExitKind,
+    ExitRecord,
+    Failure,
+    exit_before_start,
+    has_failed,
+)
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import AllocationRow
@@ -107,8 +115,15 @@ def finish(row: AllocationRow, record: ExitRecord, *, now: datetime, out: Outbox
             note(row, record.explanation, now=now, out=out)
         has_crashed = record.status_code and not record.killed
         note(row, _exit_line(record), now=now, out=out, level="ERROR" if has_crashed else _level(record))
-    note(row, f"{row.name} was terminated: {record.reason}", now=now, out=out, level=_level(record))
+    note(row, f"{row.name} {_ending(record)}", now=now, out=out, level=_level(record))
     out.announce(changed(row, "ended"))
+
+
+def _ending(record: ExitRecord) -> str:
+    """The reason, as clients have it; whoever reads the log of a task that has done its work sees that it has."""
+    if record.stopped_early:
+        return f"ended by itself{record.reason.removeprefix(STOPPED_EARLY)}"
+    return f"was terminated: {record.reason}"
 
 
 def _exit_line(record: ExitRecord) -> str:

@@ -26,7 +26,7 @@ def test_what_a_command_prints_and_how_it_ended_is_followed(user: User, tmp_path
     assert "->" not in printed
     assert "resources exited successfully with a zero exit code" in printed
     name = re.findall(r"name: (Command \([a-z-]+\))", printed)[0]
-    for line in (f"{name} was assigned to an agent", f"Resources for {name} have started", f"{name} was terminated"):
+    for line in (f"{name} was assigned to an agent", f"Resources for {name} have started", f"{name} ended by itself"):
         assert line in printed
 
 

@@ -111,7 +111,7 @@ def test_life_in_the_log() -> None:
         "Trial 1 (Experiment 1) was assigned to an agent",
         "Resources for Trial 1 (Experiment 1) have started",
         "resources exited successfully with a zero exit code",
-        "Trial 1 (Experiment 1) was terminated: allocation stopped early after 0s",
+        "Trial 1 (Experiment 1) ended by itself after 0s",
     ]
     assert out.orders == ["withdrawn"]
     assert row.start_time == row.end_time == row.released_at == NOW
