@@ -25,6 +25,7 @@ from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.services import check_services
 from deploy.operations.doctor.storage import check_storage
+from deploy.operations.doctor.tasks.interpreters import check_interpreters
 from deploy.operations.doctor.tasks.namespaces import check_tasks_namespaces
 from deploy.operations.doctor.tasks.pages import check_task_pages
 from deploy.operations.doctor.tasks.pod_specs import check_pod_specs
@@ -61,6 +62,7 @@ def _run(arguments: Namespace) -> int:
     findings = [
         *check_disks(state_folder(arguments.state)),
         *check_services(state_folder(arguments.state)),
+        *asyncio.run(check_interpreters(state_folder(arguments.state), settings.database)),
         *asyncio.run(examine(settings, SystemClock(), read_passwords(users) if users else {})),
     ]
     print((as_json if arguments.json else as_text)(findings))

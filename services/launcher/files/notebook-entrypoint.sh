@@ -10,8 +10,8 @@ export SHELL="${SHELL:-/bin/bash}"
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --resources --proxy --download_context_directory
 run_startup_hooks
 
-has_module jupyterlab || give_up "this notebook needs JupyterLab, which the image does not have: install it with\
- 'python3 -m pip install jupyterlab' when the image is built, or in a startup-hook.sh"
+has_module jupyterlab || give_up "this notebook needs JupyterLab, which $DET_PYTHON_EXECUTABLE does not have:\
+ install it beforehand with '$DET_PYTHON_EXECUTABLE -m pip install jupyterlab', or in a startup-hook.sh"
 
 "$DET_PYTHON_EXECUTABLE" /run/determined/jupyter/check_idle.py &
 

@@ -7,8 +7,8 @@ set -e
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --resources --proxy --download_context_directory
 run_startup_hooks
 
-[ -x /usr/sbin/sshd ] || give_up "this shell needs the program /usr/sbin/sshd, which the image does not have: install the\
- package openssh-server when the image is built, or in a startup-hook.sh"
+[ -x /usr/sbin/sshd ] || give_up "this shell needs the program /usr/sbin/sshd, which is not installed: install the\
+ package openssh-server beforehand, or in a startup-hook.sh"
 
 # sshd starts sessions with an environment of its own; the one of the container travels in the authorized key.
 "$DET_PYTHON_EXECUTABLE" /run/determined/ssh/authorize_keys.py \

@@ -49,7 +49,7 @@ export PATH="/run/determined/pythonuserbase/bin:$PATH"
 export DET_PYTHON_EXECUTABLE="${DET_PYTHON_EXECUTABLE:-python3}"
 
 if ! "$DET_PYTHON_EXECUTABLE" --version >/dev/null 2>&1; then
-    give_up "cannot run '$DET_PYTHON_EXECUTABLE --version'; the image of a task needs Python 3.8 or newer\
+    give_up "cannot run '$DET_PYTHON_EXECUTABLE --version' as user $(id -u); a task needs Python 3.8 or newer that its user may execute\
  (its path can be set with DET_PYTHON_EXECUTABLE)"
 fi
 

@@ -13,8 +13,8 @@ fi
 "$DET_PYTHON_EXECUTABLE" -m determined.exec.prep_container --proxy --download_context_directory
 run_startup_hooks
 
-has_module tensorboard || give_up "this TensorBoard needs the package tensorboard, which the image does not have: install it\
- with 'python3 -m pip install tensorboard' when the image is built, or in a startup-hook.sh"
+has_module tensorboard || give_up "this TensorBoard needs the package tensorboard, which $DET_PYTHON_EXECUTABLE does not\
+ have: install it beforehand with '$DET_PYTHON_EXECUTABLE -m pip install tensorboard', or in a startup-hook.sh"
 
 # It is started by its name, which is beside the interpreter, whether that is on the PATH or not.
 if ! command -v tensorboard >/dev/null; then

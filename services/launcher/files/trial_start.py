@@ -17,6 +17,7 @@ Source: docs/reference/harness-protocol.md 2, 6.1, 6.2 and 12.1. Standard librar
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
@@ -110,6 +111,24 @@ def with_retry(step: Callable[[], None]) -> int:
     return in_a_copy(step)
 
 
+def missing_writer() -> str:
+    """What ``core.init`` lacks for writing metrics for TensorBoard, and what to do; empty when nothing is missing.
+
+    The trial may have failed for another reason, and the sentence says on which condition it helps.
+    """
+    if has_module("tensorflow") or (has_module("torch") and has_module("tensorboard")):
+        return ""
+    needs = "tensorboard" if has_module("torch") else "torch and tensorboard (or tensorflow)"
+    return (
+        f"INFO: if core.init() failed with ModuleNotFoundError: {sys.executable} does not have {needs}; "
+        "install that, or call core.init(tensorboard_mode=core.TensorboardMode.MANUAL)"
+    )
+
+
+def has_module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
 def main(args: list[str]) -> None:
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()  # where ``python -m`` looks first; for a script it is the script's own folder
@@ -121,7 +140,13 @@ def main(args: list[str]) -> None:
         sys.exit(exit_code)
     if not after_hooks and has_hooks():
         os.execv(ENTRYPOINT, [ENTRYPOINT, "--hooks"])  # noqa: S606
-    run(LAUNCH)
+    try:
+        run(LAUNCH)
+    except SystemExit as end:
+        missing = missing_writer()
+        if end.code and missing:
+            sys.stderr.write(missing + "\n")
+        raise
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from services.launcher.files.authorize_keys import is_carried, options
 from services.launcher.files.check_idle import is_idle, look
 from services.launcher.files.check_ready_logs import NotWanted, watch
+from services.launcher.files.trial_start import missing_writer
 
 EMPTY: Mapping[str, Sequence[Mapping[str, Any]]] = {"kernels": [], "terminals": [], "sessions": []}
 KERNEL = {"connections": 0, "execution_state": "idle", "last_activity": "2026-01-01T00:00:00Z"}
@@ -173,3 +176,24 @@ def test_a_jupyter_that_does_not_answer_counts_as_used(jupyter: str, status: int
 
 def test_nobody_listens_counts_as_used() -> None:
     assert look("activity", "http://127.0.0.1:9", "secret", "then") == (False, "then")
+
+
+@pytest.mark.parametrize(
+    ("installed", "needs"),
+    [
+        ([], "torch and tensorboard (or tensorflow)"),
+        (["tensorboard"], "torch and tensorboard (or tensorflow)"),
+        (["torch"], "tensorboard"),
+        (["torch", "tensorboard"], None),
+        (["tensorflow"], None),
+    ],
+)
+def test_packages_that_core_init_lacks_are_named(
+    installed: Sequence[str], needs: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in installed:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    found = missing_writer()
+    assert (f"does not have {needs};" in found) if needs else not found

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -86,12 +88,30 @@ def _existing(paths: Iterable[str]) -> set[str]:
     return {path for path in absolute if os.path.isdir(path)} - {"/"}
 
 
+def closed_to_others(program: str) -> str | None:
+    """The first file or directory that keeps ordinary users from executing a program, through all links; or None."""
+    for path in _links(program):
+        for place in (*reversed([str(parent) for parent in Path(path).parents]), path):
+            try:
+                is_open = os.stat(place).st_mode & stat.S_IXOTH
+            except OSError:
+                return place
+            if not is_open:
+                return place
+    return None
+
+
 def installation_roots(python: str) -> list[str]:
     """Directories that a path of an interpreter leads to, sorted: its environment, and those behind its links."""
-    paths = [os.path.abspath(python)]
-    while os.path.islink(paths[-1]) and len(paths) < 10:
-        paths.append(os.path.join(os.path.dirname(paths[-1]), os.readlink(paths[-1])))
-    paths.append(os.path.realpath(python))
+    paths = _links(python)
     # Of one that lies in a directory like /tmp/bin, what is beside that directory is none of its business.
     roots = {os.path.dirname(path) for path in paths} | {os.path.dirname(os.path.dirname(path)) for path in paths}
     return sorted({os.path.normpath(root) for root in roots} - {"/"})
+
+
+def _links(path: str) -> list[str]:
+    """A path, and those that its links lead to, the last without any."""
+    paths = [os.path.abspath(path)]
+    while os.path.islink(paths[-1]) and len(paths) < 10:
+        paths.append(os.path.join(os.path.dirname(paths[-1]), os.readlink(paths[-1])))
+    return [*paths, os.path.realpath(path)]

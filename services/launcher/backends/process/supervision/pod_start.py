@@ -71,7 +71,21 @@ def _execute(plan: Mapping[str, Any], way: Way, limits: MountLimits) -> None:
         protect_kernel_settings()
     become_user(user)
     os.chdir(plan["cwd"])
-    os.execve(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  the task is what the user wrote
+    try:
+        os.execve(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606  the task is what the user wrote
+    except PermissionError as error:
+        raise PermissionError(refusal(plan["argv"][0])) from error
+
+
+def refusal(program: str) -> str:
+    """Why this process may not execute ``program``, for whoever can change that."""
+    parts = program.split("/")
+    directories = ["/".join(parts[:length]) or "/" for length in range(1, len(parts))]
+    closed = next((path for path in directories if not os.access(path, os.X_OK)), program)
+    return (
+        f"user {os.getuid()} may not execute {program}, because {closed} is closed to that user; "
+        "the interpreters that tasks need must be open to everybody ('resolute doctor' looks at them)"
+    )
 
 
 def _run_or_report(error_writer: int, act: Callable[[], None]) -> NoReturn:

@@ -12,6 +12,7 @@ import pytest
 
 from libs.bus import Bus, BusSettings
 from libs.events.orders import BindMount, Owner
+from services.launcher.backends.process.preparation.interpreter import closed_to_others
 from services.launcher.backends.process.supervision.spawning import PYTHON
 from tests.harness.waiting import eventually
 from tests.integration.launcher.backends.process.conftest import NOBODY
@@ -151,6 +152,15 @@ async def test_linked_user_and_group_have_their_names(harness: LauncherHarness, 
     python = "import getpass; print(getpass.getuser())"
     seen = await printed(harness, f"id -un; id -gn; env -u USER -u LOGNAME {PYTHON} -c '{python}'", owner=owner)
     assert seen == ["al", "crew", "al"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+async def test_refusal_names_the_directory_that_is_closed_to_a_linked_user(harness: LauncherHarness) -> None:
+    closed = closed_to_others(PYTHON)
+    if closed is None:
+        pytest.skip(f"needs an interpreter that ordinary users may not execute; {PYTHON} is open to them")
+    message = await refusal(harness, owner=Owner(username="alice", uid=NOBODY, gid=NOBODY))
+    assert f"user {NOBODY} may not execute {PYTHON}, because {closed} is closed" in message
 
 
 async def test_linked_user_mounts_only_what_he_can_reach(

@@ -1,4 +1,4 @@
-"""An image without the program that a task is about: one sentence says so, and the task ends with it."""
+"""A machine without the program that a task is about: one sentence says so, of no image, and the task ends with it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,13 @@ async def harness(
 @pytest.mark.parametrize(
     ("task", "needs", "install"),
     [
-        (notebook(free_port()), "JupyterLab", "python3 -m pip install jupyterlab"),
+        (notebook(free_port()), "JupyterLab", f"{client_python()} -m pip install jupyterlab"),
         (shell(free_port()), "/usr/sbin/sshd", "openssh-server"),
-        (tensorboard(free_port(), {"type": "directory"}, "/x"), "tensorboard", "python3 -m pip install tensorboard"),
+        (
+            tensorboard(free_port(), {"type": "directory"}, "/x"),
+            "tensorboard",
+            f"{client_python()} -m pip install tensorboard",
+        ),
     ],
     ids=["notebook", "shell", "tensorboard"],
 )
@@ -55,4 +59,5 @@ async def test_a_missing_program_is_named_in_the_log_and_in_the_exit_status(
     assert (pod.exit_code, pod.failure) == (1, "FAILED"), harness.printed(ALLOCATION, "stderr")
     assert needs in pod.message
     assert install in pod.message
+    assert "image" not in pod.message
     assert f"ERROR: {pod.message}" in harness.printed(ALLOCATION, "stderr")
