@@ -30,7 +30,7 @@ from services.api.http.decoding.receiving import read_body
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.http.errors import ErrorReply
 from services.api.http.exchange import Exchange, send_result
-from services.api.http.replies.streams import StreamResult, send_stream, until_refused
+from services.api.http.replies.streams import StreamResult, send_stream, type_of_stream, until_refused
 from services.api.http.retry import retry_while_away
 from services.api.http.routing import HandlerResult, Route
 
@@ -142,7 +142,8 @@ class BoundRoute:
         until = None
         if credentials is not None:
             until = until_refused(partial(self._admit_again, credentials, call), every_s=self._recheck_interval_s)
-        sending = send_stream(exchange.send, stream, headers=exchange.reply_headers(), classify=explain, until=until)
+        headers = [type_of_stream(exchange.headers.get("accept", "")), *exchange.reply_headers()]
+        sending = send_stream(exchange.send, stream, headers=headers, classify=explain, until=until)
         await while_connected(exchange.receive, sending)
 
     async def _admit_again(self, credentials: Credentials, call: Call[Any, Any, Any]) -> Principal:

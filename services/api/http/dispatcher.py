@@ -17,7 +17,7 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 from libs.errors import Unavailable
 from services.api.http.bound_route import BoundRoute
 from services.api.http.connection import ClientGone
-from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_path
+from services.api.http.errors import UNKNOWN_API_PATH, ErrorReply, classify, unknown_method, unknown_path
 from services.api.http.exchange import Exchange, send_error, send_result
 from services.api.http.request_metrics import request_failed_unexpectedly, request_finished, request_started
 from services.api.http.request_trace import request_span
@@ -64,7 +64,7 @@ class Dispatcher:
                 await self._answer(exchange, self._serve_below(exchange, route, handler), ("any", route))
                 return
         if self._only_below(scope):
-            await self.refuse(scope, receive, send)
+            await self._refuse(scope, receive, send, allow=())
             return
         found = self._table.find(method, raw_path) or (self._find_page(raw_path) if method == "HEAD" else None)
         if found is not None:
@@ -83,12 +83,22 @@ class Dispatcher:
         return found
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that nobody serves."""
+        """Answer a request that nobody serves; of a path that is known, it says which methods there are."""
+        await self._refuse(scope, receive, send, allow=self._methods(scope))
+
+    def _methods(self, scope: Scope) -> tuple[str, ...]:
+        if scope["type"] != "http":
+            return ()
+        raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        methods = self._table.methods(raw_path)
+        return ("HEAD", *methods) if self._find_page(raw_path) is not None else methods
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, allow: tuple[str, ...]) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         elif scope["type"] == "http":
             exchange = Exchange(scope, receive, send)
-            refusal = _refuse_unknown(exchange, scope["method"], scope["path"])
+            refusal = _refuse_unknown(exchange, scope["method"], scope["path"], allow)
             # What clients make up stays out of the labels: every new value is a new time series.
             await self._answer(exchange, refusal, ("unknown", "unknown"))
 
@@ -151,8 +161,9 @@ def _explain(exchange: Exchange, error: Exception, method: str, route: str) -> E
     return failure
 
 
-async def _refuse_unknown(exchange: Exchange, method: str, path: str) -> None:
-    if path.startswith(API_PREFIX):
-        await send_error(exchange, UNKNOWN_API_PATH, stream=False, raw=False)
+async def _refuse_unknown(exchange: Exchange, method: str, path: str, allow: tuple[str, ...]) -> None:
+    raw = not path.startswith(API_PREFIX)
+    if allow:
+        await send_error(exchange, unknown_method(method, allow), stream=False, raw=raw)
     else:
-        await send_error(exchange, unknown_path(method, path), stream=False, raw=True)
+        await send_error(exchange, unknown_path(method, path) if raw else UNKNOWN_API_PATH, stream=False, raw=raw)

@@ -40,6 +40,7 @@ class ErrorReply:
     """What went wrong, in every vocabulary that some client reads.
 
     unexpected  a bug of ours: the message is generic, the stack belongs into the log
+    allow       methods that the path has, where the request's is none of them
     """
 
     status: int
@@ -47,10 +48,13 @@ class ErrorReply:
     reason: str
     message: str
     unexpected: bool = False
+    allow: tuple[str, ...] = ()
 
     @property
     def headers(self) -> tuple[tuple[bytes, bytes], ...]:
         """Headers that belong to this reply."""
+        if self.allow:
+            return ((b"allow", ", ".join(self.allow).encode()),)
         return (RETRY_AFTER,) if self.status == HTTPStatus.SERVICE_UNAVAILABLE else ()
 
     def api_body(self) -> bytes:
@@ -81,6 +85,11 @@ class ErrorReply:
 
 
 UNKNOWN_API_PATH: Final = ErrorReply(501, 12, "Unimplemented", "Not Implemented")
+
+
+def unknown_method(method: str, allow: tuple[str, ...]) -> ErrorReply:
+    """The answer for a path that does not have the method (RFC 9110, 15.5.6), where the reference answers with 501."""
+    return ErrorReply(405, 12, "Unimplemented", f"method {method} is not allowed: {', '.join(allow)}", allow=allow)
 
 
 def unknown_path(method: str, path: str) -> ErrorReply:

@@ -106,6 +106,7 @@ class RouteTable(Generic[Target]):
     def __init__(self) -> None:
         self._root: _Node[Target] = _Node()
         self._known: dict[tuple[str, bytes], tuple[dict[str, str], Target]] = {}
+        self._methods: set[str] = set()
 
     def add(self, method: str, path: str, target: Target) -> None:
         """Raises ValueError when the same method and shape of path is registered already."""
@@ -130,6 +131,7 @@ class RouteTable(Generic[Target]):
         if method in into:
             raise ValueError(f"{method} {path} is registered twice")
         into[method] = (tuple(names), target)
+        self._methods.add(method)
         self._known.clear()
 
     def find(self, method: str, raw_path: bytes) -> tuple[dict[str, str], Target] | None:
@@ -147,6 +149,10 @@ class RouteTable(Generic[Target]):
                 self._known.clear()
             self._known[method, raw_path] = found
         return found
+
+    def methods(self, raw_path: bytes) -> tuple[str, ...]:
+        """The methods that are registered for a path, by name; none for a path that is unknown."""
+        return tuple(method for method in sorted(self._methods) if self._find(method, raw_path) is not None)
 
     def _find(self, method: str, raw_path: bytes) -> tuple[dict[str, str], Target] | None:
         text = raw_path.decode("latin-1")

@@ -17,6 +17,7 @@ import msgspec
 from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
+from services.api.http.replies.streams import LINES_TYPE
 from services.api.http.routing import Route
 from services.api.wire.base import INT32_MAX, INT32_MIN
 
@@ -148,9 +149,9 @@ def _operation(route: Route, schema_of: dict[str, Schema], components: dict[str,
     content: Schema = {}
     if route.response is not None:
         schema = schema_of[repr(route.response)]
-        if route.stream:
-            schema = {"type": "object", "properties": {"result": schema}, "description": "one line of the stream"}
         content = {"content": {"application/json": {"schema": schema}}}
+        if route.stream:
+            content = {"content": {LINES_TYPE: {"schema": _line_of_stream(schema)}}}
     operation: Schema = {
         "operationId": f"{route.method.lower()}_{_identifier(route.path)}",
         "tags": [_noun(route.path)],
@@ -164,6 +165,15 @@ def _operation(route: Route, schema_of: dict[str, Schema], components: dict[str,
     if route.permission.needs_token:
         operation["security"] = [{"bearer": []}]
     return operation
+
+
+def _line_of_stream(schema: Schema) -> Schema:
+    """What each line is: the next message, or the error that has ended the stream."""
+    message = {"type": "object", "required": ["result"], "properties": {"result": schema}}
+    return {
+        "description": "newline-delimited JSON: this is one line of it; the last one may be an error",
+        "oneOf": [message, {"$ref": _REF.format(name="StreamError")}],
+    }
 
 
 def _body_of(route: Route) -> Any:

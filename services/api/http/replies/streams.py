@@ -26,7 +26,9 @@ from services.api.http.replies.reply import JSON_TYPE, Headers
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
 # Keeps nginx from holding lines back.
-_STREAM_HEADERS: Final = (JSON_TYPE, (b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
+_STREAM_HEADERS: Final = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
+LINES_TYPE: Final = "application/x-ndjson"
+"""What streams are called for clients that ask for it; the reference calls them application/json."""
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +47,11 @@ def encode_batch(batch: Sequence[msgspec.Struct]) -> bytes:
     """The lines of a batch, keys of maps in order; empty for an empty batch."""
     encoder = msgspec.json.Encoder(order="deterministic")
     return b"".join(_PREFIX + encoder.encode(message) + _SUFFIX for message in batch)
+
+
+def type_of_stream(accept: str) -> tuple[bytes, bytes]:
+    """The header ``Content-Type`` of a stream for a request with this ``Accept``."""
+    return (b"content-type", LINES_TYPE.encode()) if LINES_TYPE in accept.lower() else JSON_TYPE
 
 
 async def send_stream(

@@ -31,7 +31,7 @@ EXPECTED: Final = (
     Expected(
         status=501,
         says='"Not Implemented"',
-        because="the reference answers so to every method and path below /api/v1 that there is not",
+        because="the reference answers so to every path below /api/v1 that there is not",
     ),
     Expected(
         status=501,

@@ -86,7 +86,7 @@ REFUSALS = [  # method, path, body, headers, status, body of the answer
     ("GET", "/api/v1/fail/away", b"", USER, 503, (14, "Unavailable", "bus")),
     ("GET", "/api/v1/fail/deadlock", b"", USER, 503, (14, "Unavailable", "the database does not answer, try again")),
     ("GET", "/api/v1/nowhere", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
-    ("PUT", "/api/v1/echoes", b"", {}, 501, (12, "Unimplemented", "Not Implemented")),
+    ("PUT", "/api/v1/echoes", b"", {}, 405, (12, "Unimplemented", "method PUT is not allowed: POST")),
 ]  # fmt: skip
 
 
@@ -127,8 +127,32 @@ async def test_bad_request_ids_are_replaced(client: httpx.AsyncClient) -> None:
 async def test_probes_may_ask_with_head(client: httpx.AsyncClient) -> None:
     probed, read = await client.head("/docs/rest-api"), await client.get("/docs/rest-api")
     assert (probed.status_code, probed.headers["content-length"]) == (200, read.headers["content-length"])
-    assert (await client.head("/api/v1/auth/login")).status_code == 501
-    assert (await client.head("/raw-fail/missing")).status_code == 404, "as without the route: it is not public"
+    assert (await client.head("/api/v1/auth/login")).status_code == 405
+    refused = await client.head("/raw-fail/missing")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET"), "it is not public"
+
+
+METHODS = [
+    ("PATCH", "/api/v1/echoes/7", "DELETE, GET"),
+    ("LINK", "/api/v1/echoes", "POST"),
+    ("POST", "/docs/rest-api", "HEAD, GET"),
+    ("OPTIONS", "/api/v1/lines", "GET"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "allowed"), METHODS)
+async def test_a_known_path_says_which_methods_it_has(
+    client: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
+    answer = await client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert allowed in answer.text
+
+
+async def test_streams_are_lines_for_those_who_ask_for_lines(client: httpx.AsyncClient) -> None:
+    for accept, media_type in (("*/*", "application/json"), ("application/x-ndjson", "application/x-ndjson")):
+        answer = await client.get("/api/v1/lines", headers={"accept": accept})
+        assert answer.headers["content-type"] == media_type
 
 
 async def test_errors_elsewhere(client: httpx.AsyncClient) -> None:

@@ -51,8 +51,6 @@ def test_parameters_bodies_and_replies() -> None:
         "$ref": "#/components/schemas/Everything"
     }
     assert "security" not in paths["/api/v1/password"]["post"]
-    line = paths["/api/v1/logs"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    assert line["properties"]["result"] == {"$ref": "#/components/schemas/Branch"}
 
 
 def test_what_decoders_hold_of_numbers_is_said() -> None:
@@ -85,6 +83,14 @@ def test_refusals_and_bodies_that_handlers_decode_are_described() -> None:
     assert refusal("/lines", "post") == "PlainError"
     lines = paths["/lines"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert lines == {"type": "array", "items": {"$ref": "#/components/schemas/Branch"}}
+
+
+def test_streams_are_described_line_by_line() -> None:
+    described = openapi_document(ROUTES)["paths"]["/api/v1/logs"]["get"]["responses"]["200"]["content"]
+    message, error = described["application/x-ndjson"]["schema"]["oneOf"]
+    assert (list(described), message["required"]) == (["application/x-ndjson"], ["result"])
+    assert message["properties"]["result"] == {"$ref": "#/components/schemas/Branch"}
+    assert error["$ref"].endswith("/StreamError")
 
 
 def test_the_page_lists_all_routes_and_loads_nothing() -> None:
