@@ -20,7 +20,9 @@ export PYTHONDONTWRITEBYTECODE =
 setup: $(VENV)/.installed $(CLIENT)/.installed
 
 $(VENV)/.installed: requirements.lock pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(or $(PYTHON),python3)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Python 3.11 or newer is needed, and $(or $(PYTHON),python3) is none: make setup PYTHON=/path/to/python3.11" >&2; \
+		exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final, NamedTuple
 
-from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE
+from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE, in_words
 from libs.errors import ResoluteError
 
 
@@ -54,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         # Whoever read our output has seen enough; the interpreter must not try to write the rest at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"resolute: {in_words(error)}", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 

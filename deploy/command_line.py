@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,6 +18,21 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def state_folder(state: str | None) -> Path:
     """The folder that was named, by the environment if not on the command line; it need not exist."""
     return Path(state or os.environ.get(STATE_VARIABLE) or DEFAULT_STATE).resolve()
+
+
+def in_words(error: OSError) -> str:
+    """What the system refused, in a sentence that says what to do."""
+    if error.filename is None:
+        if isinstance(error, ConnectionError):
+            says = f"the server that is needed does not answer: {error}"
+            return f"{says}; start that of this machine with `resolute up`, or see that it runs"
+        return str(error)
+    says = f"{error.filename}: {error.strerror}"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{says}; run this as somebody who may, or name another folder with --state"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        return f"{says}; remove what is in the way, or name another folder with --state"
+    return says
 
 
 def behind_the_command() -> argparse.ArgumentParser:

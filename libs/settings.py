@@ -76,7 +76,7 @@ def _read_file(path: Path | None) -> dict[str, Any]:
     except OSError as error:
         raise InvalidSettings(f"settings file {path} cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise InvalidSettings(f"settings file {path} is not YAML: {error}") from error
+        raise InvalidSettings(f"settings file {path} is not YAML: {' '.join(str(error).split())}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from deploy.command_line import state_folder
+from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import KubernetesOptions
 
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
@@ -173,15 +174,18 @@ class Options:
     @classmethod
     def load(cls, layout: Layout) -> Options | None:
         """The options of this state folder, or None when nothing was ever started in it."""
-        try:
-            kept = json.loads(layout.options_file.read_text())
-        except FileNotFoundError:
+        kept = read_kept(layout.options_file)
+        if not kept:
             return None
-        if kept.get("kubernetes"):
-            kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
-        kept["subscribers"] = tuple(kept.get("subscribers", ()))
         known = {each.name for each in fields(cls)}
-        return cls(**{name: value for name, value in kept.items() if name in known})  # others are of a later release
+        try:
+            if kept.get("kubernetes"):
+                kept["kubernetes"] = KubernetesOptions(**kept["kubernetes"])
+            kept["subscribers"] = tuple(kept.get("subscribers", ()))
+            # Names that are not known are of a later release.
+            return cls(**{name: value for name, value in kept.items() if name in known})
+        except TypeError as error:
+            raise CannotStart(_not_as_written(layout.options_file, error)) from error
 
 
 def write_private(path: Path, text: str, *, keep_space: bool = False) -> None:
@@ -225,9 +229,17 @@ def _says(path: Path, text: str) -> bool:
 
 
 def read_kept(path: Path) -> dict[str, Any]:
-    """The JSON object that is kept in a file; empty when there is no file yet."""
+    """The JSON object that is kept in a file; empty when there is no file yet. Raises CannotStart for anything else."""
     try:
-        kept: dict[str, Any] = json.loads(path.read_text())
+        kept = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise CannotStart(_not_as_written(path, error)) from error
+    if not isinstance(kept, dict):
+        raise CannotStart(_not_as_written(path, "it is no object"))
     return kept
+
+
+def _not_as_written(path: Path, why: object) -> str:
+    return f"{path} is not as `resolute up` wrote it: {why}; bring it back from a backup, or begin in another folder"

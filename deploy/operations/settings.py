@@ -17,10 +17,13 @@ from deploy.command_line import state_folder
 from libs.bus.settings import BusSettings
 from libs.db.engine import DatabaseSettings
 from libs.db.services_role.role import ServicesRole
+from libs.errors import FailedPrecondition
 from libs.settings import load
 from libs.telemetry import LogLevel, TelemetrySettings, configure_logging
 
 DATABASE_VARIABLE: Final = "RESOLUTE_DATABASE__URL"
+BUS_VARIABLE: Final = "RESOLUTE_BUS__URL"
+_CHOSEN_BY_UP: Final = Path("options.json")
 _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
 
@@ -45,14 +48,27 @@ def add_settings_argument(parser: ArgumentParser) -> None:
 
 
 def load_settings(arguments: Namespace, *, log_level: LogLevel = "warning") -> OperationsSettings:
-    """The settings that the command line, the state folder and the environment come to. Raises InvalidSettings.
+    """The settings that the command line, the state folder and the environment come to.
+
+    Raises InvalidSettings, and FailedPrecondition where none of them says where the installation is.
 
     From here on what libraries log goes to standard error: standard output is for the answer.
     """
     configure_logging(TelemetrySettings(log_format="console", log_level=log_level), service="resolute")
     of_state = state_folder(arguments.state) / _WRITTEN_BY_UP
     path = arguments.settings or (of_state if of_state.exists() else None)
+    if path is None and not any(name.startswith((DATABASE_VARIABLE, BUS_VARIABLE)) for name in os.environ):
+        raise FailedPrecondition(_not_started(state_folder(arguments.state)))
     return load(OperationsSettings, path, os.environ, others_sections=True)
+
+
+def _not_started(state: Path) -> str:
+    if (state / _CHOSEN_BY_UP).exists():
+        return f"the start of {state} did not come to its end: repeat `resolute up`"
+    return (
+        f"nothing was ever started in {state}: name the installation with --state, --settings or {DATABASE_VARIABLE}, "
+        "or start it with `resolute up`"
+    )
 
 
 def names_database(arguments: Namespace) -> bool:

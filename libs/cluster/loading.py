@@ -34,7 +34,7 @@ def read_cluster_config(path: Path | None) -> tuple[ClusterConfig, tuple[ConfigW
     try:
         document = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
-        raise InvalidRequest(f"{path} is not valid YAML: {error}") from error
+        raise InvalidRequest(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     except OSError as error:
         raise InvalidRequest(f"cannot read the cluster configuration: {error}") from error
     warnings: tuple[ConfigWarning, ...] = ()

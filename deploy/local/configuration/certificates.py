@@ -9,6 +9,7 @@ from typing import Any
 from deploy.local.failure import CannotStart
 from deploy.local.layout import Options
 from libs.cluster.loading import read_cluster_config
+from libs.cluster.refusals import in_words
 from libs.errors import InvalidRequest
 
 
@@ -19,7 +20,7 @@ def of_api(cluster_file: Path) -> tuple[str | None, str | None]:
     try:
         tls = read_cluster_config(cluster_file)[0].security.tls
     except InvalidRequest as error:
-        raise CannotStart(str(error)) from error
+        raise CannotStart(in_words(cluster_file, str(error))) from error
     return tls.cert or None, tls.ca or None
 
 

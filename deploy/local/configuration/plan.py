@@ -20,6 +20,7 @@ from deploy.local.layout import Layout, Options, write_private
 from deploy.local.servers.nats import NatsServer
 from deploy.local.servers.postgres import PostgresServer
 from libs.cluster.loading import read_cluster_config
+from libs.cluster.refusals import in_words
 from libs.db.services_role.role import ServicesRole
 from libs.errors import InvalidRequest
 from libs.secret_files import read_secret
@@ -73,7 +74,7 @@ def process_names(layout: Layout) -> tuple[str, ...]:
     """What the plan of this state folder runs, in the order of starting; the usual processes when there is none."""
     try:
         return tuple(entry["name"] for entry in json.loads(layout.plan_file.read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # one that is broken is written anew by the next start
         return PROCESSES
 
 
@@ -89,7 +90,7 @@ def launchers(layout: Layout, options: Options) -> dict[str, str]:
     try:
         pools = read_cluster_config(options.cluster_file(layout))[0].resource_pools
     except InvalidRequest as error:
-        raise CannotStart(str(error)) from error
+        raise CannotStart(in_words(options.cluster_file(layout), str(error))) from error
     names = [pool.pool_name for pool in pools]
     return {"launcher" if pool == names[0] else f"launcher-{pool}": pool for pool in names}
 

@@ -37,6 +37,9 @@ def about_disk(disk: FileSystem) -> Finding:
 def _places(state: Path) -> Iterable[Path]:
     try:
         options = json.loads((state / _CHOSEN_BY_UP).read_text())
+        database = Path(options["postgres_data"])
     except OSError:
         return ()
-    return (state, state / _STREAMS, Path(options["postgres_data"]))
+    except (ValueError, TypeError, KeyError):  # it is broken, and the disk may be why
+        return (state, state / _STREAMS)
+    return (state, state / _STREAMS, database)
