@@ -13,7 +13,8 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 * while fluent-bit does not get rid of what it has read, new segments are written under a name that it does not read
   (``.held``) and renamed later: its copy of a line takes a file of 4 KiB, ours as many bytes as the line;
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
-* output of processes that outlive the task is read for one more second.
+* output of processes that outlive the task is read until they print nothing for a second, and for ``DET_LOG_WAIT_TIME``
+  at most; for one second in all when the task was asked to end.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ MAX_PAYLOAD = 8191
 READ_BYTES = 65536
 TAIL_BYTES = 4 * MAX_PAYLOAD
 ORPHAN_WAIT_S = 1.0
+"""How long processes that outlive the task may be silent before nobody listens any more."""
 FULL_POLL_S = 0.5
 COUNTS = 16
 """How often the directory is counted while as much is written as may lie there."""
@@ -475,15 +477,18 @@ def pump(
     *,
     backlog: Backlog,
 ) -> int:
-    """Copy until the task is over and its pipes are closed, or a second has gone by since; returns the exit code."""
+    """Copy until the task is over and its pipes are closed, or what it left behind is silent; returns the exit code."""
     unread = set(stream_by_pipe)
+    ended_at: float | None = None
+    heard_at: float | None = None
     deadline: float | None = None
     full = False
     while True:
         child.reap()
         if child.exit_code is not None:
             full = False
-            deadline = deadline or time.monotonic() + ORPHAN_WAIT_S
+            ended_at = ended_at or time.monotonic()
+            deadline = orphans_deadline(ended_at, heard_at or ended_at, is_cut_short=child.was_asked_to_end)
             if not unread or time.monotonic() >= deadline:
                 return child.exit_code
         full = full and space.is_full(0)
@@ -492,6 +497,7 @@ def pump(
             timeout = FULL_POLL_S
         ready, _, _ = select.select([woken] if full else [woken, *unread], [], [], timeout)
         written = 0
+        heard = False
         for fd in ready:
             data = os.read(fd, READ_BYTES)
             if fd == woken:
@@ -501,11 +507,27 @@ def pump(
                 os.close(fd)
                 continue
             written += stream_by_pipe[fd].take(data)
+            heard = True
         if written or backlog.holds:
             backlog.look()
         if written:
             wakeup.send()
             full = space.is_full(written)
+        # Nobody is waited for who fills the disk.
+        if heard and ended_at is not None and not full:
+            heard_at = time.monotonic()
+
+
+def orphans_deadline(ended_at: float, heard_at: float, *, is_cut_short: bool) -> float:
+    """Until when to read what is printed by processes that outlive the task.
+
+    ended_at      when the task ended
+    heard_at      when something was last read since then
+    is_cut_short  whether the task was asked to end, so that somebody waits for the end
+    """
+    if is_cut_short:
+        return ended_at + ORPHAN_WAIT_S
+    return min(heard_at + ORPHAN_WAIT_S, ended_at + max(log_wait_s(), ORPHAN_WAIT_S))
 
 
 def seal(directory: str, exit_code: int | None) -> None:

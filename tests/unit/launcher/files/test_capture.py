@@ -150,17 +150,47 @@ def test_signal_that_comes_before_the_wrapper_is_ready_is_passed_on(tmp_path: Pa
     assert done.returncode == 128 + signal.SIGTERM
 
 
-def test_orphans_may_print_for_a_moment_longer(tmp_path: Path) -> None:
-    script = "(sleep 0.3; echo soon; sleep 45; echo late) & exit 4"
-    # Four seconds instead of one: what is said soon has to come in time on any machine.
-    patience = "import sys; sys.path.insert(0, sys.argv.pop(1)); import capture; capture.ORPHAN_WAIT_S = 4.0; "
-    argv = wrapped(tmp_path, "sh", "-c", script)
+def patient(directory: Path, silence_s: float, script: str) -> list[str]:
+    """The wrapper with another patience: on a slow machine a second is short."""
+    patience = f"import sys; sys.path.insert(0, sys.argv.pop(1)); import capture; capture.ORPHAN_WAIT_S = {silence_s}; "
+    assert SCRIPT is not None
+    argv = wrapped(directory, "sh", "-c", script)
     at = argv.index(str(SCRIPT))
     argv[at : at + 1] = ["-c", f"{patience}sys.exit(capture.main(sys.argv[1:]))", str(Path(str(SCRIPT)).parent)]
+    return argv
+
+
+def test_silent_orphans_do_not_delay_the_end(tmp_path: Path) -> None:
+    script = "(sleep 0.3; echo soon; sleep 45; echo late) & exit 4"
     began = time.monotonic()
-    assert subprocess.run(argv, check=False, timeout=PATIENCE_S).returncode == 4
+    assert subprocess.run(patient(tmp_path, 4.0, script), check=False, timeout=PATIENCE_S).returncode == 4
     assert time.monotonic() - began < 40
     assert printed(tmp_path) == [b"soon"]
+
+
+def test_orphans_are_heard_while_they_print(tmp_path: Path) -> None:
+    script = "(for i in 1 2 3 4 5 6 7 8; do sleep 0.5; echo $i; done) & exit 4"
+    assert subprocess.run(patient(tmp_path, 3.0, script), check=False, timeout=PATIENCE_S).returncode == 4
+    assert printed(tmp_path) == [b"%d" % number for number in range(1, 9)]
+
+
+ENDLESS = "(while kill -0 $$ 2>/dev/null; do sleep 0.05; done; while echo x; do sleep 0.1; done) & exit 4"
+"""What it leaves behind begins to print when the wrapper has seen that the task has ended."""
+
+
+def test_orphans_that_never_end_are_heard_as_long_as_configured(tmp_path: Path) -> None:
+    environment = {**os.environ, "DET_LOG_WAIT_TIME": "4"}
+    argv = patient(tmp_path, 3.0, ENDLESS)
+    assert subprocess.run(argv, check=False, timeout=PATIENCE_S, env=environment).returncode == 4
+    assert set(printed(tmp_path)) == {b"x"}
+
+
+def test_stop_does_not_wait_for_orphans(tmp_path: Path) -> None:
+    environment = {**os.environ, "DET_LOG_WAIT_TIME": "2000"}
+    process = subprocess.Popen(patient(tmp_path, 4.0, ENDLESS), env=environment)
+    wait_until(lambda: b"x" in printed(tmp_path))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=PATIENCE_S) == 4
 
 
 def test_closed_outputs_do_not_end_the_wait(tmp_path: Path) -> None:
