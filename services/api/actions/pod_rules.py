@@ -15,6 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
+from libs.config.image_names import image_refusal
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.errors import InvalidRequest
 from libs.events.orders import UsersPod
@@ -46,17 +47,17 @@ async def check_pods_of_users(
 
     layers  configurations, in normal form, that come from users: templates, what was submitted, what a workspace fixes
     gpu     whether the task has slots, and so gets the administrator's pod spec for slots
-    Raises InvalidRequest for what they may not say in this workspace.
+    Raises InvalidRequest for what they may not say in this workspace, and for images whose names cannot be any.
     """
     pod = _merged({}, layers)
     if not cluster.resource_manager.is_kubernetes:
         return users_pod(pod, judged=False)
     of_pool = cluster.defaults_of(pool)
     defaults = merge_pod(None, of_pool.gpu_pod_spec if gpu else of_pool.cpu_pod_spec)
-    refused = []
+    refused = list(_of_images(layers))
     if pod:
         namespace = await _namespace(connection, cluster, workspace_id, pool)
-        refused = [*_of_namespace(cluster, pod, namespace), *_of_administrators(pod, defaults)]
+        refused += [*_of_namespace(cluster, pod, namespace), *_of_administrators(pod, defaults)]
     rules = cluster.node_rules
     asked = [*_of_nodes(rules, pod, layers), *_of_defaults(rules, defaults, layers)] if rules else []
     if cluster.security.pod_spec == "warn":
@@ -67,6 +68,16 @@ async def check_pods_of_users(
     if refused:
         raise InvalidRequest("\n".join(refused))
     return users_pod(pod, judged=True, asks=asked)
+
+
+def _of_images(layers: tuple[Layer, ...]) -> Iterator[str]:
+    """Names of images that nodes would try in vain to pull."""
+    for layer in layers:
+        image = _section(layer, "environment").get("image")
+        named = {f".{kind}": name for kind, name in image.items()} if isinstance(image, dict) else {"": image}
+        for kind, name in named.items():
+            if name and (said := image_refusal(str(name))) is not None:
+                yield f"environment.image{kind}: {said}"
 
 
 def _of_namespace(cluster: ClusterConfig, pod: Mapping[str, Any], namespace: str) -> Iterator[str]:

@@ -96,6 +96,27 @@ async def test_directories_of_nodes_have_to_be_allowed(api: Api, serve: Serve) -
         await api.ok("POST", f"{url}/api/v1/experiments", json=allowed)
 
 
+async def test_an_image_that_cannot_be_one_is_refused_before_any_node_tries(api: Api, serve: Serve) -> None:
+    wrong = {"environment": {"image": "My Image:latest"}}
+    async with serve("free") as url:
+        await api.ok("PUT", f"{url}/api/v1/templates/no-image", json={"config": {"environment": {"image": "A:b:c"}}})
+        for path, body, name in (
+            ("experiments", experiment(**wrong), "My Image:latest"),
+            ("experiments", {**experiment(), "template": "no-image"}, "A:b:c"),
+            ("commands", {"config": {**wrong, "entrypoint": ["true"]}}, "My Image:latest"),
+            ("shells", {"config": {}, "templateName": "no-image"}, "A:b:c"),
+            ("generic-tasks", {"config": json.dumps({**wrong, "entrypoint": ["true"]})}, "My Image:latest"),
+        ):
+            text = await api.refused(400, "POST", f"{url}/api/v1/{path}", json=body)
+            assert f"environment.image.cpu: '{name}' is no name of an image" in text
+        right = {
+            "environment": {"image": {"cpu": "registry.example.com:5000/Team/x", "cuda": "a/b_c:1@sha256:" + "0" * 64}}
+        }
+        assert "Team" in await api.refused(400, "POST", f"{url}/api/v1/experiments", json=experiment(**right))
+        right["environment"]["image"]["cpu"] = "registry.example.com:5000/team/x"
+        await api.ok("POST", f"{url}/api/v1/experiments", json=experiment(**right))
+
+
 async def test_what_an_administrator_adds_to_pods_is_used_as_it_is(api: Api, serve: Serve) -> None:
     writable = {"name": "mine", "volumeMounts": [{"name": "sets", "mountPath": "/m"}]}
     pods = (
