@@ -29,6 +29,7 @@ from services.api.wire.base import Pagination
 from services.api.wire.interactive.common import ListQuery, SortBy
 from services.api.wire.ordering import OrderBy
 
+_BEING_DELETED: Final = select(workspaces.c.id).where(workspaces.c.state == "DELETING")
 # By code points, as clients of the reference know it, whatever the order of the database.
 _SORT_COLUMN: Final[dict[SortBy, ColumnElement[Any]]] = {
     SortBy.UNSPECIFIED: tasks.c.task_id.collate("C"),
@@ -53,9 +54,11 @@ async def list_rows(
 ) -> tuple[Sequence[Row[Any]], Pagination]:
     """Those that live or have ended lately, as far as they match and the caller may see them.
 
+    What has ended in a workspace that is being deleted is not listed: the rest of the deletion may take a while.
     Raises NotFound for a workspace that does not exist,
     InvalidRequest for an offset out of bounds."""
     query = _of_kind(kind).where(or_(tasks.c.end_time.is_(None), tasks.c.end_time > now - LISTED))
+    query = query.where(or_(tasks.c.end_time.is_(None), tasks.c.workspace_id.not_in(_BEING_DELETED)))
     query = query.where(rights.where(Action.VIEW_TASK, tasks.c.workspace_id))
     query = query.where(sees_all_it_shows(rights, tasks.c.task_id))
     if wanted.users or wanted.user_ids:

@@ -162,6 +162,17 @@ def test_lists_are_filtered_sorted_and_cut(admin: httpx.Client, task: Task, list
     assert get(admin, "commands/d0")["command"]["id"] == "d0", "its log is still there to be read"
 
 
+def test_ended_tasks_of_a_workspace_leave_the_lists_with_its_deletion(admin: httpx.Client, task: Task) -> None:
+    made = admin.post("/api/v1/workspaces", json={"name": "doomed"}).json()["workspace"]["id"]
+    ended = task("COMMAND", task={"workspace_id": made, "end_time": datetime.now(UTC)})
+    live = task("COMMAND", task={"workspace_id": made})
+    assert {ended, live} <= set(ids(get(admin, "commands"), "commands"))
+    assert admin.delete(f"/api/v1/workspaces/{made}").status_code == 200
+    listed = ids(get(admin, "commands"), "commands")
+    assert ended not in listed
+    assert live in listed, "it is still running"
+
+
 @pytest.mark.parametrize("plural", ["notebooks", "tensorboards", "shells", "commands"])
 def test_what_does_not_exist(admin: httpx.Client, plural: str) -> None:
     refused = admin.get(f"/api/v1/{plural}", params={"workspaceId": 4711})
