@@ -24,10 +24,9 @@ NAME = "Command (calmly-red-cat)"
 NOW = FakeClock().now()
 BEGINS = [f"INFO {NAME} was assigned to an agent", f"INFO Resources for {NAME} have started"]
 KILLS = "INFO forcibly killing allocation's remaining resources (reason: user requested kill)"
-KILLED = [
-    "INFO killed: resources failed with non-zero exit code: killed",
-    f"INFO {NAME} was terminated: allocation killed after 0s",
-]
+END_OF_A_KILL = f"INFO {NAME} was terminated: allocation killed after 0s"
+KILLED = ["INFO killed: resources failed with non-zero exit code: killed", END_OF_A_KILL]
+KILLED_BY_SIGNAL = [f"{KILLED[0]} (exit code 137)", END_OF_A_KILL]
 SUCCEEDED = [
     "INFO resources exited successfully with a zero exit code",
     f"INFO {NAME} ended by itself after 0s",
@@ -81,7 +80,7 @@ CASES = [
     Case(
         "killed while it runs",
         (*RUNNING, KILL, msgspec.structs.replace(sees("TERMINATED", "FAILED", exit_code=137), stopped=True)),
-        [*BEGINS, KILLS, *KILLED],
+        [*BEGINS, KILLS, *KILLED_BY_SIGNAL],
         WELL,
     ),
     Case("killed before its pod was made", (KILL, seen(stopped=True, gone=True)), [KILLS, *KILLED], WELL),

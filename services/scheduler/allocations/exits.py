@@ -53,14 +53,14 @@ class ExitRecord(Struct, frozen=True, kw_only=True):
     status_code: int | None = None
     killed: bool = False
     """It was ended without being asked, and that is no failure."""
+    killed_with: int | None = None
+    """The exit code that the kill has left it with, for its log alone: it is nobody's ``status_code``."""
     explanation: str = ""
     """What its owner should read before anything else, as the words of an API that refused it."""
 
 
 CRASHED: Final = "job crashed"
 """The message of whatever could not be made."""
-KILLED: Final = Failure(FailureType.RESOURCES_FAILED, "killed")
-"""What a kill is called in the log, though it is no error (docs/reference/kubernetes.md 10.4)."""
 
 _BLAMED: Final[dict[FailureType, tuple[str, ExitKind]]] = {
     FailureType.AGENT_FAILED: ("allocation failed due to agent failure", ExitKind.TRANSIENT),
@@ -82,7 +82,7 @@ def exit_record(row: AllocationRow, seen: AllocationObserved, now: datetime) -> 
     # Our own record of the kill says more than the launcher's: it knows what had failed before.
     killed = row.killed_while_running if row.killed_at is not None else seen.stopped
     if killed:
-        return ExitRecord(reason=f"allocation killed {after}", killed=True)
+        return ExitRecord(reason=f"allocation killed {after}", killed=True, killed_with=max(codes, default=None))
     if row.preemptible and row.preempt_acked:
         return ExitRecord(
             reason=f"allocation preempted {after}",
@@ -105,6 +105,14 @@ def exit_before_start(row: AllocationRow, now: datetime) -> ExitRecord:
 def internal_error(kind: ExitKind, message: str) -> ExitRecord:
     reason = f"allocation handler crashed due to error: {message}"
     return ExitRecord(reason=reason, error=message, kind=kind)
+
+
+def killed_in_words(exit_code: int | None) -> str:
+    """What a kill is called in the log, though it is no error (docs/reference/kubernetes.md 10.4).
+
+    exit_code  None where a pod was deleted before it could say
+    """
+    return str(Failure(FailureType.RESOURCES_FAILED, "killed", exit_code or None))
 
 
 def has_failed(pod: ObservedPod) -> bool:

@@ -14,13 +14,13 @@ from libs.events.failures import FailureType
 from libs.events.orders import Order
 from libs.states.allocation import AllocationState
 from services.scheduler.allocations.exits import (
-    KILLED,
     STOPPED_EARLY,
     ExitKind,
     ExitRecord,
     Failure,
     exit_before_start,
     has_failed,
+    killed_in_words,
 )
 from services.scheduler.transactions.allocation_messages import changed, note
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
@@ -130,7 +130,7 @@ def _exit_line(record: ExitRecord) -> str:
     if record.error is not None:
         return f"crashed: {record.error}"
     if record.killed:
-        return f"killed: {KILLED}"
+        return f"killed: {killed_in_words(record.killed_with)}"
     if record.status_code:  # it has left as it was asked to, which is no error, whatever its exit code
         return f"crashed: {Failure(FailureType.RESOURCES_FAILED, '', record.status_code)}"
     return "resources exited successfully with a zero exit code"

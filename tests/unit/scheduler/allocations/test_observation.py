@@ -150,15 +150,19 @@ def test_what_could_not_be_made_says_why_before_it_says_that() -> None:
     assert row.exit_error == "task failed without an associated exit code: job crashed"
 
 
-@pytest.mark.parametrize("codes", [("TERMINATED:143",), ("TERMINATED:0",)], ids=["by a signal", "by itself"])
-def test_what_was_killed_says_so_in_the_words_that_people_search_for(codes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("codes", "ending"),
+    [(("TERMINATED:137",), " (exit code 137)"), (("TERMINATED:0",), "")],
+    ids=["by a signal", "by itself"],
+)
+def test_what_was_killed_says_so_in_the_words_that_people_search_for(codes: tuple[str, ...], ending: str) -> None:
     row = allocation()
     out = watch(row, seen("RUNNING", revision=1))
     kill(row, reason="user requested kill", now=NOW, out=out)
     observe(row, seen(*codes, revision=2, stopped=True, gone=True), now=NOW, out=out)
     assert out.lines[-3:] == [
         "forcibly killing allocation's remaining resources (reason: user requested kill)",
-        "killed: resources failed with non-zero exit code: killed",
+        f"killed: resources failed with non-zero exit code: killed{ending}",
         "Trial 1 (Experiment 1) was terminated: allocation killed after 0s",
     ]
     assert (row.exit_error, row.exit_kind, row.status_code) == (None, "", None)
