@@ -183,6 +183,7 @@ def answer(running: WholeSystem) -> httpx.Response:
 def full_file_systems(running: WholeSystem) -> list[str]:
     """What ``resolute status`` names; it says that something is wrong then."""
     done = resolute(running, "status", "--json")
+    assert done.stdout, done.stderr
     found: list[str] = json.loads(done.stdout)["full_file_systems"]
     assert not found or done.returncode == NOT_RUNNING
     return found
