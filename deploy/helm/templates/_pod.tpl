@@ -114,6 +114,9 @@ readinessProbe:
   httpGet: {path: /readyz, port: status}
   periodSeconds: 5
   timeoutSeconds: 5
+  # What a service needs, such as the database, is away for all of its pods at once. While a pod of that is replaced, the
+  # api still answers what needs none, and tells clients when to come again; without ready pods they would be refused.
+  failureThreshold: 12
 {{- end -}}
 
 {{/* A Deployment of one service.

@@ -49,4 +49,6 @@ def test_every_service_says_when_it_is_alive_and_ready(any_values: str, rendered
         if "resolute-nats" not in name and "determined-db" not in name and "coscheduler" not in name:
             assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "status"}
             assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "status"}
+            # Longer than it takes to replace the pod of the database, which takes the readiness of all pods at once.
+            assert container["readinessProbe"]["periodSeconds"] * container["readinessProbe"]["failureThreshold"] >= 60
             assert {"name": "status", "containerPort": 9090} in container["ports"]
