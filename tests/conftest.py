@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from deploy.local.servers.postgres import TEST_SETTINGS
@@ -186,6 +188,16 @@ def look(whole_system: WholeSystem) -> Iterator[Looking]:
     """What tests wait for; a request is a hundred times cheaper than a ``det``."""
     with whole_system.http() as http:
         yield Looking(http)
+
+
+@pytest.fixture
+def loggers() -> Iterator[None]:
+    """What is logged afterwards goes where it went before: for tests of what configures logging."""
+    root = logging.getLogger()
+    handlers, level, configuration = root.handlers[:], root.level, structlog.get_config()
+    yield
+    root.handlers[:], root.level = handlers, level
+    structlog.configure(**configuration)
 
 
 @pytest.fixture

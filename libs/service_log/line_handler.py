@@ -42,12 +42,16 @@ class LineHandler(logging.Handler):
             self._write_waiting()
         except OSError:
             return  # a full disk: the line waits, and so does who reads it
+        except ValueError:  # the stream is closed: nothing will be written any more
+            self._waiting.clear()
+            self.handleError(record)
+            return
         if self._lost:
             lost, self._lost = self._lost, 0
             structlog.get_logger().warning("log.lines_lost", lines=lost, reason="the log could not be written")
 
     def _write_waiting(self) -> None:
-        """Raises OSError."""
+        """Raises OSError, and ValueError when the stream is closed."""
         while self._begun or self._waiting:
             piece = self._begun or self._waiting[0]
             written = self._write(piece)

@@ -1,12 +1,10 @@
-"""Commands are run inside of the test, whose logging stays as it is."""
+"""Commands are run inside of the test; afterwards its logging is as it was."""
 
 from __future__ import annotations
 
 import pytest
 
-from deploy.operations import settings
-
 
 @pytest.fixture(autouse=True)
-def logging_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "configure_logging", lambda *_, **__: None)
+def logging_as_it_was(loggers: None) -> None:
+    """For every command, whichever of its modules configures logging."""

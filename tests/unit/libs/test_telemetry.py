@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -15,12 +14,8 @@ from libs.telemetry import TelemetrySettings, configure_logging
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    yield io.StringIO()
-    root.handlers[:], root.level = before, level
-    structlog.reset_defaults()
+def stream(loggers: None) -> io.StringIO:
+    return io.StringIO()
 
 
 def test_lines_are_json_with_facts_and_context(stream: io.StringIO) -> None:

@@ -14,6 +14,8 @@ from libs.service_log.line_handler import WAITING
 from libs.telemetry import TelemetrySettings, configure_logging
 from tests.harness.full_disk import SmallDisk, small_disk
 
+pytestmark = pytest.mark.usefixtures("loggers")
+
 EXTRA = 30
 
 
@@ -21,15 +23,6 @@ EXTRA = 30
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     with small_disk(tmp_path, size_mb=1) as made:
         yield made
-
-
-@pytest.fixture(autouse=True)
-def loggers() -> Iterator[None]:
-    """As they were before."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = handlers, level
 
 
 def test_lines_wait_for_space_and_the_oldest_of_too_many_are_counted(disk: SmallDisk) -> None:
@@ -58,3 +51,11 @@ def test_a_stream_in_memory_gets_lines_as_they_come() -> None:
     configure_logging(TelemetrySettings(), service="api", stream=stream)
     logging.getLogger("test").warning("a %s", "\ud800")
     assert json.loads(stream.getvalue())["event"]
+
+
+def test_a_stream_that_is_closed_stops_nobody_who_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = io.StringIO()
+    configure_logging(TelemetrySettings(), service="api", stream=stream)
+    stream.close()
+    logging.getLogger("test").warning("late")
+    assert "I/O operation on closed file" in capsys.readouterr().err
