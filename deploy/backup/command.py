@@ -70,11 +70,10 @@ def _restore(arguments: Namespace) -> int:
         print(f"{_said(counts)} are restored; start the services")
         return 0
     configure_logging(TelemetrySettings(log_format="console", log_level="warning"), service="resolute")
-    content, _ = examine_archive(arguments.file)
-    _expect_known(content, arguments.file)
+    content, expected = _examined(arguments.file)
     layout, configuration = Layout.at(arguments.state), read_configuration(arguments.file)
     with one_machine.servers(layout, configuration, host=arguments.host):
-        counts = asyncio.run(restore(load_settings(arguments), arguments.file))
+        counts = asyncio.run(_fill(load_settings(arguments), arguments.file, content, expected))
     print(f"{_said(counts)} are restored into {layout.root}; start the services: {_start(layout, arguments)}")
     if (folder := checkpoint_folder(configuration)) is not None:
         print(f"files of checkpoints are in no backup; they are looked for in {folder}")
@@ -117,8 +116,12 @@ async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
 
     A backup of a release before goes into the schema of that release, and migrations bring it to the newest.
     """
-    content, expected = examine_archive(file)
-    _expect_known(content, file)
+    return await _fill(settings, file, *_examined(file))
+
+
+async def _fill(
+    settings: OperationsSettings, file: Path, content: BackupContent, expected: BackupCounts
+) -> BackupCounts:
     schema = await schema_of(address(settings.database))
     if not schema.is_known:
         raise FailedPrecondition(
@@ -141,14 +144,16 @@ async def restore(settings: OperationsSettings, file: Path) -> BackupCounts:
     return BackupCounts(messages=messages, rows=rows)
 
 
-def _expect_known(content: BackupContent, file: Path) -> None:
-    """Raises FailedPrecondition when the backup is of a newer release."""
+def _examined(file: Path) -> tuple[BackupContent, BackupCounts]:
+    """What is in a backup, all of which has been read. Raises FailedPrecondition when it is of a newer release."""
+    content, expected = examine_archive(file)
     known = revisions()
     if content.schema not in known:
         raise FailedPrecondition(
             f"{file} has the schema {content.schema} of a newer release, {content.release}; this one knows none beyond"
             f" {known[-1]}: restore the file with that release or a later one"
         )
+    return content, expected
 
 
 async def _drop_empty_schema(connection: Any) -> None:
