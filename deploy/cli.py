@@ -10,10 +10,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Final, NamedTuple
 
-from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE, in_words
+from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE, Commands, in_words
 from libs.errors import ResoluteError
 
 
@@ -45,7 +45,7 @@ SUBCOMMANDS: Final = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
-    arguments = _parser(_named(argv)).parse_args(argv)
+    arguments = _parse(argv)
     try:
         sys.exit(arguments.run(arguments))
     except ResoluteError as error:
@@ -61,24 +61,41 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """What ``argv`` says; for a wrong option, the usage of the subcommand that it was given to."""
+    name = _named(argv)
+    module = next((each.module for each in SUBCOMMANDS if each.name == name), None)
+    parser, commands = _parsers(module)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        of_subcommand = commands.choices.get(name or "", parser)
+        of_subcommand.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
+
+
 def _named(argv: Sequence[str]) -> str | None:
-    """The module of the subcommand that ``argv`` names, if any."""
+    """The subcommand that ``argv`` names, if any."""
     first_look = _global_options(add_help=False)
     first_look.add_argument("command", nargs="?")
-    name = first_look.parse_known_args(argv)[0].command
-    return next((each.module for each in SUBCOMMANDS if each.name == name), None)
+    name: str | None = first_look.parse_known_args(argv)[0].command
+    return name
 
 
 def _parser(module: str | None) -> argparse.ArgumentParser:
+    return _parsers(module)[0]
+
+
+def _parsers(module: str | None) -> tuple[argparse.ArgumentParser, Commands]:
     """Everything that can be asked for by name, and the arguments of the subcommands in ``module``."""
     parser = _global_options(add_help=True)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {metadata.version('resolute')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     if module is not None:
         import_module(module).add_parser(commands)
     for each in SUBCOMMANDS:
         if each.module != module:
             commands.add_parser(each.name, help=each.help)
-    return parser
+    return parser, commands
 
 
 def _global_options(*, add_help: bool) -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,19 @@ def test_failure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         cli.main(["--state", str(tmp_path), "events"])
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith("resolute: nothing runs in")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"resolute {metadata.version('resolute')}\n"
+
+
+def test_a_wrong_option_prints_the_usage_of_its_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["status", "--jsn"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: resolute status [")
+    assert said.endswith("resolute status: error: unrecognized arguments: --jsn\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -34,9 +35,20 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    return "\n".join(
+    lines = [
         f"{each.level:<8} {each.part}: {each.says}{f'; {each.remedy}' if each.remedy else ''}" for each in findings
-    )
+    ]
+    return "\n".join([*lines, summary(findings)])
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """How many there are of each level."""
+    count = Counter(each.level for each in findings)
+    return f"{_counted(count['problem'], 'problem')}, {_counted(count['warning'], 'warning')}, {count['ok']} ok"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def as_json(findings: Sequence[Finding]) -> str:

@@ -39,7 +39,7 @@ def test_only_problems_make_the_command_fail() -> None:
     fine = [ok("a", "answers"), warning("b", "is behind", remedy="wait")]
     assert exit_code(fine) == 0
     assert exit_code([*fine, problem("c", "is missing", remedy="make it")]) == 1
-    assert as_text(fine) == "ok       a: answers\nwarning  b: is behind; wait"
+    assert as_text(fine) == "ok       a: answers\nwarning  b: is behind; wait\n0 problems, 1 warning, 1 ok"
     assert json.loads(as_json(fine))["ok"] is True
 
 
