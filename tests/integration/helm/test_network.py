@@ -11,6 +11,7 @@ from tests.harness.helm import Release, render
 from tests.integration.helm.conftest import VALUES, Rendered, options_for
 
 PARTS: Final = ("master", "scheduler", "logs", "launcher", "db", "nats", "migration")
+TRACES: Final = "RESOLUTE_TELEMETRY__TRACES_ENDPOINT"
 TALKS: Final = {
     ("master", "db", 5432),
     ("master", "nats", 4222),
@@ -94,6 +95,20 @@ def test_the_api_reaches_the_storage_of_checkpoints(values: str, port: int | Non
 def test_the_api_reaches_the_login_provider(values: str, expected: bool, rendered: Rendered) -> None:
     egress = rendered(values).get("NetworkPolicy", "resolute-master")["spec"]["egress"]
     assert ({"ports": [{"port": 8443}]} in egress) == expected
+
+
+@pytest.mark.parametrize(("values", "expected"), [("traces", True), ("defaults", False)])
+def test_each_service_reaches_the_collector_of_traces(values: str, expected: bool, rendered: Rendered) -> None:
+    release = rendered(values)
+    told = [name for name, template in release.pods() if TRACES in str(template)]
+    parts = {labels["determined-system"] for labels in labels_of(release).values()}
+    reach = {
+        part
+        for part in parts
+        if {"ports": [{"port": 4318}]} in release.get("NetworkPolicy", f"resolute-{part}")["spec"]["egress"]
+    }
+    assert reach == ({"master", "scheduler", "logs", "launcher"} if expected else set())
+    assert len(told) == len(reach)
 
 
 def test_an_external_server_is_reached_on_its_port(rendered: Rendered) -> None:
