@@ -7,12 +7,10 @@
 
 {{/* Whether users may be stored already: in a database of one's own, or on a volume that is there. */}}
 {{- define "resolute.usersAreStored" -}}
-{{- if include "resolute.kept" . | fromJson -}}
-{{- if or .Release.IsUpgrade .Values.db.hostAddress -}}
+{{- if and (include "resolute.kept" . | fromJson) (or .Release.IsUpgrade .Values.db.hostAddress) -}}
 yes
-{{- else if and (not .Values.db.disablePVC) (lookup "v1" "PersistentVolumeClaim" .Release.Namespace (include "resolute.databaseClaim" .)) -}}
+{{- else if and (not .Values.db.hostAddress) (not .Values.db.disablePVC) (lookup "v1" "PersistentVolumeClaim" .Release.Namespace (include "resolute.databaseClaim" .)) -}}
 yes
-{{- end -}}
 {{- end -}}
 {{- end -}}
 

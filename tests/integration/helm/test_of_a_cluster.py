@@ -35,6 +35,7 @@ def kept(password: str) -> Manifest:
 
 CLAIM: Final = named("PersistentVolumeClaim", "determined-db-pvc-rel")
 READ: Final = "get secret resolute-generated-rel -o jsonpath='{.data.initial-password}'"
+KEEP_THEIRS: Final = "The users of this installation are stored and keep their passwords."
 STORED: Final = "initialUserPassword is taken for a new database only"
 
 
@@ -54,6 +55,8 @@ CASES: Final = [
     Case("an upgrade", [kept("First-Pass1"), CLAIM], ("--is-upgrade",), "First-Pass1", "unless it has been changed"),
     Case("an upgrade with another one", [kept("First-Pass1"), CLAIM], ("--is-upgrade", *GIVEN), "First-Pass1", STORED),
     Case("data that was kept, another one", [kept("First-Pass1"), CLAIM], GIVEN, "First-Pass1", STORED),
+    Case("data that was kept without its Secret", [CLAIM], GIVEN, "Another-1", STORED),
+    Case("data that was kept without its Secret, none given", [CLAIM], (), None, KEEP_THEIRS),
     Case("data that was deleted", [kept("First-Pass1")], GIVEN, "Another-1", "The first password of admin and deter"),
     Case(
         "a database of one's own",
@@ -70,7 +73,7 @@ def test_notes_name_a_password_only_where_it_holds(case: Case, chart_with_notes:
     release = rendered(chart_with_notes, case.objects, "--set", "maxSlotsPerPod=4", *case.options)
     notes = release.get("Notes", "notes")["text"]
     assert case.says in notes
-    assert (READ in notes) == (case.says != STORED)
+    assert (READ in notes) == (case.says not in (STORED, KEEP_THEIRS))
     assert case.password in (None, release.secret("resolute-generated", "initial-password"))
 
 
