@@ -32,6 +32,9 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Allow browsers of any origin, with credentials."""
     keep_alive_s: Annotated[int, Meta(gt=0)] = 75
     """How long an idle connection stays open; longer than any proxy in front keeps it."""
+    stream_keep_alive_s: Annotated[float, Meta(gt=0)] = 20.0
+    """How long a followed log or a chart is silent before the api sends bytes that no reader sees; shorter than proxies
+    in between let a response be silent."""
     recheck_interval_s: Annotated[float, Meta(gt=0, le=60)] = 45.0
     """How often whoever follows a log or a chart is asked again whether they still may."""
     shutdown_grace_s: Annotated[int, Meta(ge=0)] = 5

@@ -48,6 +48,7 @@ def build_application(
     enable_cors: bool = False,
     uploads: UploadMemory | None = None,
     recheck_interval_s: float = 45.0,
+    silence_s: float = 20.0,
     below: Mapping[str, ExchangeHandler] | None = None,
     rights_of: FindRights = basic_rights,
     only_below: Callable[[Scope], bool] = lambda _: False,
@@ -61,6 +62,7 @@ def build_application(
     below         prefix of paths -> what answers all of them
     only_below    which requests get nothing else
     rights_of     what a caller may do; by default what everybody may, and administrators
+    silence_s     how long a stream sends nothing before it sends something that means nothing
     recheck_interval_s  how long a stream goes on before it is looked at again who reads it, and whether they may
     Raises ValueError when two routes answer the same requests, TypeError for a query that is no struct.
     Whatever is added to the returned application with ``add_route`` or ``mount`` gets what the table does not answer.
@@ -78,6 +80,7 @@ def build_application(
             authenticate,
             recheck_interval_s,
             memory,
+            silence_s=silence_s,
             rights_of=rights_of,
             any_origin=enable_cors,
         )

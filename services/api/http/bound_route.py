@@ -30,6 +30,7 @@ from services.api.http.decoding.receiving import read_body
 from services.api.http.decoding.upload_memory import UploadMemory
 from services.api.http.errors import ErrorReply
 from services.api.http.exchange import Exchange, send_result
+from services.api.http.replies.silence import coding_for
 from services.api.http.replies.streams import StreamResult, send_stream, type_of_stream, until_refused
 from services.api.http.retry import retry_while_away
 from services.api.http.routing import HandlerResult, Route
@@ -56,6 +57,7 @@ class BoundRoute:
         recheck_interval_s: float,
         uploads: UploadMemory,
         *,
+        silence_s: float,
         rights_of: FindRights = basic_rights,
         any_origin: bool = False,
     ) -> None:
@@ -67,6 +69,7 @@ class BoundRoute:
         self._app_state = app_state
         self._authenticate = authenticate
         self._recheck_interval_s = recheck_interval_s
+        self._silence_s = silence_s
         self._decode_query = None if route.query is None else _query_decoder(route.query)
         self._decode_body = _body_decoder(route)
 
@@ -142,8 +145,16 @@ class BoundRoute:
         until = None
         if credentials is not None:
             until = until_refused(partial(self._admit_again, credentials, call), every_s=self._recheck_interval_s)
-        headers = [type_of_stream(exchange.headers.get("accept", "")), *exchange.reply_headers()]
-        sending = send_stream(exchange.send, stream, headers=headers, classify=explain, until=until)
+        accept = exchange.headers.get("accept", "")
+        sending = send_stream(
+            exchange.send,
+            stream,
+            headers=[type_of_stream(accept), *exchange.reply_headers()],
+            coding=coding_for(accept=accept, accept_encoding=exchange.headers.get("accept-encoding", "")),
+            classify=explain,
+            silence_s=self._silence_s,
+            until=until,
+        )
         await while_connected(exchange.receive, sending)
 
     async def _admit_again(self, credentials: Credentials, call: Call[Any, Any, Any]) -> Principal:

@@ -18,8 +18,8 @@ class ProxySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     dial_timeout_s: Annotated[float, Meta(gt=0)] = 5.0
     """How long a task may take to accept a connection; 502 afterwards."""
     ping_interval_s: Annotated[float, Meta(gt=0)] = 25.0
-    """How often the client of a TCP connection is pinged; shorter than proxies in between let a connection be silent.
-    """
+    """How often the client of a TCP connection or of a silent websocket is pinged; shorter than proxies in between let
+    a connection be silent."""
     recheck_interval_s: Annotated[float, Meta(gt=0, le=60)] = 30.0
     """How often whoever has a connection to a task is asked again whether they still may."""
     drain_s: Annotated[float, Meta(ge=0)] = 20.0

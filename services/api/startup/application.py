@@ -35,6 +35,7 @@ def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Re
         health=lambda: health(app, readiness),
         enable_cors=settings.enable_cors,
         recheck_interval_s=settings.recheck_interval_s,
+        silence_s=settings.stream_keep_alive_s,
         uploads=UploadMemory(settings.upload_memory_bytes),
         below={"/proxy/": proxy},
         only_below=lambda scope: proxy.hosts.is_of_tasks(scope["headers"]),

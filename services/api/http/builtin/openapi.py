@@ -17,7 +17,7 @@ import msgspec
 from services.api.access.route_permission import ANYBODY
 from services.api.http.call import Call
 from services.api.http.replies.reply import RawResponse
-from services.api.http.replies.streams import LINES_TYPE
+from services.api.http.replies.silence import LINES_TYPE
 from services.api.http.routing import Route
 from services.api.wire.base import INT32_MAX, INT32_MIN
 

@@ -1,7 +1,7 @@
-"""Server streams: newline-delimited JSON, one ``{"result": …}`` per line, a chunk per batch, and never a blank line.
+"""Server streams: newline-delimited JSON, one ``{"result": …}`` per line, a chunk per batch.
 
-The client hands every line to a JSON parser, so there is no room for heartbeats; an error after the first line is the
-last line. A stream may go on for days, so whoever reads it is asked for again who they are.
+An error after the first line is the last line. A stream may go on for days, so whoever reads it is asked for again who
+they are, and while there is nothing to say, something is sent that no reader sees (``silence.py``).
 Source: docs/reference/platform.md 1.4, docs/reference/tasks-and-cli.md 1.4, docs/reference/logs.md 4.1.
 """
 
@@ -22,13 +22,12 @@ from services.api.http.connection import ClientGone
 from services.api.http.database_errors import as_known_error
 from services.api.http.errors import ErrorReply
 from services.api.http.replies.reply import JSON_TYPE, Headers
+from services.api.http.replies.silence import LINES_TYPE, StreamCoding
 
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
 # Keeps nginx from holding lines back.
 _STREAM_HEADERS: Final = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
-LINES_TYPE: Final = "application/x-ndjson"
-"""What streams are called for clients that ask for it; the reference calls them application/json."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,49 +53,91 @@ def type_of_stream(accept: str) -> tuple[bytes, bytes]:
     return (b"content-type", LINES_TYPE.encode()) if LINES_TYPE in accept.lower() else JSON_TYPE
 
 
+class _Response:
+    """The response of one stream; nothing is sent before there is something to send."""
+
+    def __init__(self, send: Send, headers: Headers, coding: StreamCoding) -> None:
+        self._send = send
+        self._headers = headers
+        self._coding = coding
+        self._turn = asyncio.Lock()
+        self._sent_at = asyncio.get_running_loop().time()
+        self._unsent = b""
+        self.has_started = False
+
+    async def send(self, lines: bytes) -> None:
+        async with self._turn:
+            await self._send_body(self._coding.encode(lines))
+
+    async def end(self, lines: bytes = b"") -> None:
+        async with self._turn:
+            await self._send_body((self._coding.encode(lines) if lines else b"") + self._coding.end(), more=False)
+
+    async def stay_open(self, interval_s: float) -> None:
+        """Send something that means nothing whenever nothing was sent for ``interval_s``; never returns."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(self._sent_at + interval_s - clock())
+            async with self._turn:
+                if clock() < self._sent_at + interval_s:
+                    continue
+                nothing = self._coding.silence()
+                if nothing:
+                    await self._send_body(nothing)
+                self._sent_at = clock()
+
+    async def _send_body(self, body: bytes, *, more: bool = True) -> None:
+        self._unsent += (
+            body  # who is cancelled while the client takes nothing has sent nothing, and what follows needs it
+        )
+        if not self.has_started:
+            headers = [*_STREAM_HEADERS, *self._coding.headers, *self._headers]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            self.has_started = True
+        await self._send({"type": "http.response.body", "body": self._unsent, "more_body": more})
+        self._unsent = b""
+        self._sent_at = asyncio.get_running_loop().time()
+
+
 async def send_stream(
     send: Send,
     result: StreamResult,
     *,
     headers: Headers,
+    coding: StreamCoding,
     classify: Callable[[Exception], ErrorReply],
+    silence_s: float,
     until: Coroutine[Any, Any, None] | None = None,
 ) -> None:
     """Send a stream to its end.
 
-    until  runs beside it; what it raises ends the stream like an error of its own
-    Nothing is sent before the first line is there, so an error up to there is raised, to be answered with its own
-    status; a later one is classified and becomes the last line.
+    silence_s  how long nothing is sent before something is that means nothing
+    until      runs beside it; what it raises ends the stream like an error of its own
+    Nothing is sent before the first line is there, or ``silence_s`` are over, so an error up to there is raised, to be
+    answered with its own status; a later one is classified and becomes the last line.
     """
-    started = False
+    response = _Response(send, headers, coding)
 
     async def send_batches() -> None:
-        nonlocal started
         async for batch in result.batches:
             lines = encode_batch(batch)
-            if not lines:
-                continue
-            if not started:
-                await _start(send, headers)
-                started = True
-            await send({"type": "http.response.body", "body": lines, "more_body": True})
+            if lines:
+                await response.send(lines)
 
+    beside = {} if until is None else {"until": until}
     try:
-        await (send_batches() if until is None else run_until_first_exits(batches=send_batches(), until=until))
+        await run_until_first_exits(batches=send_batches(), stay_open=response.stay_open(silence_s), **beside)
     except ClientGone:
         raise
     except Exception as error:
-        if not started:
+        if not response.has_started:
             raise
-        last_line = classify(error).stream_body()
-        await send({"type": "http.response.body", "body": last_line})
+        await response.end(classify(error).stream_body())
         return
     finally:
         if isinstance(result.batches, AsyncGenerator):
             await result.batches.aclose()
-    if not started:
-        await _start(send, headers)
-    await send({"type": "http.response.body", "body": b""})
+    await response.end()
 
 
 async def until_refused(authenticate: Callable[[], Awaitable[object]], *, every_s: float) -> None:
@@ -112,7 +153,3 @@ async def until_refused(authenticate: Callable[[], Awaitable[object]], *, every_
             if not isinstance(error, Unavailable) and not isinstance(as_known_error(error), Unavailable):
                 raise
             log.info("http.not_authenticated_again", error=str(error).partition("\n")[0])
-
-
-async def _start(send: Send, headers: Headers) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})

@@ -24,6 +24,7 @@ from services.api.proxy.targets import Target
 from services.api.proxy.tunnels.ends import ClientEnd, TunnelEnd, join
 from services.api.proxy.tunnels.handshake import Handshake
 from services.api.proxy.tunnels.inbox import Inbox
+from services.api.proxy.tunnels.pings import PingedEnd
 from services.api.proxy.tunnels.tcp import TcpEnd, WebSocketEnd
 
 _SWITCHING: Final = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
@@ -93,7 +94,8 @@ class WebSockets:
             if inbox.transport.is_closing():
                 raise NotReached("the connection was closed with its answer")
             lines = [b"%b: %b\r\n" % header for header in wish.finish(to_client(answer.headers, status=answer.status))]
-            client = ClientEnd(b"".join([_SWITCHING, *lines, b"\r\n", answer.early]))
+            head = b"".join([_SWITCHING, *lines, b"\r\n"])
+            client = PingedEnd(head, answer.early, ping_interval_s=self._settings.ping_interval_s)
             self._join(client, TunnelEnd(), inbox, exchange, wish)
         except BaseException:
             inbox.transport.abort()

@@ -145,6 +145,14 @@ async def follow(call: Call[World, None, None]) -> StreamResult:
     return StreamResult(batches())
 
 
+async def follow_nothing(_: Call[World, None, None]) -> StreamResult:
+    async def batches() -> AsyncIterator[Sequence[Echo]]:
+        await asyncio.Event().wait()
+        yield []
+
+    return StreamResult(batches())
+
+
 async def poll(call: Call[World, None, None]) -> Echo:
     async def forever() -> Echo:
         call.app.held.set()
@@ -188,6 +196,7 @@ ROUTES = [
     Route(method="GET", path="/api/v1/lines", handler=lines, query=Size, response=Echo, stream=True),
     Route(method="GET", path="/api/v1/failing-lines/{how}", handler=failing_lines, response=Echo, stream=True),
     Route(method="GET", path="/api/v1/follow", handler=follow, response=Echo, stream=True),
+    Route(method="GET", path="/api/v1/follow-nothing", handler=follow_nothing, response=Echo, stream=True),
     Route(method="GET", path="/api/v1/poll", handler=poll, response=Echo),
     Route(method="GET", path="/download/{how}", handler=download, raw=True),
     Route(method="GET", path="/raw-fail/{how}", handler=fail, raw=True),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
+from libs.errors import Unauthenticated, Unavailable
 from services.api.http.decoding.upload_memory import UploadMemory
 from tests.harness.no_tls import NO_TLS
 from tests.harness.serving import serving_http
@@ -43,6 +45,50 @@ async def test_streams_are_chunked_and_each_batch_arrives_at_once(client: httpx.
         assert first == '{"result":{"number":1,"size":"0","text":"","caller":""}}'
         assert not world.released.is_set()
     await asyncio.wait_for(world.released.wait(), 10)  # the follower left, so its generator was closed
+
+
+SILENCE = [
+    ({"accept-encoding": "gzip"}, b"\x00\x00\x00\xff\xff"),
+    ({"accept-encoding": "identity", "accept": "application/x-ndjson"}, b"\n"),
+]
+
+
+@pytest.mark.parametrize(("headers", "nothing"), SILENCE, ids=["gzip", "lines"])
+@pytest.mark.parametrize("path", ["/api/v1/follow", "/api/v1/follow-nothing"])
+async def test_a_silent_stream_sends_what_nobody_reads(
+    world: World, path: str, headers: dict[str, str], nothing: bytes
+) -> None:
+    """Also before its first line, when proxies still wait for the status."""
+    async with serving_http(application(world, silence_s=0.05)) as (host, port):
+        url = f"http://{host}:{port}"
+        async with (
+            httpx.AsyncClient(base_url=url, headers=USER, timeout=30, verify=NO_TLS) as client,
+            client.stream("GET", path, headers=headers) as answer,
+        ):
+            raw = b""
+            async for piece in answer.aiter_raw():
+                raw += piece
+                if raw.count(nothing) >= 4:
+                    break
+    text = zlib.decompressobj(31).decompress(raw).decode() if headers["accept-encoding"] == "gzip" else raw.decode()
+    first = ['{"result":{"number":1,"size":"0","text":"","caller":""}}'] if path == "/api/v1/follow" else []
+    assert [line for line in text.split("\n") if line] == first
+
+
+async def test_clients_that_know_of_no_empty_lines_get_none(world: World) -> None:
+    headers = {**USER, "accept-encoding": "identity"}
+    async with (
+        serving_http(application(world, silence_s=0.01, recheck_interval_s=0.05)) as (host, port),
+        httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=30, verify=NO_TLS) as client,
+    ):
+        following = asyncio.create_task(client.get("/api/v1/follow"))
+        await world.held.wait()
+        world.refused = Unavailable("bus")
+        for _ in range(3):
+            await world.refusals.get()
+        world.refused = Unauthenticated("invalid credentials")
+        first, last, end = (await following).text.split("\n")
+    assert (first[:10], last[:9], end) == ('{"result":', '{"error":', "")
 
 
 async def test_a_long_poll_ends_with_its_client(client: httpx.AsyncClient, world: World) -> None:

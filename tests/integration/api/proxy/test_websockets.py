@@ -66,6 +66,26 @@ async def test_a_refused_websocket_is_an_answer_like_others(api: ApiProcess, wor
         assert (await client.get(f"/proxy/{task}/websocket", headers=shake)).status_code == 401
 
 
+async def test_a_silent_websocket_is_pinged(world: World) -> None:
+    async with http_server() as port:
+        task = insert_service(world, port)
+        with world.api("pinging", proxy={"ping_interval_s": 0.1}) as api:
+            headers = {"Authorization": f"Bearer {api.token('determined')}"}
+            async with (
+                ClientSession(base_url=api.url, headers=headers) as session,
+                session.ws_connect(f"/proxy/{task}/websocket", autoping=False) as socket,
+            ):
+                assert (await socket.receive(timeout=60)).type is WSMsgType.TEXT
+                for _ in range(3):
+                    ping = await socket.receive(timeout=60)
+                    assert ping.type is WSMsgType.PING
+                    await socket.pong(ping.data)  # which the server has not asked for
+                await socket.send_str("still there")
+                while (message := await socket.receive(timeout=60)).type is WSMsgType.PING:
+                    pass
+                assert message.data == "still there"
+
+
 async def test_bytes_go_to_tcp_and_back(world: World, session: ClientSession) -> None:
     async with tcp_server(echo) as port:
         task = insert_service(world, port, proxy_tcp=True)
