@@ -8,10 +8,12 @@ to it, so whoever only waits for something to happen is held for gone after a wh
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import httptools
+from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -224,10 +226,23 @@ class HttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         self._outlives = False
-        serving = self.loop.create_task(cycle.run_asgi(app))
+        serving = self.loop.create_task(cycle.run_asgi(partial(self._serve, cycle, app)))
         serving.add_done_callback(self.tasks.discard)
         self.tasks.add(serving)
         self._serving = serving
+
+    async def _serve(self, cycle: RequestResponseCycle, app: Any, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; one that is cut because the server stops is answered so that clients repeat it."""
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if not self._is_stopping:
+                raise
+            if not cycle.response_started:
+                await respond_unavailable(scope, receive, send)
+            elif not cycle.response_complete:
+                cycle.disconnected = True  # half of a response is out, and only a cut connection says so
+                self.transport.close()
 
     def _has_pending_response(self) -> bool:
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)

@@ -48,6 +48,13 @@ class _Server(uvicorn.Server):
         self.should_exit = True
         self._ending.set()
 
+    def cut(self) -> None:
+        """End the requests that are left: they wait for something, as long polls do, which is no error."""
+        log.info("http.cut", requests=len(self.server_state.tasks))
+        for task in self.server_state.tasks:
+            task.cancel()
+        self.force_exit = True
+
     async def main_loop(self) -> None:
         """In place of what it overrides, which looks ten times a second whether it is to end."""
         while not await self.on_tick(_DATE_IS_DUE):
@@ -82,6 +89,9 @@ async def serve_http(
     Raises OSError when the address is taken, or ``descriptor`` is no socket.
     """
     config.load()
+    grace_s = config.timeout_graceful_shutdown
+    if grace_s is not None:  # uvicorn's own, for what does not end when it is cut
+        config.timeout_graceful_shutdown = grace_s + int(CLEAN_UP_S)
     most = possible_connections(limits.connections, reserved=reserved_descriptors)
     http = partial(HttpProtocol, limits=limits, connection_limit=ConnectionLimit(most))
     config.http_protocol_class = http if tls is None else _over_tls(http, tls)  # type: ignore[assignment]  # only called
@@ -101,6 +111,9 @@ async def serve_http(
     finally:
         stopping.cancel()
         server.end()
+        await asyncio.wait({serving}, timeout=grace_s)
+        if not serving.done():
+            server.cut()
         await serving
         if server.server_state.tasks:
             await asyncio.wait(server.server_state.tasks, timeout=CLEAN_UP_S)

@@ -21,11 +21,16 @@ async def serving_http(
     limits: HttpLimits | None = None,
     stop: asyncio.Event | None = None,
     tls: TlsServer | None = None,
+    *,
+    grace_s: int = 5,
 ) -> AsyncIterator[Address]:
-    """The address of ``app``, served while the block runs, or until ``stop`` is set in it."""
+    """The address of ``app``, served while the block runs, or until ``stop`` is set in it.
+
+    grace_s  how long requests may go on then
+    """
     stop = stop or asyncio.Event()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=5)
+    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=grace_s)
     serving = asyncio.create_task(
         serve_http(
             config,

@@ -133,7 +133,7 @@ class Dispatcher:
                 await send_error(exchange, explain(STOPPING), stream=route.stream, raw=route.raw)
             raise
         except Exception as error:  # the rim: every exception gets an answer, and the unforeseen ones a log entry
-            failure = explain(error)
+            failure = explain(STOPPING if _is_cut() else error)
             if exchange.status:
                 raise ClientGone from error  # half an answer is out; cutting the connection is all there is left to say
             if route.write_error is not None:
@@ -151,6 +151,12 @@ class Dispatcher:
             if exchange.status:
                 raise ClientGone from error
             await send_error(exchange, failure, stream=False, raw=True)
+
+
+def _is_cut() -> bool:
+    """Whether the request is being cancelled, which what it was doing may have turned into an error of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _explain(exchange: Exchange, error: Exception, method: str, route: str) -> ErrorReply:

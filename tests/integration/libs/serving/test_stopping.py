@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -46,3 +47,32 @@ async def test_nobody_who_says_nothing_is_waited_for_long() -> None:
     async with serving_http(Application(), stop=stop) as address, connected(address) as client:
         stop.set()
         assert await client.hear_all() == b""
+
+
+async def test_a_request_that_is_cut_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    stop, app = asyncio.Event(), Application()
+    async with serving_http(app, stop=stop, grace_s=0) as address, connected(address) as client:
+        await client.say(GET % b"held")
+        await asyncio.wait_for(app.held.wait(), 20)
+        stop.set()
+        answer = await client.hear_all()
+    assert statuses(answer) == [503]
+    assert b"retry-after: 1\r\n" in answer
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_half_of_a_response_ends_with_its_connection(caplog: pytest.LogCaptureFixture) -> None:
+    stop = asyncio.Event()
+
+    async def half(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"1", "more_body": True})
+        await asyncio.Event().wait()
+
+    async with serving_http(half, stop=stop, grace_s=0) as address, connected(address) as client:
+        await client.say(GET % b"half")
+        begun = await client.hear(b"\r\n\r\n1")
+        stop.set()
+        assert await client.hear_all() == b""
+    assert statuses(begun) == [200]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
