@@ -12,12 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from datetime import UTC, datetime
 from typing import Any
 
 from deploy import restarting
 from deploy.command_line import Commands, behind_the_command
-from deploy.local import disks, system
+from deploy.local import disks, status_table, system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
@@ -25,6 +26,7 @@ from deploy.local.layout import DEFAULT_API_PORT, LOOPBACK, Layout, Options
 from deploy.local.leftover_tasks import tasks
 from deploy.local.supervision import bus_check, processes
 from deploy.local.supervision.environment import service_environment
+from deploy.terminal import colours
 from libs.events.accounts import SUBSCRIBER_NAMES
 from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
@@ -182,13 +184,15 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
             "restarting": unsteady,
             "state": str(layout.root),
             "services": {
-                name: {"pid": process.pid, "restarts": process.restarts} if process else None
+                name: {"pid": process.pid, "restarts": process.restarts, "since": _instant(process.since)}
+                if process
+                else None
                 for name, process in found.items()
             },
         }
         print(json.dumps(report, indent=2))
     else:
-        _print_status(layout, options)
+        _print_status(layout, options, unsteady)
         if full:
             print(disks.in_words(full))
         elif refused:
@@ -198,6 +202,10 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     return 0 if all(found.values()) and not (refused or full or unsteady) else NOT_RUNNING
 
 
+def _instant(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def _refused_streams(layout: Layout, options: Options) -> list[str]:
     """Streams of the bus that do not take messages; none while it does not run."""
     if processes.find(layout, "nats") is None:
@@ -205,26 +213,35 @@ def _refused_streams(layout: Layout, options: Options) -> list[str]:
     return bus_check.refused(bus_users.storage_check(layout, options, directory=layout.nats))
 
 
-def _print_status(layout: Layout, options: Options) -> None:
+def _print_status(layout: Layout, options: Options, unsteady: Container[str] = ()) -> None:
+    pools = plan.running_pools(layout)
+    tasks_run = f"pods in {options.kubernetes.namespace}" if options.kubernetes else f"{options.slots} slots"
     where = {
         "api": options.master_url,
-        "nats": f"{bus_users.url(options)}, for subscribers: {layout.subscriber}",
-        "postgres": f"127.0.0.1:{options.postgres_port}",
-        "logs": f"http://127.0.0.1:{options.logs_port}",
-        plan.STANDBY: "takes over when the scheduler dies",
-        "launcher": f"pods in {options.kubernetes.namespace}"
-        if options.kubernetes
-        else f"{options.slots} slots, {options.python}",
+        "nats": bus_users.url(options),
+        "postgres": f"{LOOPBACK}:{options.postgres_port}",
+        "logs": f"http://{LOOPBACK}:{options.logs_port}",
+        plan.STANDBY: "stands by",
+        **{name: f"pool {pool}: {tasks_run}" for name, pool in pools.items()},
     }
-    print(f"{'SERVICE':<17} {'PID':>8} {'RESTARTS':>8} {'UP':>8}  WHERE")
+    now = time.time()
+    rows = []
     for name in plan.process_names(layout):
         process = processes.find(layout, name)
         if process is None:
-            print(f"{name:<17} {'-':>8} {'-':>8} {'down':>8}  log: {layout.logs / f'{name}.log'}")
+            rows.append(status_table.StatusRow(name, f"log: logs/{name}.log"))
         else:
-            age = f"{time.time() - process.since:.0f} s"
-            print(f"{name:<17} {process.pid:>8} {process.restarts:>8} {age:>8}  {where.get(name, '')}")
-    print(f"state: {layout.root}")
+            up_s, is_steady = now - process.since, name not in unsteady
+            rows.append(
+                status_table.StatusRow(
+                    name, where.get(name, ""), process.pid, process.restarts, up_s, is_steady=is_steady
+                )
+            )
+    print(status_table.as_text(rows, coloured=colours(sys.stdout)))
+    print(f"state:  {layout.root}")
+    print("bus:    subscribers connect with subscriber.json of the state folder")
+    if options.kubernetes is None:
+        print(f"tasks:  {options.python}")
 
 
 def _down(layout: Layout, arguments: argparse.Namespace) -> int:

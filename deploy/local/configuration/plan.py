@@ -95,6 +95,21 @@ def launchers(layout: Layout, options: Options) -> dict[str, str]:
     return {"launcher" if pool == names[0] else f"launcher-{pool}": pool for pool in names}
 
 
+def running_pools(layout: Layout) -> dict[str, str]:
+    """Process name -> pool, of each launcher in the plan whose settings can be read.
+
+    They are what it runs with, whatever somebody has written into the cluster configuration since.
+    """
+    found = {}
+    for name in process_names(layout):
+        if name == "launcher" or name.startswith("launcher-"):
+            try:
+                found[name] = str(yaml.safe_load((layout.config / f"{name}.yaml").read_text())["pool"])
+            except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError):
+                continue  # settings that are broken are written anew by the next start
+    return found
+
+
 def services(layout: Layout, options: Options) -> set[str]:
     """Every process but the servers of the database and the bus."""
     return {*SERVICES, STANDBY, *launchers(layout, options)}

@@ -1,0 +1,43 @@
+"""How output looks to people: durations in their words, and colours where a terminal shows them.
+
+Source: https://no-color.org.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final, Literal, TextIO
+
+Colour = Literal["red", "yellow", "green", "bold", "dim"]
+_CODES: Final[Mapping[Colour, str]] = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
+_MINUTE: Final = 60
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+
+
+def colours(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether colours may be written: to a terminal that has them, unless ``NO_COLOR`` is set."""
+    return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: Colour, *, coloured: bool) -> str:
+    """``text`` in a colour, or as it is."""
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if coloured else text
+
+
+def duration(seconds: float) -> str:
+    """Two units at most, rounded down: ``8 s``, ``12 min``, ``3 h 5 min``, ``4 d 20 h``."""
+    whole = max(int(seconds), 0)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    if whole < _DAY:
+        return _both(whole, _HOUR, "h", _MINUTE, "min")
+    return _both(whole, _DAY, "d", _HOUR, "h")
+
+
+def _both(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large} {large_unit}" + (f" {rest} {small_unit}" if rest else "")
