@@ -44,6 +44,8 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, tag_field="type", tag="poo
     """What the quota of the pool's namespace leaves to this installation."""
     quota_slots_of: dict[str, int] = {}
     """The same for namespaces of workspaces; those without a limit, or that hold nothing yet, are absent."""
+    linked_users_blocked_by: str = ""
+    """What keeps users who are linked with accounts of the machine from the interpreters of tasks; empty: nothing."""
     seen_at: str = ""
 
     @property

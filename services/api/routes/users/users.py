@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from libs.db.tables.users import user_settings
 from libs.errors import InvalidRequest, ResoluteError
 from services.api.actions.users import users as actions
+from services.api.actions.users.linkable import check_linkable
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
@@ -61,6 +62,7 @@ async def get_user_by_username(call: Call[App, None, None]) -> UserResponse:
 
 async def post_user(call: Call[App, None, PostUserRequest]) -> UserResponse:
     body = call.body
+    check_linkable(body.user.agent_user_group, call.app.capacity.all())
     row = await actions.create_user(
         call.app.db, body.user, password=body.password, is_hashed=body.is_hashed, now=call.app.clock.now()
     )
@@ -69,6 +71,7 @@ async def post_user(call: Call[App, None, PostUserRequest]) -> UserResponse:
 
 async def patch_user(call: Call[App, None, PatchUser]) -> UserResponse:
     user_id = call.path_int("userId")
+    check_linkable(call.body.agent_user_group, call.app.capacity.all())
     row = await actions.patch_user(call.app.db, user_id, call.body, now=call.app.clock.now())
     call.app.sessions.forget()
     return UserResponse(user=wire_user(row))

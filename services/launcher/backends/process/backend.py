@@ -33,6 +33,7 @@ from services.launcher.backends.process.observations import (
     observed,
     status_without_supervisor,
 )
+from services.launcher.backends.process.preparation.interpreter import closed_interpreters
 from services.launcher.backends.process.preparation.plan import Machine, make_plan
 from services.launcher.backends.process.preparation.pod_view import pod_name
 from services.launcher.backends.process.records import (
@@ -54,7 +55,7 @@ from services.launcher.backends.process.shippers import (
 from services.launcher.backends.process.slots import device_ids, node_capacity, pool_capacity, take_devices
 from services.launcher.backends.process.supervision.process_trees import kill_pod, send
 from services.launcher.backends.process.supervision.process_watch import NotificationPipe, ProcessWatch
-from services.launcher.backends.process.supervision.spawning import spawn_supervisor
+from services.launcher.backends.process.supervision.spawning import PYTHON, spawn_supervisor
 from services.launcher.cluster_admin import NoClusterAdmin
 from services.launcher.reconcile import Existence
 from services.launcher.task_lines import Lines
@@ -218,7 +219,9 @@ class ProcessBackend:
             slots=self._slots,
             holders=[(each.order.allocation, each.pods, each.devices) for each in self._live_assignments()],
         )
-        return pool_capacity(self._pool, node, self._clock.now().isoformat())
+        # Looked at anew each time: an administrator may have opened a directory, or closed one.
+        blocked_by = closed_interpreters(self._machine.python, PYTHON) if self._machine.may_change_user else ""
+        return pool_capacity(self._pool, node, self._clock.now().isoformat(), linked_users_blocked_by=blocked_by)
 
     async def changes(self) -> AsyncGenerator[str, None]:
         while True:

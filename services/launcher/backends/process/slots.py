@@ -59,7 +59,7 @@ def node_capacity(
     )
 
 
-def pool_capacity(pool: str, node: NodeCapacity, seen_at: str) -> PoolCapacity:
+def pool_capacity(pool: str, node: NodeCapacity, seen_at: str, *, linked_users_blocked_by: str = "") -> PoolCapacity:
     """A pool of this machine alone; one pod can have all of its slots."""
     return PoolCapacity(
         pool=pool,
@@ -67,5 +67,6 @@ def pool_capacity(pool: str, node: NodeCapacity, seen_at: str) -> PoolCapacity:
         nodes=(node,),
         slot_type="cpu",
         max_slots_per_pod=node.slots,
+        linked_users_blocked_by=linked_users_blocked_by,
         seen_at=seen_at,
     )

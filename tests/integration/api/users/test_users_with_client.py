@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from libs.events.capacity import PoolCapacity
 from tests.harness.api import ApiProcess
 from tests.harness.det import Det
+from tests.harness.waiting import wait_until
+from tests.integration.api.world import World
 
 GOOD = "Passw0rd!"
 
@@ -87,6 +91,22 @@ def test_fields_are_edited(det: Det) -> None:
     (line,) = [line for line in listed(det).splitlines() if "after" in line]
     assert "Ann B" in line
     assert "ann" in line
+
+
+def test_linking_says_what_would_keep_tasks_from_starting(world: World, det: Det) -> None:
+    det("user", "create", "linked", "--password", GOOD)
+    account = ("--agent-user=ann", "--agent-gid=8", "--agent-group=g")
+    link = ("user", "link-with-agent-user", "linked", "--agent-uid=7", *account)
+    reason = "/root keeps them from /root/bin/python3"
+    pool = PoolCapacity(pool="default", backend="process", linked_users_blocked_by=reason)
+    world.publish(pool)
+    wait_until(lambda: det.run(*link).code != 0, what="the api knows the capacity of the pool")
+    said = det.fails(*link).err
+    assert f"tasks of linked users cannot start, because {reason}; install" in said
+    assert "resolute up --python" in said
+    det("user", "link-with-agent-user", "linked", "--agent-uid=0", *account)  # root may execute everything
+    world.publish(msgspec.structs.replace(pool, linked_users_blocked_by=""))
+    wait_until(lambda: det.run(*link).code == 0, what="the user is linked once the interpreters are open")
 
 
 def test_logging_out_ends_the_token(api: ApiProcess, det: Det, other: Det) -> None:

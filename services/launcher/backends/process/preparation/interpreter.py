@@ -101,6 +101,14 @@ def closed_to_others(program: str) -> str | None:
     return None
 
 
+def closed_interpreters(*programs: str) -> str:
+    """What keeps ordinary users from the first of ``programs`` that is closed to them, in words; empty for nothing."""
+    for program in programs:
+        if (place := closed_to_others(program)) is not None:
+            return f"{place} keeps them from {program}"
+    return ""
+
+
 def installation_roots(python: str) -> list[str]:
     """Directories that a path of an interpreter leads to, sorted: its environment, and those behind its links."""
     paths = _links(python)
