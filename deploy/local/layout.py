@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -18,6 +19,10 @@ EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  # pods have to reach us
 LOOPBACK: Final = "127.0.0.1"
 MORE_BYTES: Final = 16 * 1024
 """By how much the next version of a file may be larger where its space is kept."""
+SHARED: Final = 0o1777
+"""Mode of a directory in which everybody may create files, and remove only his own."""
+_AS_MADE: Final = frozenset({0o755, 0o750, 0o700})
+"""Modes that a directory gets when root makes it with one of the usual umasks."""
 DEFAULT_API_PORT: Final = 8080  # where the client looks when nobody tells it otherwise
 
 
@@ -110,6 +115,15 @@ class Layout:
         for folder in (self.root, self.run, self.logs, self.config, self.nats, self.launcher, self.checkpoints):
             folder.mkdir(parents=True, exist_ok=True)
         self.root.chmod(0o755)
+        self._open_checkpoints()
+
+    def _open_checkpoints(self) -> None:
+        """Let every linked user save checkpoints, and change only those that are his own, as in ``/tmp``.
+
+        Only tasks that root starts run as linked users. A mode that an administrator has chosen is kept.
+        """
+        if os.geteuid() == 0 and stat.S_IMODE(self.checkpoints.stat().st_mode) in _AS_MADE:
+            self.checkpoints.chmod(SHARED)
 
 
 @dataclass(frozen=True)
