@@ -29,7 +29,7 @@ SUBCOMMANDS: Final = (
     Subcommand("status", "deploy.local.cli", "what runs, and where"),
     Subcommand("down", "deploy.local.cli", "stop the services; running tasks go on by themselves"),
     Subcommand("reset", "deploy.local.cli", "stop everything and delete what was stored"),
-    Subcommand("events", "deploy.local.cli", "print public events as they happen"),
+    Subcommand("events", "deploy.events.command", "print public events as they happen"),
     Subcommand(
         "import", "deploy.determined_import.command", "bring everything from a Determined 0.38 installation here"
     ),

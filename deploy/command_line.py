@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from libs.instants import parse_instant
+
 DEFAULT_STATE: Final = ".resolute"
 STATE_VARIABLE: Final = "RESOLUTE_STATE"
+
+_AGO: Final = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What the module of a subcommand adds its parser to."""
@@ -33,6 +40,16 @@ def in_words(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
         return f"{says}; remove what is in the way, or name another folder with --state"
     return says
+
+
+def past_moment(text: str) -> datetime:
+    """A point in time for an argument: so long ago, as in ``10m``, or ISO 8601."""
+    if (ago := _AGO.fullmatch(text)) is not None:
+        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; or so long ago, as in 10m, 2h or 7d") from error
 
 
 def behind_the_command() -> argparse.ArgumentParser:

@@ -1,26 +1,22 @@
-"""``resolute up | status | down | reset | events``: the whole system on one machine."""
+"""``resolute up | status | down | reset``: the whole system on one machine."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Container
 from datetime import UTC, datetime
-from typing import Any
 
 from deploy import restarting
 from deploy.command_line import Commands, behind_the_command
 from deploy.local import disks, status_table, system
 from deploy.local.configuration import bus_users, certificates, initial_password, plan
-from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import add_arguments
 from deploy.local.layout import DEFAULT_API_PORT, LOOPBACK, Layout, Options
 from deploy.local.leftover_tasks import tasks
@@ -28,7 +24,6 @@ from deploy.local.supervision import bus_check, processes
 from deploy.local.supervision.environment import service_environment
 from deploy.terminal import colours
 from libs.events.accounts import SUBSCRIBER_NAMES
-from libs.events.subjects import ALL_EVENTS, EVENT_PREFIX
 
 NOT_RUNNING = 3
 LAST_PORT = 65535
@@ -84,10 +79,6 @@ def add_parser(commands: Commands) -> None:
     reset = commands.add_parser("reset", parents=shared)
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     reset.set_defaults(run=_on_state_folder(_reset))
-
-    events = commands.add_parser("events", parents=shared)
-    events.add_argument("subject", nargs="?", default=ALL_EVENTS, help=f"only these (default: {ALL_EVENTS})")
-    events.set_defaults(run=_on_state_folder(_events))
 
 
 def _on_state_folder(run: Callable[[Layout, argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -270,26 +261,3 @@ def _reset(layout: Layout, arguments: argparse.Namespace) -> int:
     system.forget(layout)
     print(f"deleted {layout.root}")
     return 0
-
-
-def _events(layout: Layout, arguments: argparse.Namespace) -> int:
-    options = Options.load(layout)
-    if options is None or processes.find(layout, "nats") is None:
-        raise CannotStart(f"nothing runs in {layout.root}; start it with: resolute up")
-    if not arguments.subject.startswith(f"{EVENT_PREFIX}."):
-        raise CannotStart(f"{arguments.subject} is not a subject of events: those begin with {EVENT_PREFIX}.")
-    asyncio.run(_print_events(bus_users.subscriber_bus(layout, "resolute-events"), arguments.subject))
-    return 0
-
-
-async def _print_events(bus_settings: dict[str, Any], subject: str) -> None:
-    from libs.bus import BusSettings, CoreMessage, connect_bus  # noqa: PLC0415  # costs time that the others need not pay
-
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-
-    async def show(message: CoreMessage) -> None:
-        line = f"{message.subject} {message.data.decode(errors='replace')}"
-        print(line[:width] if width else line, flush=True)
-
-    async with connect_bus(BusSettings(**bus_settings)) as bus, bus.subscribe(subject, show):
-        await asyncio.Event().wait()

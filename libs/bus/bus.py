@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from typing import Literal
 
 import structlog
@@ -57,9 +58,11 @@ class Bus:
         """``contents.reading.stored_messages``: everything that a stream holds, without taking part in its work."""
         return stored_messages(self._connection, stream, last=last)
 
-    def follow_stream(self, stream: str) -> AsyncGenerator[Message, None]:
+    def follow_stream(
+        self, stream: str, *, since: datetime | None = None, filter: str = ">"
+    ) -> AsyncGenerator[Message, None]:
         """``contents.tail.follow_stream``: everything that a stream holds, and what comes, for ever."""
-        return follow_stream(self._connection, stream)
+        return follow_stream(self._connection, stream, since=since, filter=filter)
 
     async def ensure_streams(self) -> None:
         """``streams.ensure_streams``: create or update every stream and bucket; idempotent."""

@@ -1,9 +1,10 @@
-"""Follows a stream from its beginning on, for readers that only look: nothing is acknowledged."""
+"""Follows a stream, for readers that only look: nothing is acknowledged."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -24,8 +25,13 @@ AT_ONCE: Final = 500
 READER_KEPT_S: Final = 60.0
 
 
-async def follow_stream(connection: Connection, stream: str) -> AsyncGenerator[Message, None]:
+async def follow_stream(
+    connection: Connection, stream: str, *, since: datetime | None = None, filter: str = ">"
+) -> AsyncGenerator[Message, None]:
     """Every message that ``stream`` has, in order, then those that come; for ever.
+
+    since   leave out what was stored before
+    filter  subjects, with wildcards
 
     A stream that was lost and made again is read from its beginning: then sequences begin anew. Raises Unavailable only
     when the connection is closed for good.
@@ -33,7 +39,11 @@ async def follow_stream(connection: Connection, stream: str) -> AsyncGenerator[M
     last = 0
     while True:
         try:
-            consumer, last = await retry_until_answered(connection, stream, lambda: _create(connection, stream, last))  # noqa: B023
+            consumer, last = await retry_until_answered(
+                connection,
+                stream,
+                lambda: _create(connection, stream, last, since, filter),  # noqa: B023
+            )
             async with PullSession(connection, stream=stream, consumer=consumer) as session:
                 while True:
                     if session.open == 0:
@@ -48,18 +58,23 @@ async def follow_stream(connection: Connection, stream: str) -> AsyncGenerator[M
             await asyncio.sleep(RESTART_PAUSE_S)
 
 
-async def _create(connection: Connection, stream: str, last: int) -> tuple[str, int]:
-    """A consumer of our own that begins behind ``last``, or at the start when the stream does not go that far."""
+async def _create(
+    connection: Connection, stream: str, last: int, since: datetime | None, filter: str
+) -> tuple[str, int]:
+    """A consumer of our own that begins behind ``last``, or at ``since`` when the stream does not go that far."""
     state = await stream_state(connection, stream)
     if state is None:
         raise Unavailable(f"the bus has no {stream}")
     behind = last if state.last_sequence >= last else 0
     name = f"tail-{new_uuid()}"
+    from_time = since if behind == 0 else None
     config = ConsumerConfig(
         name=name,
         ack_policy=AckPolicy.NONE,
-        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-        opt_start_seq=behind + 1,
+        deliver_policy=DeliverPolicy.BY_START_SEQUENCE if from_time is None else DeliverPolicy.BY_START_TIME,
+        opt_start_seq=behind + 1 if from_time is None else None,
+        opt_start_time=from_time,
+        filter_subject=filter,
         inactive_threshold=READER_KEPT_S,
         mem_storage=True,
         num_replicas=1,

@@ -1,0 +1,1 @@
+"""``resolute events``: public events as they happen, and those that are kept."""
