@@ -1,4 +1,7 @@
-"""``resolute db upgrade | current``: the schema of the database, changed by one Job instead of by every service."""
+"""``resolute db upgrade | current | password``: the database as this release and its configuration need it.
+
+One Job changes it instead of every service.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,25 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from deploy.command_line import Commands, behind_the_command
-from deploy.operations.settings import DATABASE_VARIABLE, add_settings_argument, load_settings, names_database
+from deploy.operations.settings import (
+    DATABASE_VARIABLE,
+    FORMER_VARIABLE,
+    add_settings_argument,
+    load_settings,
+    names_database,
+)
 from libs.db.availability import retry_until_available
 from libs.db.engine import DatabaseSettings, address
 from libs.db.failures import may_be_starting
 from libs.db.migrate import Schema, schema_of, upgrade
+from libs.db.services_role.changed_password import change_password
 from libs.db.services_role.role import ServicesRole, provide_role
-from libs.errors import Unavailable
+from libs.errors import FailedPrecondition, Unavailable
 
+_T = TypeVar("_T")
 OUTDATED: Final = 3
 _START_IT: Final = (
     f"start that of this machine with `resolute up --only-servers`, or name another with {DATABASE_VARIABLE}"
@@ -25,17 +36,20 @@ _START_IT: Final = (
 
 def add_parser(commands: Commands) -> None:
     of_db = commands.add_parser("db", description=__doc__, parents=[behind_the_command()])
-    actions = of_db.add_subparsers(required=True, metavar="upgrade | current")
+    actions = of_db.add_subparsers(required=True, metavar="upgrade | current | password")
     apply = actions.add_parser("upgrade", help="apply the migrations that are missing; any number may do so at once")
     look = actions.add_parser("current", help=f"print the schema; exit code {OUTDATED} when migrations are missing")
-    for parser, run in ((apply, _upgrade), (look, _current)):
+    password = actions.add_parser(
+        "password", help=f"give the role of {DATABASE_VARIABLE} its password, logged in as {FORMER_VARIABLE} says"
+    )
+    for parser, run in ((apply, _upgrade), (look, _current), (password, _password)):
         add_settings_argument(parser)
         parser.set_defaults(run=run)
 
 
 def _upgrade(arguments: Namespace) -> int:
     settings = load_settings(arguments, log_level="info")
-    ask = partial(_upgrade_as, settings.services_role)
+    ask = partial(_upgrade_as, settings.services_role, settings.former_database_url)
     schema = asyncio.run(_when_it_answers(arguments, settings.database, ask))
     if schema.is_outdated:
         print(f"the schema was {_name(schema.found)}, and is {schema.newest} now")
@@ -44,9 +58,30 @@ def _upgrade(arguments: Namespace) -> int:
     return 0
 
 
-async def _upgrade_as(role: ServicesRole, url: str) -> Schema:
+async def _upgrade_as(role: ServicesRole, former: str | None, url: str) -> Schema:
     """Apply migrations as the role that services have, if there is one: what they make is then its own."""
+    if former is not None:
+        await change_password(url, former)
     return await upgrade(url if role.user is None else await provide_role(url, role))
+
+
+def _password(arguments: Namespace) -> int:
+    """A database that does not answer is left as it is: this runs before a rollback, which may be what repairs it."""
+    settings = load_settings(arguments, log_level="info")
+    former = settings.former_database_url
+    if former is None:
+        raise FailedPrecondition(f"{FORMER_VARIABLE} is missing: the URL of the database with the password that it has")
+    try:
+        changed = asyncio.run(_when_it_answers(arguments, settings.database, partial(_change_from, former)))
+    except Unavailable as error:
+        print(f"the password is left as it is: {error}")
+        return 0
+    print("the password was changed in the database" if changed else "the password opens the database already")
+    return 0
+
+
+async def _change_from(former: str, url: str) -> bool:
+    return await change_password(url, former)
 
 
 def _current(arguments: Namespace) -> int:
@@ -55,9 +90,7 @@ def _current(arguments: Namespace) -> int:
     return OUTDATED if schema.is_outdated else 0
 
 
-async def _when_it_answers(
-    arguments: Namespace, settings: DatabaseSettings, ask: Callable[[str], Awaitable[Schema]]
-) -> Schema:
+async def _when_it_answers(arguments: Namespace, settings: DatabaseSettings, ask: Callable[[str], Awaitable[_T]]) -> _T:
     """Raises Unavailable when the database does not answer within ``connect_timeout_s``.
 
     That of this machine is started by ``resolute up``, which returns when it answers: it is not waited for.

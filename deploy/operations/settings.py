@@ -22,6 +22,7 @@ from libs.settings import load
 from libs.telemetry import LogLevel, TelemetrySettings, configure_logging
 
 DATABASE_VARIABLE: Final = "RESOLUTE_DATABASE__URL"
+FORMER_VARIABLE: Final = "RESOLUTE_FORMER_DATABASE_URL"
 BUS_VARIABLE: Final = "RESOLUTE_BUS__URL"
 _CHOSEN_BY_UP: Final = Path("options.json")
 _WRITTEN_BY_UP: Final = Path("config/api.yaml")
@@ -29,6 +30,8 @@ _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
 class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: DatabaseSettings = DatabaseSettings()
+    former_database_url: str | None = None
+    """``database.url`` as it was before the password in it changed. ``resolute db`` changes it in the database, too."""
     services_role: ServicesRole = ServicesRole()
     """Made by ``resolute db upgrade``, with the credentials of ``database``."""
     bus: BusSettings = BusSettings(name="resolute")

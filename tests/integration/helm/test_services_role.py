@@ -11,6 +11,7 @@ from tests.harness.helm import Release, render
 from tests.integration.helm.conftest import BESIDE, VALUES, Rendered
 
 MIGRATION = {"RESOLUTE_DATABASE__URL": "database-url", "RESOLUTE_SERVICES_ROLE__PASSWORD": "services-database-password"}
+FORMER = "RESOLUTE_FORMER_DATABASE_URL"
 SERVICES = {"RESOLUTE_DATABASE__URL": "services-database-url"}
 
 
@@ -24,6 +25,7 @@ def keys_of_the_database(release: Release) -> Iterator[tuple[str, dict[str, str]
                 for each in container.get("env", ())
                 if "secretKeyRef" in each.get("valueFrom", {})
             }
+            named.pop(FORMER, None)
             if keys := {name: key for name, key in named.items() if "database" in key}:
                 yield container["name"].removesuffix(f"-{release.name}"), keys
 
@@ -64,3 +66,33 @@ def test_the_job_before_an_upgrade_and_the_services_have_the_same_password(rende
     assert again.secret("resolute-generated", "services-database-password") == password
     for secret in ("resolute-generated", "resolute-migration"):
         assert release.secret(secret, "services-database-password") == password
+
+
+def test_a_changed_password_of_the_own_database_is_changed_there_first(rendered: Rendered) -> None:
+    """Before an upgrade and before a rollback, by the URL that the live Secret has; pods that have it are replaced."""
+    release = rendered("database")
+    for name, action, hook in (
+        ("resolute-migration", "upgrade", "pre-upgrade"),
+        ("resolute-password", "password", "pre-rollback"),
+    ):
+        job = release.get("Job", name)
+        assert job["metadata"]["annotations"]["helm.sh/hook"] == hook
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        assert container["command"] == ["resolute", "db", action]
+        former = {"name": "resolute-generated-rel", "key": "database-url", "optional": True}
+        assert {
+            "name": FORMER,
+            "valueFrom": {"secretKeyRef": former},
+        } in container["env"]
+    assert release.get("Secret", "resolute-migration")["metadata"]["annotations"]["helm.sh/hook"] == (
+        "pre-upgrade,pre-rollback"
+    )
+    changed = render(VALUES / "database.yaml", *BESIDE, "--set", "db.password=Another1")
+    for name in ("determined-master-deployment", "resolute-scheduler", "resolute-logs"):
+        before, after = (
+            each.get("Deployment", name)["spec"]["template"]["metadata"]["annotations"] for each in (release, changed)
+        )
+        assert before["checksum/config"] != after["checksum/config"]
+    for values in ("defaults", "external_database"):
+        assert rendered(values).find("Job", "resolute-password") is None
+    assert "FORMER" not in str(rendered("external_database").get("Job", "resolute-migration"))
