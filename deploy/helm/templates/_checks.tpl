@@ -63,6 +63,7 @@
 {{- if not (regexMatch "^[ -~]*$" (.Values.db.servicesPassword | default "")) -}}
 {{- fail "db.servicesPassword must be of ASCII characters" -}}
 {{- end -}}
+{{- include "resolute.checkShared" . -}}
 {{- include "resolute.checkBusVolumes" . -}}
 {{- with (.Values.security).authz -}}
 {{- if and .type (not (has .type (list "basic" "rbac" "permissive"))) -}}
