@@ -143,6 +143,23 @@ EFFECTS: Final = [
     config("tls_ingress", "security/tls", None),
     Effect("tls_ingress", "Ingress/determined-master", "spec/tls/0/secretName", "certificate"),
     Effect("tls_ingress", "Ingress/determined-master", "spec/ingressClassName", "nginx"),
+    Effect(
+        "tls_ingress",
+        "Ingress/determined-master",
+        "metadata/annotations",
+        {
+            "nginx.ingress.kubernetes.io/proxy-body-size": "200m",
+            "nginx.ingress.kubernetes.io/proxy-read-timeout": "86400",
+            "nginx.ingress.kubernetes.io/proxy-send-timeout": "86400",
+            "nginx.ingress.kubernetes.io/proxy-request-buffering": "off",
+        },
+    ),
+    Effect(
+        "ingress_passthrough",
+        "Ingress/determined-master",
+        "metadata/annotations",
+        {"nginx.ingress.kubernetes.io/ssl-passthrough": "true"},
+    ),
     Effect("tls_ingress", "Ingress/determined-master", "spec/rules/0/host", "det.example.com"),
     Effect("tls_ingress", "Ingress/determined-master", "spec/rules/1/host", "tasks.det.example.com"),
     Effect(
