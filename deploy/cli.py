@@ -35,6 +35,7 @@ SUBCOMMANDS: Final = (
     ),
     Subcommand("config", "deploy.operations.config.command", "look for mistakes in a configuration file"),
     Subcommand("doctor", "deploy.operations.doctor.command", "look whether everything is there and works"),
+    Subcommand("smoke-test", "deploy.operations.smoke_test", "run a command through the system, and wait for it"),
     Subcommand("audit", "deploy.operations.audit", "print who changed what"),
     Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
     Subcommand("bus", "deploy.bus_servers.command", "make three servers of one, or one of three, and lose nothing"),

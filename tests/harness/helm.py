@@ -91,6 +91,8 @@ class Release:
         for found in self.manifests:
             if found["kind"] in ("Deployment", "StatefulSet", "Job"):
                 yield f"{found['kind']}/{found['metadata']['name']}", found["spec"]["template"]
+            elif found["kind"] == "Pod":
+                yield f"Pod/{found['metadata']['name']}", found
 
     def container(self, kind: str, name: str) -> Manifest:
         """The first container of a workload."""

@@ -74,6 +74,11 @@ CONDITIONS: Final = [
     Condition(
         ("StatefulSet/resolute-nats", "Secret/resolute-nats-config"), ("defaults", "three_nats"), ("external_nats",)
     ),
+    Condition(
+        ("Pod/resolute-smoke-test", "NetworkPolicy/resolute-smoke-test"),
+        ("defaults", "own_selectors"),
+        ("launcher_only",),
+    ),
     Condition(("Job/resolute-migration",), ("defaults", "external_database"), ("launcher_only",)),
     Condition(("Ingress/determined-master",), ("tls_ingress", "ingress_passthrough"), ("defaults",)),
     Condition(("Gateway/determined-master",), ("tls_gateway",), ("defaults", "gateway_existing")),

@@ -10,7 +10,7 @@ import yaml
 from tests.harness.helm import Release, render
 from tests.integration.helm.conftest import VALUES, Rendered, options_for
 
-PARTS: Final = ("master", "scheduler", "logs", "launcher", "db", "nats", "migration")
+PARTS: Final = ("master", "scheduler", "logs", "launcher", "db", "nats", "migration", "smoke-test")
 TRACES: Final = "RESOLUTE_TELEMETRY__TRACES_ENDPOINT"
 TALKS: Final = {
     ("master", "db", 5432),
@@ -21,6 +21,8 @@ TALKS: Final = {
     ("logs", "nats", 4222),
     ("launcher", "nats", 4222),
     ("migration", "db", 5432),
+    ("smoke-test", "db", 5432),
+    ("smoke-test", "master", 8081),
     ("nats", "nats", 6222),
 }
 
@@ -60,7 +62,7 @@ def test_pods_reach_what_they_need_and_no_other_part(values: str, rendered: Rend
         (source, target, port)
         for source in PARTS
         for target in PARTS
-        for port in (5432, 4222, 6222)
+        for port in (5432, 4222, 6222, 8081)
         if lets_through(policies[source]["egress"], "to", labels[target], port)
         and lets_through(policies[target]["ingress"], "from", labels[source], port)
     }

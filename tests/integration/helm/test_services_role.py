@@ -37,7 +37,7 @@ def test_services_have_a_role_of_their_own_and_no_password_of_the_administrator(
     found = dict(keys_of_the_database(rendered(values)))
     found.pop("determined-db", None)
     assert found == {
-        **dict.fromkeys(("determined-master", "scheduler", "logs"), SERVICES),
+        **dict.fromkeys(("determined-master", "scheduler", "logs", "smoke-test"), SERVICES),
         **dict.fromkeys(("database", "migration"), MIGRATION),
     }
 
@@ -49,7 +49,7 @@ def test_services_without_a_role_of_their_own_connect_as_the_user_of_the_values(
     release = rendered(values)
     found = dict(keys_of_the_database(release))
     found.pop("determined-db", None)
-    names = ("determined-master", "scheduler", "logs", "migration")
+    names = ("determined-master", "scheduler", "logs", "migration", "smoke-test")
     assert found == {name: {"RESOLUTE_DATABASE__URL": "database-url"} for name in names}
     assert "services-database-url" not in release.get("Secret", "resolute-generated")["data"]
 

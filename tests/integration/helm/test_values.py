@@ -48,6 +48,7 @@ def logs(values: str, variable: str, is_: str | None) -> Effect:
     return Effect(values, "env:Deployment/resolute-logs", variable, is_)
 
 
+SMOKE_TEST: Final = "Pod/resolute-smoke-test"
 EFFECTS: Final = [
     # ---- images
     Effect("defaults", API, f"{FIRST}/image", "resolute-api:0.1.0"),
@@ -61,6 +62,19 @@ EFFECTS: Final = [
     Effect("migration_placement", "Job/resolute-migration", f"{POD}/tolerations/0/key", "scheduler"),
     Effect("migration_placement", "Job/resolute-migration", f"{POD}/affinity/nodeAffinity", {}),
     Effect("migration_placement", "Job/resolute-migration", f"{POD}/priorityClassName", "important"),
+    # ---- helm test
+    Effect("services", SMOKE_TEST, "spec/containers/0/args/1", "--timeout=30"),
+    Effect("services", SMOKE_TEST, "spec/containers/0/args/2", "--image=own/task:1"),
+    Effect("services", SMOKE_TEST, "spec/containers/0/args/3", "--pool=default"),
+    Effect("services", SMOKE_TEST, "spec/containers/0/image", "own/tools:1"),
+    Effect(
+        "defaults",
+        SMOKE_TEST,
+        "spec/containers/0/args/0",
+        "--master=http://determined-master-service-rel.ml.svc.cluster.local:8080",
+    ),
+    Effect("tls", SMOKE_TEST, "spec/containers/0/args/2", "--certificate=/etc/resolute/certificate/tls.crt"),
+    Effect("tls", SMOKE_TEST, "spec/volumes/#certificate/secret/items", [{"key": "tls.crt", "path": "tls.crt"}]),
     # ---- values of Determined as they are
     Effect("determined", "StatefulSet/determined-db-deployment", f"{FIRST}/image", "postgres:18"),
     Effect("determined", API, f"{FIRST}/image", "resolute-api:0.1.0"),

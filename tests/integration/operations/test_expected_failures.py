@@ -28,6 +28,7 @@ COMMANDS: dict[str, list[str]] = {
     "import": ["--source", "postgresql://nobody@127.0.0.1:1/none"],
     "config": ["check", "{state}/config/cluster.yaml"],
     "doctor": [],
+    "smoke-test": ["--master", "http://127.0.0.1:1"],
     "audit": [],
     "db": ["current"],
     "bus": ["shrink", "--to", "one"],
