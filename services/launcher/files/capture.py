@@ -5,7 +5,7 @@ and little of that: it stays in memory for as long as the task runs. The grammar
 ``libs/capture/lines.py``; the rules are those of docs/reference/logs.md 2.3, 2.5 and 13.2:
 
 * the task gets pipes, never files: ``wrap_rank`` reopens its standard output by name;
-* a line ends at a line feed or a carriage return, or is cut after 8191 bytes, not inside a UTF-8 character;
+* a line ends at a line feed, a carriage return or both, or is cut after 8191 bytes, not inside a UTF-8 character;
 * files are only ever appended to; a new one begins at ``--segment-bytes``;
 * when ``--cap-bytes`` (8 MiB at least) lie in the directory, the pipes are left unread and the task waits: for a
   shipper that deletes what it has sent (``--when-full block``), or until the log intake has every line of a file, which
@@ -31,6 +31,7 @@ from collections.abc import Callable
 
 MAX_PAYLOAD = 8191
 READ_BYTES = 65536
+CARRIAGE_RETURN = b"\r"
 TAIL_BYTES = 4 * MAX_PAYLOAD
 ORPHAN_WAIT_S = 1.0
 """How long processes that outlive the task may be silent before nobody listens any more."""
@@ -58,8 +59,14 @@ STREAMS = ("stdout", "stderr")
 
 
 def split_lines(pending: bytes, data: bytes) -> tuple[list[bytes], bytes]:
-    """Complete lines of ``pending + data``, each at most 8191 bytes, and the unfinished rest."""
-    pieces = (pending + data).replace(b"\r", b"\n").split(b"\n")
+    """Complete lines of ``pending + data``, each at most 8191 bytes, and the unfinished rest.
+
+    A carriage return at the end completes its line and is the rest, since a line feed behind it belongs to it.
+    """
+    text = pending + data
+    if pending == CARRIAGE_RETURN:
+        text = data[1:] if data.startswith(b"\n") else data
+    pieces = text.replace(b"\r\n", b"\n").replace(CARRIAGE_RETURN, b"\n").split(b"\n")
     rest = pieces.pop()
     lines: list[bytes] = []
     for piece in pieces:
@@ -67,6 +74,8 @@ def split_lines(pending: bytes, data: bytes) -> tuple[list[bytes], bytes]:
         lines += cut
         lines.append(last)
     cut, rest = cut_line(rest)
+    if text.endswith(CARRIAGE_RETURN) or (not data and pending == CARRIAGE_RETURN):
+        rest = CARRIAGE_RETURN
     return lines + cut, rest
 
 
@@ -146,7 +155,7 @@ class StreamFile:
 
     def finish(self, exit_code: int | None) -> None:
         """Write what is unfinished, and the end of the stream."""
-        if self.pending:
+        if self.pending not in (b"", CARRIAGE_RETURN):
             self.write([self.pending])
         self._turn()
         self._append(end_record(self.seq, exit_code))

@@ -23,6 +23,7 @@ from libs.tasks.checkpoint_gc import EVERYTHING
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.actions.experiment_lock import change, lock_experiment, require_right
+from services.api.waits.tensorboard_deletion import tensorboard_deletion
 
 
 class StoredCheckpoint(Struct, frozen=True):
@@ -63,9 +64,14 @@ async def apply_retention_policy(connection: AsyncConnection, experiment_id: int
 
 
 async def delete_tensorboard_files(connection: AsyncConnection, experiment_id: int, rights: UserRights) -> None:
-    """Ask for the TensorBoard files of an experiment to be deleted. Raises NotFound, PermissionDenied."""
+    """Ask for the TensorBoard files of an experiment to be deleted. Raises NotFound, PermissionDenied.
+
+    A deletion that is asked for or under way already is joined: clients repeat a request whose answer was lost.
+    """
     locked = await lock_experiment(connection, experiment_id)
     await require_right(connection, rights, Action.DELETE_TENSORBOARD_FILES, locked)
+    if (await tensorboard_deletion(connection, experiment_id)).is_under_way:
+        return
     await connection.execute(
         insert(checkpoint_gc_requests).values(experiment_id=experiment_id, delete_tensorboards=True)
     )

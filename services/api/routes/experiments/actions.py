@@ -25,6 +25,7 @@ from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
 from services.api.queries.experiments.experiments import load_experiment
 from services.api.waits.scheduler import wait_until_reconciled
+from services.api.waits.tensorboard_deletion import tensorboard_deletion, wait_until_deleted
 from services.api.wire.base import Empty
 from services.api.wire.experiments.actions import (
     ActionResult,
@@ -153,11 +154,12 @@ async def retain_many(call: Call[App, None, BulkRetainLogsRequest]) -> BulkRespo
 
 
 async def delete_tensorboards(call: Call[App, None, None]) -> None:
-    """Ask for the TensorBoard files to be deleted; returns before they are."""
-    experiment_id = call.path_int("experimentId")
-    await in_transaction(
-        call.app.db, lambda connection: delete_tensorboard_files(connection, experiment_id, call.rights)
-    )
+    """Delete the TensorBoard files; returns when they are gone."""
+    app, experiment_id = call.app, call.path_int("experimentId")
+    async with app.db.read() as connection:
+        earlier = await tensorboard_deletion(connection, experiment_id)
+    await in_transaction(app.db, lambda connection: delete_tensorboard_files(connection, experiment_id, call.rights))
+    await wait_until_deleted(app.db, app.bus, app.notifier, experiment_id, earlier=earlier)
 
 
 def _destination(body: MoveExperimentRequest | BulkMoveRequest) -> int:

@@ -56,7 +56,8 @@ def end(directory: Path, stream: str = "stdout") -> int | None:
     ("data", "lines", "rest"),
     [
         (b"a\nb\n", [b"a", b"b"], b""),
-        (b"3\r\n", [b"3", b""], b""),
+        (b"3\r\n", [b"3"], b""),
+        (b"3\r", [b"3"], b"\r"),
         (b"10%\r20%\rdone", [b"10%", b"20%"], b"done"),
         (b"", [], b""),
         (b"x" * 8191, [], b"x" * 8191),
@@ -82,7 +83,23 @@ def test_no_byte_is_lost_however_it_arrives(pieces: list[bytes]) -> None:
         lines += new
     assert all(len(line) <= 8191 for line in [*lines, pending])
     whole = b"".join(pieces).replace(b"\r", b"").replace(b"\n", b"")
-    assert b"".join(lines) + pending == whole
+    assert b"".join(lines) + pending.replace(b"\r", b"") == whole
+
+
+@given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", b""]), max_size=12))
+def test_a_line_ends_once_at_a_carriage_return_and_a_line_feed(pieces: list[bytes]) -> None:
+    lines: list[bytes] = []
+    pending = b""
+    for piece in pieces:
+        new, pending = capture.split_lines(pending, piece)
+        lines += new
+    ended = b"".join(pieces).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    assert (lines, pending.replace(b"\r", b"")) == (ended[:-1], ended[-1])
+
+
+def test_output_of_windows_has_no_empty_lines(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "printf 'a\\r'; sleep 0.2; printf '\\nb\\r\\n\\r\\nc\\r'") == 0
+    assert printed(tmp_path) == [b"a", b"b", b"", b"c"]
 
 
 def test_output_is_written_down_with_its_end(tmp_path: Path) -> None:

@@ -201,6 +201,8 @@ class InvolvedObject(_Object, frozen=True, kw_only=True):
     kind: str = ""
     name: str = ""
     uid: str = ""
+    field_path: str = ""
+    """Of the container, as in ``spec.containers{main}``, where the event is about one."""
 
 
 class Event(_Object, frozen=True, kw_only=True):

@@ -185,12 +185,23 @@ def quota(hard: Mapping[str, str], used: Mapping[str, str] | None = None, name: 
     return msgspec.convert({"metadata": {"name": name}, "status": {"hard": hard, "used": used or {}}}, ResourceQuota)
 
 
-def event(message: str, *, kind: str = "Pod", name: str = "job-abcde", reason: str = "", **fields: Any) -> Event:
+def event(
+    message: str,
+    *,
+    kind: str = "Pod",
+    name: str = "job-abcde",
+    reason: str = "",
+    type_: str = "Normal",
+    of: str = "",
+    **fields: Any,
+) -> Event:
+    """``of`` is the path of the container that it is about."""
     body = {
         "metadata": {"name": "e", "uid": "uid-e", "creationTimestamp": "2026-01-01T00:00:00Z", **fields},
-        "involvedObject": {"kind": kind, "name": name},
+        "involvedObject": {"kind": kind, "name": name, "fieldPath": of},
         "reason": reason,
         "message": message,
+        "type": type_,
     }
     return msgspec.convert(body, Event)
 

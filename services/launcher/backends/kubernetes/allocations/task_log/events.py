@@ -14,6 +14,7 @@ from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import launcher_stream
 from services.launcher.backends.kubernetes.client.objects import Event
 from services.launcher.backends.kubernetes.client.times import unix_s
+from services.launcher.backends.kubernetes.manifests.names import FLUENT, INIT
 
 CREATE_FAILED: Final = "FailedCreate"
 QUOTA: Final = "exceeded quota"
@@ -28,6 +29,9 @@ _UNSCHEDULABLE: Final = "nodes are available"
 _NUMBER_BITS: Final = 20
 _MOUNT_RACE: Final = re.compile(r'(?:configmap|secret) ".*" not found|object ".*" not registered')
 """Said in the moment between a Job and the objects it mounts; when it lasts, the pod says so itself."""
+_NORMAL: Final = "Normal"
+_PULLS: Final = ("Pulling", "Pulled")
+_PRESENT: Final = "already present on machine"
 _NO_CLASS: Final = re.compile(r"no PriorityClass with name (\S+) was found")
 
 
@@ -38,6 +42,8 @@ def text_of(event: Event, *, slots_per_pod: int, slot_type: str, free_slots: int
     """
     message = event.message.strip()
     if not message or (event.reason == "FailedMount" and _MOUNT_RACE.search(message)):
+        return None
+    if _is_about_ours(event):
         return None
     for part, words in _REWRITTEN:
         if part in message:
@@ -96,6 +102,19 @@ def missing_class(event: Event) -> str | None:
     """Name of the priority class for lack of which a pod could not be made."""
     found = _NO_CLASS.search(event.message) if event.reason == CREATE_FAILED else None
     return found[1] if found else None
+
+
+def _is_about_ours(event: Event) -> bool:
+    """Whether it says that a container of ours is well, which is no news for the owner of the task.
+
+    The first container has the user's image, so that image is pulled for it.
+    """
+    if event.type != _NORMAL:
+        return False
+    container = event.involved_object.field_path.partition("{")[2].removesuffix("}")
+    if container == INIT:
+        return event.reason not in _PULLS or _PRESENT in event.message
+    return container == FLUENT
 
 
 def _created_s(event: Event) -> float:

@@ -49,6 +49,34 @@ def test_events_that_nobody_needs(silent: object) -> None:
     assert text_of(silent, slots_per_pod=1, slot_type="cuda", free_slots=0) is None  # type: ignore[arg-type]
 
 
+MAIN = "spec.containers{determined-container}"
+INIT = "spec.initContainers{determined-init-container}"
+SHIPPER = "spec.containers{determined-fluent-container}"
+SIDECAR = "spec.initContainers{determined-fluent-container}"
+PRESENT = 'Container image "x" already present on machine'
+CONTAINERS = [
+    (MAIN, "Normal", "Pulled", PRESENT, True),
+    (MAIN, "Normal", "Killing", "Stopping container determined-container", True),
+    ("spec.containers{mine}", "Normal", "Started", "Started container mine", True),
+    (INIT, "Normal", "Pulling", 'Pulling image "x"', True),
+    (INIT, "Normal", "Pulled", 'Successfully pulled image "x" in 3m', True),
+    (INIT, "Normal", "Pulled", PRESENT, False),
+    (INIT, "Normal", "Started", "Started container determined-init-container", False),
+    (INIT, "Warning", "Failed", 'Failed to pull image "x"', True),
+    (SHIPPER, "Normal", "Killing", "Stopping container determined-fluent-container", False),
+    (SIDECAR, "Normal", "Pulled", PRESENT, False),
+    (SHIPPER, "Warning", "Failed", "Error: ErrImagePull", True),
+]
+
+
+@pytest.mark.parametrize(("of", "kind", "reason", "message", "is_told"), CONTAINERS)
+def test_containers_that_are_not_the_users_are_told_of_when_they_fail(
+    of: str, kind: str, reason: str, message: str, *, is_told: bool
+) -> None:
+    found = text_of(event(message, of=of, type_=kind, reason=reason), slots_per_pod=1, slot_type="cpu", free_slots=0)
+    assert (found is not None) == is_told
+
+
 def test_a_priority_class_that_is_missing_is_named() -> None:
     words = 'Error creating: pods "det-x-" is forbidden: no PriorityClass with name determined-priority-50 was found'
     assert missing_class(event(words, kind="Job", reason="FailedCreate")) == "determined-priority-50"
