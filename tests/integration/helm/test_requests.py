@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from tests.harness.helm import CHART, Manifest, Release, at, render
 from tests.integration.helm.conftest import BESIDE
@@ -44,6 +45,25 @@ def test_all_pods_together_ask_for_no_more_than_the_documentation_says(values: s
     release = render(CHART / values, "--set", "maxSlotsPerPod=1", *BESIDE)
     assert together(release, "cpu") < cores
     assert together(release, "memory") < gib * 2**30
+
+
+ROWS: Final = {
+    "`api`": "api/resources/requests",
+    "`scheduler`": "scheduler/resources/requests",
+    "`logs`": "logs/resources/requests",
+    "`launcher` of a pool": "launcher/resources/requests",
+    "NATS": "nats/resources/requests",
+}
+
+
+def test_the_table_of_what_was_measured_says_what_pods_ask_for() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "install-kubernetes.md").read_text()
+    rows = (line.split(" | ") for line in page.splitlines() if line.startswith("| ") and line.count("MiB") == 3)
+    asked = {name.removeprefix("| "): wanted for name, wanted, *_ in rows}
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    requests = {name: at(values, path) for name, path in ROWS.items()}
+    requests["PostgreSQL"] = {"cpu": values["db"]["cpuRequest"], "memory": values["db"]["memRequest"]}
+    assert asked == {name: f"{each['cpu']}, {each['memory']}" for name, each in requests.items()}
 
 
 def test_the_values_for_a_small_node_are_named_where_one_looks() -> None:
