@@ -118,3 +118,15 @@ def test_the_notes_tell_the_address_and_what_has_no_effect(values: str, chart_wi
     ]
     assert NOTES[values] in notes
     assert ("NOTE:" in notes) == (values in ("enterprise", "determined"))
+
+
+def test_what_has_no_effect_is_said_with_its_reason(chart_with_notes: Path) -> None:
+    notes = render(VALUES / "enterprise.yaml", *options_for("enterprise"), chart=chart_with_notes).get("Notes", "notes")
+    for said in (
+        "observability: /metrics is always served",
+        "saml: providers of identities are asked by OpenID Connect, see oidc",
+        "telemetry: nothing is sent to anybody",
+        'retentionPolicy.schedule: "0 0 * * *" is no duration such as 24h; expired lines are deleted every hour',
+        "logColor: logs are JSON",
+    ):
+        assert f"NOTE: {said}." in notes["text"]
