@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 import structlog
-import uvicorn
 import uvloop
 
 from libs.bus import connect_bus
@@ -22,25 +21,27 @@ from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.service_log import ship_lines
 from libs.serving.readiness import always_there
-from libs.serving.server import serve_http
 from libs.serving.status import serve_status
 from services.logs.intake.http import intake_app
+from services.logs.intake.serving import intake_loops
 from services.logs.intake.tokens import TokenCache
 from services.logs.log_retention import LogRetention
-from services.logs.settings import IntakeSettings, LogsSettings
+from services.logs.settings import LogsSettings
 from services.logs.writing.writer import LogWriter
 
 log = structlog.get_logger()
 
-SHUTDOWN_S = 20
-
 
 async def main(
-    settings: LogsSettings, *, stop: asyncio.Event, listening: Callable[[int], None] = lambda port: None
+    settings: LogsSettings,
+    *,
+    stop: asyncio.Event,
+    listening: Callable[[int], None] = lambda port: None,
+    listening_tls: Callable[[int], None] = lambda port: None,
 ) -> None:
     """Serve until ``stop`` is set: then refuse new requests, finish those under way, finish the batches in hand.
 
-    ``listening`` is called with the port once requests are taken.
+    ``listening`` is called with the port once requests are taken, ``listening_tls`` with that of HTTPS.
     """
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -66,28 +67,11 @@ async def main(
             listening(port)
 
         await run_until_first_exits(
-            http=_serve(app, settings.intake, stop, serving),
+            **intake_loops(app, settings.intake, stop, listening=serving, listening_tls=listening_tls),
             writer=writer.run(),
             retention=retention.run(),
             lines=ship_lines(bus, subjects.service_lines("logs", socket.gethostname())),
         )
-
-
-async def _serve(
-    app: Callable[..., object], settings: IntakeSettings, stop: asyncio.Event, listening: Callable[[int], None]
-) -> None:
-    config = uvicorn.Config(
-        app,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=settings.idle_connection_s,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-    )
-    await serve_http(
-        config, host=settings.host, port=settings.port, stop=stop, listening=listening, limits=settings.limits
-    )
 
 
 async def run(settings: LogsSettings) -> None:

@@ -16,6 +16,21 @@ DECODED_FACTOR: Final = 5
 """Memory that the records of a body take, in multiples of its size; lines of 20 bytes are the worst usual case."""
 
 
+class IntakeTlsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """HTTPS on a port of its own. The other one goes on with HTTP, for tasks that were started with its address."""
+
+    cert: str | None = None
+    """PEM file of the certificate, which is followed while it is renewed. None serves no HTTPS."""
+    key: str | None = None
+    """PEM file of its private key."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8443
+    """0 picks a free one."""
+
+    def __post_init__(self) -> None:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key must be given together")
+
+
 class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "0.0.0.0"  # noqa: S104  task pods post from everywhere
     """Address to listen on."""
@@ -35,6 +50,7 @@ class IntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long after the end of its allocation a token still brings lines."""
     idle_connection_s: Annotated[int, Meta(ge=1)] = 75
     """When an idle connection is closed; fluent-bit should close first (its ``net.keepalive_idle_timeout``)."""
+    tls: IntakeTlsSettings = IntakeTlsSettings()
     limits: HttpLimits = HttpLimits()
     """What a request may be, and how slow, before anybody knows whose it is."""
 

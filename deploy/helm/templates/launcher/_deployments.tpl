@@ -31,7 +31,7 @@
 - name: RESOLUTE_KUBERNETES__CLUSTER_ID
   valueFrom: {secretKeyRef: {name: resolute-generated-{{ .root.Release.Name }}, key: cluster-id}}
 - {name: RESOLUTE_TASKS__MASTER_URL, value: {{ include "resolute.poolMasterUrl" . | quote }}}
-- {name: RESOLUTE_TASKS__LOG_INTAKE_URL, value: {{ .root.Values.logs.url | default (printf "http://%s:8081" (include "resolute.serviceHost" (dict "root" .root "name" (include "resolute.app" (dict "root" .root "part" "logs"))))) | quote }}}
+- {name: RESOLUTE_TASKS__LOG_INTAKE_URL, value: {{ include "resolute.intakeUrl" .root | quote }}}
 {{- if .root.Values.tlsSecret }}
 - {name: RESOLUTE_TASKS__MASTER_CERT_FILE, value: /etc/resolute/secrets/tls/tls.crt}
 - {name: RESOLUTE_TASKS__MASTER_CA_FILE, value: /etc/resolute/secrets/tls/ca.crt}
@@ -39,7 +39,7 @@
 {{- if include "resolute.additionalCa" .root }}
 - {name: RESOLUTE_TASKS__ADDITIONAL_CA_FILE, value: /etc/resolute/secrets/tls/additional-ca.crt}
 {{- end }}
-{{- with .root.Values.tls.certificateName }}
+{{- with include "resolute.certificateName" (dict "root" .root "url" (include "resolute.poolMasterUrl" .)) }}
 - {name: RESOLUTE_TASKS__MASTER_CERT_NAME, value: {{ . | quote }}}
 {{- end }}
 {{- if eq .pool.namespace (include "resolute.defaultNamespace" .root) }}
@@ -52,6 +52,9 @@
 {{- if not .root.Values.launcherOnly }}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__API, value: {{ include "resolute.podsAnywhere" (dict "root" .root "part" "master") | quote }}}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__LOG_INTAKE, value: {{ include "resolute.podsAnywhere" (dict "root" .root "part" "logs") | quote }}}
+{{- end }}
+{{- if include "resolute.intakeSpeaksTls" .root }}
+- {name: RESOLUTE_KUBERNETES__TASK_NETWORK__SERVICE_PORTS, value: "[8081, 8443]"}
 {{- end }}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__CLOSED, value: {{ include "resolute.closedRanges" .root | quote }}}
 - {name: RESOLUTE_KUBERNETES__TASK_NETWORK__DNS_PORTS, value: {{ (.root.Values.networkPolicy.tasks).dnsPorts | default (list 53) | toJson | quote }}}
