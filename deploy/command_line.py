@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from libs.instants import parse_instant
-
 DEFAULT_STATE: Final = ".resolute"
 STATE_VARIABLE: Final = "RESOLUTE_STATE"
 
@@ -43,13 +41,14 @@ def in_words(error: OSError) -> str:
 
 
 def past_moment(text: str) -> datetime:
-    """A point in time for an argument: so long ago, as in ``10m``, or ISO 8601."""
+    """A point in time for an argument: so long ago, as in ``10m``, or ISO 8601; in UTC."""
     if (ago := _AGO.fullmatch(text)) is not None:
         return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     try:
-        return parse_instant(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; or so long ago, as in 10m, 2h or 7d") from error
+        return datetime.fromisoformat(text).astimezone(UTC)  # without a zone it is taken for this machine's
+    except (ValueError, OverflowError) as error:
+        says = f"{text[:50]!r}: use how long ago, as in 10m, 2h or 7d, or a time as in 2026-01-31T12:00:00Z"
+        raise argparse.ArgumentTypeError(says) from error
 
 
 def behind_the_command() -> argparse.ArgumentParser:

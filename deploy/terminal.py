@@ -5,9 +5,10 @@ Source: https://no-color.org.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
-from typing import Final, Literal, TextIO
+from typing import Any, Final, Literal, TextIO
 
 Colour = Literal["red", "yellow", "green", "bold", "dim"]
 _CODES: Final[Mapping[Colour, str]] = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
@@ -41,3 +42,11 @@ def duration(seconds: float) -> str:
 def _both(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
     rest = seconds % large // small
     return f"{seconds // large} {large_unit}" + (f" {rest} {small_unit}" if rest else "")
+
+
+def in_a_line(value: Any) -> str:
+    """Text as it is where it is one word that can be printed, anything else as JSON without line breaks."""
+    if isinstance(value, str) and value.isprintable() and not any(each in value for each in " \"'"):
+        return value
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text if text.isprintable() else json.dumps(value, separators=(",", ":"), default=str)

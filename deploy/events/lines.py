@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from deploy.terminal import paint
+from deploy.terminal import in_a_line, paint
 from libs.webhooks.cloud_events import envelope
 
 _LEFT_OUT: Final = ("type", "what", "revision")
@@ -63,18 +62,15 @@ def as_line(event: SeenEvent, *, coloured: bool, width: int = 0) -> str:
 
 def _fields(event: SeenEvent) -> list[str]:
     said = {name: value for name, value in event.data.items() if name not in _LEFT_OUT and _says_something(value)}
-    return [f"{name}={_value(value)}" for name, value in said.items() if _value(value) != event.subject]
+    shown = {name: _states(value) or in_a_line(value) for name, value in said.items()}
+    return [f"{name}={text}" for name, text in shown.items() if text != event.subject]
 
 
 def _says_something(value: Any) -> bool:
     return value is not None and value is not False and value not in ("", [], {})
 
 
-def _value(value: Any) -> str:
-    """Text as it is where it is one word that can be printed, the states of pods, anything else as JSON."""
-    if isinstance(value, list) and value and all(isinstance(each, dict) and "state" in each for each in value):
-        return ",".join(str(each["state"]) for each in value)
-    if isinstance(value, str) and value.isprintable() and not any(each in value for each in " \"'"):
-        return value
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if text.isprintable() else json.dumps(value, separators=(",", ":"))
+def _states(value: Any) -> str:
+    """Of pods; empty for anything else."""
+    is_list = isinstance(value, list) and all(isinstance(each, dict) and "state" in each for each in value)
+    return ",".join(str(each["state"]) for each in value) if is_list else ""

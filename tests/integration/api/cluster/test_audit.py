@@ -106,8 +106,11 @@ def test_the_command_shows_it(
         cli.main(["audit", "--user", "admin", "--entity", "workspace", "--id", str(made["id"])])
     assert ended.value.code == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert 'admin@127.0.0.1 POST /api/v1/workspaces name="for the command"' in first
-    assert f"POST /api/v1/workspaces/{made['id']}/archive: workspace {made['id']} " in second
+    assert f"  admin  workspace {made['id']} created" in first
+    assert ': name="for the command" ' in first
+    assert first.endswith("  (POST /api/v1/workspaces from 127.0.0.1)")
+    assert f"  admin  workspace {made['id']} changed" in second
+    assert second.endswith(f"  (POST /api/v1/workspaces/{made['id']}/archive from 127.0.0.1)")
 
 
 async def test_old_records_are_forgotten(world: World, admin: httpx.Client) -> None:

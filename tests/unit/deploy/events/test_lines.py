@@ -69,6 +69,7 @@ def test_since_takes_what_people_type(capsys: pytest.CaptureFixture[str]) -> Non
     assert timedelta(minutes=9) < datetime.now(UTC) - past_moment("10m") < timedelta(minutes=11)
     assert past_moment("99999d") < past_moment("7d") < past_moment("2h")
     assert past_moment("2026-01-31T12:00:05.7Z") == AT
+    assert past_moment("2026-01-31 12:00") == datetime(2026, 1, 31, 12).astimezone()
     with pytest.raises(SystemExit):
         cli.main(["events", "--since", "yesterday"])
-    assert "as in 10m, 2h or 7d" in capsys.readouterr().err
+    assert "as in 10m, 2h or 7d, or a time" in capsys.readouterr().err
