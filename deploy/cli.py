@@ -22,25 +22,77 @@ class Subcommand(NamedTuple):
     module: str
     """Has ``add_parser(commands)``, which adds a parser with the default ``run``: arguments in, exit code out."""
     help: str
+    example: str
+    """A command line that its help shows."""
 
 
 SUBCOMMANDS: Final = (
-    Subcommand("up", "deploy.local.cli", "start what does not run; returns when all of it is ready"),
-    Subcommand("status", "deploy.local.cli", "what runs, and where"),
-    Subcommand("down", "deploy.local.cli", "stop the services; running tasks go on by themselves"),
-    Subcommand("reset", "deploy.local.cli", "stop everything and delete what was stored"),
-    Subcommand("events", "deploy.events.command", "print public events as they happen"),
     Subcommand(
-        "import", "deploy.determined_import.command", "bring everything from a Determined 0.38 installation here"
+        "up",
+        "deploy.local.cli",
+        "start what does not run; returns when all of it is ready",
+        "resolute up --port 8080 --slots 4",
     ),
-    Subcommand("config", "deploy.operations.config.command", "look for mistakes in a configuration file"),
-    Subcommand("doctor", "deploy.operations.doctor.command", "look whether everything is there and works"),
-    Subcommand("smoke-test", "deploy.operations.smoke_test", "run a command through the system, and wait for it"),
-    Subcommand("audit", "deploy.operations.audit", "print who changed what"),
-    Subcommand("db", "deploy.operations.db", "bring the database to the schema of this release, or look which it has"),
-    Subcommand("bus", "deploy.bus_servers.command", "make three servers of one, or one of three, and lose nothing"),
-    Subcommand("backup", "deploy.backup.command", "write the database and the streams into one file"),
-    Subcommand("restore", "deploy.backup.command", "fill a new installation from such a file"),
+    Subcommand("status", "deploy.local.cli", "what runs, and where", "resolute status --json"),
+    Subcommand(
+        "down", "deploy.local.cli", "stop the services; running tasks go on by themselves", "resolute down --tasks"
+    ),
+    Subcommand(
+        "reset",
+        "deploy.local.cli",
+        "stop everything and delete what was stored",
+        "resolute --state /tmp/trial reset --yes",
+    ),
+    Subcommand("events", "deploy.events.command", "print public events as they happen", "resolute events --since 2h"),
+    Subcommand(
+        "import",
+        "deploy.determined_import.command",
+        "bring everything from a Determined 0.38 installation here",
+        "resolute import --source postgresql://me@old/determined",
+    ),
+    Subcommand(
+        "config",
+        "deploy.operations.config.command",
+        "look for mistakes in a configuration file",
+        "resolute config check master.yaml",
+    ),
+    Subcommand(
+        "doctor",
+        "deploy.operations.doctor.command",
+        "look whether everything is there and works",
+        "resolute doctor --json",
+    ),
+    Subcommand(
+        "smoke-test",
+        "deploy.operations.smoke_test",
+        "run a command through the system, and wait for it",
+        "resolute smoke-test --master http://127.0.0.1:8080",
+    ),
+    Subcommand("audit", "deploy.operations.audit", "print who changed what", "resolute audit --user ann --since 2h"),
+    Subcommand(
+        "db",
+        "deploy.operations.db",
+        "bring the database to the schema of this release, or look which it has",
+        "resolute db current",
+    ),
+    Subcommand(
+        "bus",
+        "deploy.bus_servers.command",
+        "make three servers of one, or one of three, and lose nothing",
+        "resolute bus shrink --to nats-0",
+    ),
+    Subcommand(
+        "backup",
+        "deploy.backup.command",
+        "write the database and the streams into one file",
+        "resolute backup before-upgrade.tar.gz",
+    ),
+    Subcommand(
+        "restore",
+        "deploy.backup.command",
+        "fill a new installation from such a file",
+        "resolute restore before-upgrade.tar.gz",
+    ),
 )
 
 
@@ -93,6 +145,10 @@ def _parsers(module: str | None) -> tuple[argparse.ArgumentParser, Commands]:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     if module is not None:
         import_module(module).add_parser(commands)
+        for each in SUBCOMMANDS:
+            if each.module == module:
+                of_subcommand = commands.choices[each.name]
+                of_subcommand.epilog = "; ".join(filter(None, (f"example: {each.example}", of_subcommand.epilog)))
     for each in SUBCOMMANDS:
         if each.module != module:
             commands.add_parser(each.name, help=each.help)

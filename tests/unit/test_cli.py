@@ -16,7 +16,17 @@ def test_subcommand_says_how_it_is_used(subcommand: Subcommand, capsys: pytest.C
     with pytest.raises(SystemExit) as ended:
         cli.main(["--state", "x", subcommand.name, "--help"])
     assert ended.value.code == 0
-    assert f"resolute {subcommand.name}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"resolute {subcommand.name}" in said
+    assert f"example: {subcommand.example}" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("subcommand", SUBCOMMANDS, ids=lambda each: each.name)
+def test_its_example_can_be_typed(subcommand: Subcommand) -> None:
+    program, *argv = subcommand.example.split()
+    assert program == "resolute"
+    assert callable(cli._parse(argv).run)
+    assert subcommand.name in argv
 
 
 def test_help_needs_no_subcommand_to_be_there(
