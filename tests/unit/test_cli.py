@@ -69,3 +69,22 @@ def test_a_wrong_option_prints_the_usage_of_its_subcommand(capsys: pytest.Captur
     said = capsys.readouterr().err
     assert said.startswith("usage: resolute status [")
     assert said.endswith("resolute status: error: unrecognized arguments: --jsn\n")
+
+
+TABLES = {
+    "status": ["status"],
+    "events": ["events"],
+    "import": ["import"],
+    "config": ["config", "check", "master.yaml"],
+    "doctor": ["doctor"],
+    "audit": ["audit"],
+}
+"""Subcommands that print a table or a list, as one types them."""
+SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore"}
+"""Subcommands that say what they have done; ``up`` prints the table of ``status``, which programs ask for there."""
+
+
+def test_programs_can_read_every_table() -> None:
+    assert {each.name for each in SUBCOMMANDS} == TABLES.keys() | SENTENCES
+    for name, argv in TABLES.items():
+        assert cli._parse([*argv, "--json"]).json is True, name
