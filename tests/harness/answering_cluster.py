@@ -21,7 +21,9 @@ _KINDS: Final = {
     },
     "apps/v1": {"Deployment": "deployments", "StatefulSet": "statefulsets"},
     "batch/v1": {"Job": "jobs"},
+    "scheduling.k8s.io/v1": {"PriorityClass": "priorityclasses"},
 }
+_OF_THE_CLUSTER: Final = {"Namespace", "PriorityClass"}
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def _discovery() -> Iterator[tuple[str, Manifest]]:
                 "name": plural,
                 "singularName": "",
                 "kind": kind,
-                "namespaced": kind != "Namespace",
+                "namespaced": kind not in _OF_THE_CLUSTER,
                 "verbs": ["get", "list"],
             }
             for kind, plural in kinds.items()
