@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from libs.events import subjects
+from libs.states.allocation import AllocationState, shown_as
+from libs.states.trial import STOPPING, TrialState
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PICTURES: Final = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
@@ -77,3 +79,10 @@ def test_the_architecture_has_all_streams_and_buckets() -> None:
 
 def test_subjects_in_the_architecture_are_those_of_the_bus() -> None:
     assert named("architecture.svg", "subject") == {subjects.ALL_EVENTS}
+
+
+def test_the_life_of_a_trial_has_all_its_states() -> None:
+    """An active one shows how far its allocation has come; those on their way out differ in where they end."""
+    active = {shown_as([state]) for state in AllocationState}
+    lasting = set(TrialState) - STOPPING - {TrialState.ACTIVE, TrialState.RUNNING}
+    assert named("trial.svg", "state") == active | {str(state) for state in lasting} | {"STOPPING"}
