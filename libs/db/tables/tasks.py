@@ -127,6 +127,10 @@ allocations = Table(
     # It ended with exit code 0 and nobody had asked it to.
     Column("stopped_early", Boolean, nullable=False, server_default=text("false")),
     Column("status_code", Integer),
+    # When the scheduler wrote the last lines about an attempt at a trial, which are stored before the trial moves, and
+    # whether log policies forbid another attempt, as was decided then.
+    moment("explained_at"),
+    Column("retries_canceled", Boolean, nullable=False, server_default=text("false")),
     # The owner of the task has reacted to the end of this allocation.
     Column("exit_processed", Boolean, nullable=False, server_default=text("false")),
     # Trace context of what decided about it last: who requested it, then who gave it its slots.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import func, or_, select
@@ -17,9 +17,9 @@ from libs.db.tables.tasks import tasks
 from libs.states.trial import TrialState
 from services.scheduler.allocations.exits import ExitKind
 from services.scheduler.allocations.termination import is_over
+from services.scheduler.experiments.exit_explanation import explain, explanation_is_to_come
 from services.scheduler.experiments.trial_moves import apply_reaction
 from services.scheduler.experiments.trial_reactions import NO_RETRY, TrialExit, may_depend_on_logs, react
-from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.locked_experiment import LockedExperiment
 from services.scheduler.transactions.rows import AllocationRow, TrialRow
 
@@ -31,7 +31,7 @@ _REQUEUE_AFTER_S: Final = (0.05, 0.5)
 async def process_exits(
     locked: LockedExperiment, *, log_wait: timedelta, outage_wait: Callable[[str], timedelta]
 ) -> None:
-    """React to every allocation of a live trial that has ended, unless its log is still to come.
+    """React to every allocation of a live trial that has ended, unless its log, or what explains that, is to come.
 
     outage_wait  longest wait for a log that decides, by pool: tasks deliver their log for as long in an outage
     log_wait  longest wait for a log that decides nothing. Whoever waits for the end of a trial reads its log next, and
@@ -41,28 +41,27 @@ async def process_exits(
         row = locked.open_allocation(trial)
         if row is None or not is_over(row):
             continue
-        longest = log_wait, max(LOG_WAIT, outage_wait(row.pool))
-        if await _log_is_to_come(locked, trial, row, *longest):
-            locked.requeue(after_s=_pause_s(locked, row))
+        if row.explained_at is None:
+            longest = log_wait, max(LOG_WAIT, outage_wait(row.pool))
+            if await _log_is_to_come(locked, trial, row, *longest):
+                locked.requeue(after_s=_pause_s(locked, row.end_time))
+                continue
+            await _decide(locked, trial, row)
+        if await explanation_is_to_come(locked, row, longest=log_wait):
+            locked.requeue(after_s=_pause_s(locked, row.explained_at))
             continue
-        matches = await _matches(locked.connection, row.task_id) if row.exit_kind else []
-        reaction = react(_exit(locked, trial, row, retries_canceled=bool(matches)))
-        if reaction.error == NO_RETRY:
-            note(
-                row,
-                "trial failed and matched logs to a don't retry policy",
-                now=locked.now,
-                out=locked.out,
-                level="ERROR",
-            )
-            for match in matches:
-                text = f'(log "{match.get("log", "")}" matched regex "{match.get("regex", "")}")'
-                note(row, text, now=locked.now, out=locked.out, level="ERROR")
-        apply_reaction(locked, trial, reaction)
+        apply_reaction(locked, trial, react(_exit(locked, trial, row)))
+
+
+async def _decide(locked: LockedExperiment, trial: TrialRow, row: AllocationRow) -> None:
+    """Read what the log says about retries, once: what comes afterwards is too late for this attempt."""
+    matches = await _matches(locked.connection, row.task_id) if row.exit_kind else []
+    reaction = react(_exit(locked, trial, row, retries_canceled=bool(matches)))
+    explain(locked, row, canceling=matches if reaction.error == NO_RETRY else ())
 
 
 def _exit(
-    locked: LockedExperiment, trial: TrialRow, row: AllocationRow, *, retries_canceled: bool = False
+    locked: LockedExperiment, trial: TrialRow, row: AllocationRow, *, retries_canceled: bool | None = None
 ) -> TrialExit:
     return TrialExit(
         state=TrialState(trial.state),
@@ -70,7 +69,7 @@ def _exit(
         stopped_early=row.stopped_early,
         stopped_by_searcher=trial.stopped_by_searcher,
         early_exit=trial.early_exit_reason is not None,
-        retries_canceled=retries_canceled,
+        retries_canceled=row.retries_canceled if retries_canceled is None else retries_canceled,
         restarts=trial.restarts,
         max_restarts=_max_restarts(locked.experiment.config),
     )
@@ -103,10 +102,10 @@ async def _log_is_to_come(
     return (await locked.connection.execute(over)).scalar_one() < ended_pods * STREAMS_PER_POD
 
 
-def _pause_s(locked: LockedExperiment, row: AllocationRow) -> float:
+def _pause_s(locked: LockedExperiment, since: datetime | None) -> float:
     """Usually the log is complete in a moment; if it is not, it may take long."""
     shortest, longest = _REQUEUE_AFTER_S
-    waited_s = (locked.now - row.end_time).total_seconds() if row.end_time else 0.0
+    waited_s = (locked.now - since).total_seconds() if since else 0.0
     return min(max(waited_s / 2, shortest), longest)
 
 

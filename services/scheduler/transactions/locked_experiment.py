@@ -132,7 +132,6 @@ class LockedExperiment:
     def mark_exit_processed(self, trial: TrialRow) -> None:
         row = self._open.pop(trial.id)
         row.exit_processed = True
-        self.out.no_more_lines(task=row.task_id, allocation=row.allocation_id)
 
     def requeue(self, *, after_s: float) -> None:
         """Have the experiment reconciled again, at the latest after ``after_s`` seconds."""

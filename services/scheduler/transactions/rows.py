@@ -116,6 +116,8 @@ class AllocationRow(Struct, kw_only=True):
     exit_kind: str = ""
     stopped_early: bool = False
     status_code: int | None = None
+    explained_at: datetime | None = None
+    retries_canceled: bool = False
     exit_processed: bool = False
     traceparent: str | None = msgspec.field(default_factory=current_traceparent)
 
