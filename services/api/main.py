@@ -21,13 +21,13 @@ from libs.service_log import ship_lines
 from libs.serving.readiness import always_there
 from libs.serving.server import TlsServer
 from libs.serving.status import serve_status
+from libs.serving.tls.distrust import log_failed_handshakes
 from libs.serving.tls.handshakes import HandshakeFailures
 from libs.serving.tls.renewal import ServerCertificate
 from services.api.proxy.proxy import Proxy
 from services.api.settings import ApiSettings
 from services.api.startup import server
 from services.api.startup.application import application_of
-from services.api.startup.distrust import log_failed_handshakes
 from services.api.startup.opening import open_app
 
 

@@ -67,7 +67,7 @@ async def main(
             listening(port)
 
         await run_until_first_exits(
-            **intake_loops(app, settings.intake, stop, listening=serving, listening_tls=listening_tls),
+            **intake_loops(app, settings.intake, stop, db=db, listening=serving, listening_tls=listening_tls),
             writer=writer.run(),
             retention=retention.run(),
             lines=ship_lines(bus, subjects.service_lines("logs", socket.gethostname())),

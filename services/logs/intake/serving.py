@@ -8,21 +8,18 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
 import uvicorn
 from msgspec import structs
 
+from libs.db.engine import Database
 from libs.serving.connections import possible_connections
 from libs.serving.server import TlsServer, serve_http
+from libs.serving.tls.distrust import log_failed_handshakes
 from libs.serving.tls.handshakes import HandshakeFailures
 from libs.serving.tls.renewal import ServerCertificate
 from services.logs.settings import IntakeSettings
 
-log = structlog.get_logger()
-
 SHUTDOWN_S: Final = 20
-_PAUSE_S: Final = 1.0
-"""Between two lines of failed handshakes: strangers do not fill the log."""
 
 Application = Callable[..., object]
 
@@ -32,13 +29,14 @@ def intake_loops(
     settings: IntakeSettings,
     stop: asyncio.Event,
     *,
+    db: Database,
     listening: Callable[[int], None],
     listening_tls: Callable[[int], None],
 ) -> dict[str, Coroutine[Any, Any, None]]:
     """What takes requests until ``stop`` is set, follows the certificate, and tells which handshakes failed.
 
-    ``listening`` and ``listening_tls`` are called with the ports. Raises InvalidRequest when certificate and key are
-    not as they should be.
+    ``db`` knows whose they were; ``listening`` and ``listening_tls`` are called with the ports. Raises InvalidRequest
+    when certificate and key are not as they should be.
     """
     if settings.tls.cert is None or settings.tls.key is None:
         return {"http": _serve(app, settings, stop, listening)}
@@ -54,7 +52,7 @@ def intake_loops(
             servers.create_task(_serve(app, settings, stop, listening))
             servers.create_task(_serve(app, settings, stop, listening_tls, tls))
 
-    return {"http": both(), "certificate": certificate.follow(), "handshakes": _log_failures(failures)}
+    return {"http": both(), "certificate": certificate.follow(), "handshakes": log_failed_handshakes(failures, db)}
 
 
 async def _serve(
@@ -83,9 +81,3 @@ async def _serve(
         tls=tls,
         reserved_descriptors=settings.limits.connections if settings.tls.cert else 0,  # of the other server
     )
-
-
-async def _log_failures(failures: HandshakeFailures) -> None:
-    while True:
-        log.warning("handshake.failed", **(await failures.next())._asdict())
-        await asyncio.sleep(_PAUSE_S)

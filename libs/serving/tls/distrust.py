@@ -1,4 +1,4 @@
-"""Logs whose TLS handshakes failed: of tasks, which one it is that does not trust the certificate of the api."""
+"""Logs whose TLS handshakes failed: of tasks, which one it is that does not trust the certificate of a service."""
 
 from __future__ import annotations
 
