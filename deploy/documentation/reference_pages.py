@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from deploy.documentation.chart_values import chart_values
+from deploy.documentation.dashboard_picture import dashboard_picture
 from deploy.documentation.metrics_page import metrics_page
 from deploy.documentation.rights_page import rights_page
 from deploy.documentation.struct_fields import fields_of
@@ -99,6 +100,7 @@ PAGES: Final = {
     "metrics.md": metrics_page,
     "rights.md": rights_page,
     "asyncapi.yaml": asyncapi.render,
+    "pictures/dashboard.svg": dashboard_picture,
 }
 """File below ``docs/`` -> what makes its text."""
 
