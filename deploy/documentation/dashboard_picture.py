@@ -37,8 +37,8 @@ DASHES: Final = ("none", "5 3", "1.5 2.5", "9 3 2 3")
 Values = Sequence[float | None]
 
 DESCRIPTION: Final = (
-    "Some minutes of a system with two pools of eight slots each: slots that are free and used, nodes, what waits and for"
-    " which reason, and how often something starts."
+    "Some minutes of a system with two pools of eight slots each: slots that are free and used, nodes, what waits and"
+    " for which reason, and how often something starts."
 )
 STYLE: Final = """
     text { font: 11px Inter, system-ui, sans-serif; fill: var(--muted); }
