@@ -25,6 +25,8 @@ class Address(Struct, frozen=True, kw_only=True):
 class ObservedPod(Struct, frozen=True, kw_only=True):
     name: str
     """Identity of the pod; shown as the container id of its log lines."""
+    runtime_id: str = ""
+    """Id of its container in the container runtime, as cAdvisor has it; empty without a runtime."""
     job: str = ""
     """Name of the Job that it belongs to, in a cluster."""
     state: PodState

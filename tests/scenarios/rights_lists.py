@@ -239,6 +239,8 @@ NO_LISTS: Final[Mapping[str, str]] = {
     "GET /resources/allocation/raw": _ALL_OR_NOTHING,
     "GET /resources/allocation/aggregated": _ALL_OR_NOTHING,
     "GET /resources/allocation/allocations-csv": _ALL_OR_NOTHING,
+    "GET /prom/det-http-sd-config": _ALL_OR_NOTHING,
+    "GET /prom/det-state-metrics": "in the text format of Prometheus, whose test asks for it with roles",
     "GET /oauth2/clients": _ALL_OR_NOTHING,
     "GET /scim/v2/Users": "for providers of identities, who are no users",
     "GET /scim/v2/Users/{id}": "for providers of identities, who are no users",

@@ -200,6 +200,7 @@ RIGHTS: Final = (
     Right("change log level", "PATCH", "/api/v1/master/config", ADMINS, frozenset({1}), body={}),
     Right("view master configuration", "GET", "/api/v1/master/config", ADMINS, frozenset({1})),
     Right("read audit log", "GET", "/api/v1/resolute/audit", ADMINS, frozenset({1})),
+    Right("find agents to scrape", "GET", "/prom/det-http-sd-config", EVERYBODY, frozenset({1})),
     Right("disable agent", "POST", "/api/v1/agents/{agent}/disable", ADMINS, frozenset({1})),
     Right("enable agent", "POST", "/api/v1/agents/{agent}/enable", ADMINS, frozenset({1})),
     Right("list jobs", "GET", "/api/v1/job-queues-v2", EVERYBODY, ALL_ROLES),

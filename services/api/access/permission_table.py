@@ -366,6 +366,8 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /resources/allocation/raw": USERS,
     "GET /resources/allocation/allocations-csv": USERS,
     "GET /resources/allocation/aggregated": USERS,
+    "GET /prom/det-state-metrics": USERS,
+    "GET /prom/det-http-sd-config": USERS,
     "GET /api/v1/resource-pools": USERS,
     "GET /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,
     "POST /api/v1/resource-pools/{resourcePoolName}/workspace-bindings": USERS,

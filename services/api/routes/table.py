@@ -21,6 +21,7 @@ from services.api.routes.cluster import (
     master,
     pool_bindings,
     pools,
+    prometheus,
     usage,
     waiting,
 )
@@ -67,6 +68,7 @@ _MODULES = (
     pools,
     profiler,
     projects,
+    prometheus,
     run_actions,
     runs,
     scim,

@@ -414,6 +414,9 @@ CALLS: Final[Mapping[str, Needs]] = {
             "/resources/allocation/aggregated",
         )
     },
+    # Its handler asks which tasks and experiments the caller may see.
+    "GET /prom/det-state-metrics": OPEN,
+    "GET /prom/det-http-sd-config": _cluster(_A.VIEW_AGENT_DETAILS),
     "GET /api/v1/config-policies/global/{workloadType}": _cluster(_A.VIEW_GLOBAL_POLICIES),
     **{
         f"{method} /api/v1/config-policies/global/{{workloadType}}": _cluster(_A.EDIT_GLOBAL_POLICIES)

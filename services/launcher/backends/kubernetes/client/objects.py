@@ -133,6 +133,8 @@ class ContainerStatus(_Object, frozen=True, kw_only=True):
     name: str = ""
     image: str = ""
     image_id: str = field(name="imageID", default="")
+    container_id: str = field(name="containerID", default="")
+    """With the name of the runtime: ``containerd://`` and the id."""
     restart_count: int = 0
     state: ContainerState = ContainerState()
 

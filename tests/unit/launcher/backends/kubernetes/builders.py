@@ -87,7 +87,7 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
     """A pod as the API server sends it.
 
     node, reason, message, conditions, deleted_at, grace_s (part of deleted_at), main (state of the main container),
-    init, image_id, sidecar, fluent (state of the shipper, where it is a container like any other)
+    init, image_id, container_id, sidecar, fluent (state of the shipper, where it is a container like any other)
     """
     status: Json = {"phase": phase, "reason": fields.get("reason", ""), "message": fields.get("message", "")}
     conditions = list(fields.get("conditions", ()))
@@ -96,6 +96,7 @@ def pod(name: str = "job-abcde", *, job: str = "job", phase: str = "Pending", **
     statuses = []
     if main := fields.get("main"):
         statuses.append({"name": MAIN, "state": main, "imageID": fields.get("image_id", "")})
+        statuses[0]["containerID"] = fields.get("container_id", "")
     if sidecar := fields.get("sidecar"):
         statuses.append({"name": "side", "state": sidecar})
     if fluent := fields.get("fluent"):

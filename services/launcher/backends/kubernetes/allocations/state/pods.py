@@ -222,6 +222,7 @@ def observed_pod(pod: Pod, cause: Cause | None) -> ObservedPod:
     state = phase_of(pod)
     return ObservedPod(
         name=pod.metadata.name,
+        runtime_id=_runtime_id(pod),
         job=pod.job,
         state="TERMINATED" if cause is not None else state,
         node=pod.spec.node_name,
@@ -250,6 +251,11 @@ def failed_containers(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _main(pod: Pod) -> ContainerStatus | None:
     return next((status for status in pod.status.container_statuses if status.name == MAIN), None)
+
+
+def _runtime_id(pod: Pod) -> str:
+    main = _main(pod)
+    return main.container_id.rpartition("://")[2] if main is not None else ""
 
 
 def _has_begun(pod: Pod) -> bool:

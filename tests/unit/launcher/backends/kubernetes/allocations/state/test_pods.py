@@ -183,6 +183,8 @@ def test_a_pod_as_others_are_told_of_it() -> None:
     told = observed_pod(running(address="10.1.2.3"), None)
     assert (told.name, told.state, told.node, told.addresses) == ("job-abcde", "RUNNING", "n1", ("10.1.2.3",))
     assert told.job == "job"
+    assert told.runtime_id == ""
+    assert observed_pod(running(container_id="containerd://5f2a"), None).runtime_id == "5f2a"
     ended = observed_pod(exited(7), end_of(exited(7)))
     assert (ended.state, ended.exit_code, ended.failure) == ("TERMINATED", 7, "FAILED")
 
