@@ -93,10 +93,21 @@ SUBCOMMANDS: Final = (
         "fill a new installation from such a file",
         "resolute restore before-upgrade.tar.gz",
     ),
+    Subcommand(
+        "completion",
+        "deploy.completion",
+        "print the script by which a shell completes resolute",
+        "resolute completion bash",
+    ),
 )
+
+ASKED_BY_SHELL: Final = "_ARGCOMPLETE"
+"""Variable that is set when a shell asks for completions."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    if ASKED_BY_SHELL in os.environ:
+        _answer_shell()
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parse(argv)
     try:
@@ -114,11 +125,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+def _answer_shell() -> None:
+    """What may follow on the line that somebody types, for the script of ``resolute completion``; ends the process."""
+    import_module("deploy.completion").answer({each.name: each.module for each in SUBCOMMANDS}, _parser)
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """What ``argv`` says; for a wrong option, the usage of the subcommand that it was given to."""
     name = _named(argv)
-    module = next((each.module for each in SUBCOMMANDS if each.name == name), None)
-    parser, commands = _parsers(module)
+    parser, commands = _parsers(_module_of(name))
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         of_subcommand = commands.choices.get(name or "", parser)
@@ -136,6 +151,10 @@ def _named(argv: Sequence[str]) -> str | None:
 
 def _parser(module: str | None) -> argparse.ArgumentParser:
     return _parsers(module)[0]
+
+
+def _module_of(name: str | None) -> str | None:
+    return next((each.module for each in SUBCOMMANDS if each.name == name), None)
 
 
 def _parsers(module: str | None) -> tuple[argparse.ArgumentParser, Commands]:

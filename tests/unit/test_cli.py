@@ -80,7 +80,7 @@ TABLES = {
     "audit": ["audit"],
 }
 """Subcommands that print a table or a list, as one types them."""
-SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore"}
+SENTENCES = {"up", "down", "reset", "smoke-test", "db", "bus", "backup", "restore", "completion"}
 """Subcommands that say what they have done; ``up`` prints the table of ``status``, which programs ask for there."""
 
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, list[str]] = {
     "bus": ["shrink", "--to", "one"],
     "backup": ["{state}/../backup.tar.gz"],
     "restore": ["{state}/../none.tar.gz"],
+    "completion": ["bash"],
 }
 
 
