@@ -6,9 +6,24 @@ writes everything that follows.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    func,
+    literal_column,
+    text,
+)
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
+from libs.natural_order.sql import natural
 
 experiments = Table(
     "experiments",
@@ -42,6 +57,10 @@ experiments = Table(
 )
 Index("ix_experiments_unfinished", experiments.c.id, postgresql_where=text("end_time IS NULL"))
 Index("ix_experiments_deleting", experiments.c.id, postgresql_where=text("state = 'DELETING'"))
+# Not parameters: a statement that is planned once for all its values would not find the index.
+_name = experiments.c.config.op("->>")(literal_column("'name'", Text))
+natural_experiment_name = natural(func.coalesce(_name, literal_column("''", Text), type_=Text))
+Index("ix_experiments_natural_order", natural_experiment_name, experiments.c.id)
 
 model_definitions = Table(
     "model_definitions",

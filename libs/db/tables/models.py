@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
 
 from libs.db.tables.metadata import change_number, document, metadata, moment, serial_id
+from libs.natural_order.sql import natural
 
 models = Table(
     "models",
@@ -24,6 +25,7 @@ models = Table(
     moment("updated_at", default_now=True),
     change_number(),
 )
+Index("ix_models_natural_order", natural(models.c.name), models.c.id)
 
 model_versions = Table(
     "model_versions",

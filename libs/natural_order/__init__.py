@@ -1,0 +1,1 @@
+"""The order of names: by services, and by the database."""
