@@ -14,6 +14,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.models import model_versions, models
 from libs.db.tables.tasks import allocations, tasks
 from libs.errors import FailedPrecondition
+from libs.natural_order.sql import natural
 from libs.states.experiment import ExperimentState
 from libs.tasks.checkpoint_gc import deleted_by
 from libs.tasks.stored import StoredTask
@@ -43,7 +44,7 @@ async def registered_in(connection: AsyncConnection, experiment_id: int) -> str 
         .join(model_versions, model_versions.c.model_id == models.c.id)
         .join(checkpoints, checkpoints.c.uuid == model_versions.c.checkpoint_uuid)
         .where(checkpoints.c.experiment_id == experiment_id)
-        .order_by(models.c.name, model_versions.c.version)
+        .order_by(natural(models.c.name), model_versions.c.version)
         .limit(_MOST_NAMED + 1)
     )
     found = [f'version {row.version} of model "{row.name}"' for row in await connection.execute(query)]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from libs.errors import InvalidRequest, NotFound
+from libs.natural_order.keys import natural_sort_key
 from services.api.wire.base import timestamp
 from services.api.wire.experiments.model_definitions import FileNode
 
@@ -93,7 +94,7 @@ def _place(nodes: dict[str, FileNode], node: FileNode) -> None:
 
 
 def _sort(node: FileNode) -> None:
-    node.files.sort(key=lambda child: (not child.is_dir, child.name))
+    node.files.sort(key=lambda child: (not child.is_dir, natural_sort_key(child.name)))
     for child in _directories(node.files):
         _sort(child)
 

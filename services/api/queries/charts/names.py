@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, bindparam, select, text
+from sqlalchemy import ARRAY, BigInteger, Row, bindparam, select, text
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
+from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
 from services.api.wire.charts.streams import MetricIdentifier, MetricNamesResponse
 
@@ -19,7 +21,6 @@ SELECT DISTINCT entry.key AS summary_key, named.name
  CROSS JOIN jsonb_object_keys(CASE jsonb_typeof(entry.value) WHEN 'object' THEN entry.value ELSE '{}' END)
          AS named (name)
  WHERE trials.experiment_id = ANY(:ids)
- ORDER BY 1, 2
 """).bindparams(bindparam("ids", type_=ARRAY(BigInteger)))
 
 
@@ -38,11 +39,9 @@ class MetricNames:
         async with self._db.read() as connection:
             searcher = experiments.c.config["searcher"]["metric"].astext
             named = await connection.execute(select(searcher).where(any_of(experiments.c.id, self._ids)))
-            goals = sorted({name for name in named.scalars() if name} - self._searcher)
-            found = [
-                (group_of_summary(row.summary_key), row.name)
-                for row in await connection.execute(_NAMES, {"ids": self._ids})
-            ]
+            goals = sorted({name for name in named.scalars() if name} - self._searcher, key=natural_sort_key)
+            rows = sorted(await connection.execute(_NAMES, {"ids": self._ids}), key=_by_names)
+        found = [(group_of_summary(row.summary_key), row.name) for row in rows]
         new = [pair for pair in found if pair not in self._told]
         self._searcher.update(goals)
         self._told.update(new)
@@ -56,3 +55,7 @@ class MetricNames:
                     metric_names=[MetricIdentifier(group=group, name=name) for group, name in new],
                 )
             ]
+
+
+def _by_names(row: Row[Any]) -> tuple[str, str]:
+    return natural_sort_key(row.summary_key), natural_sort_key(row.name)

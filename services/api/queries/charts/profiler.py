@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, select, text
+from sqlalchemy import ColumnElement, Row, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
+from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import PROFILING_GROUPS
 from services.api.metrics.profiling import OTHERS, TIMINGS, Series, group_of_series, readings_in
 from services.api.queries.charts.seen_rows import LATE, SeenRows
@@ -42,7 +43,6 @@ SELECT DISTINCT report.metric_group, agent.key AS agent,
  CROSS JOIN jsonb_each(CASE jsonb_typeof(agent.value) WHEN 'object' THEN agent.value ELSE '{}' END) AS entry
   LEFT JOIN jsonb_each(CASE jsonb_typeof(entry.value) WHEN 'object' THEN entry.value ELSE '{}' END) AS inside ON true
  WHERE report.trial_id = :trial_id AND report.kind = 'PROFILING' AND NOT report.archived
- ORDER BY name, agent, device
 """)
 
 
@@ -59,8 +59,7 @@ async def available_series(
             rows = (await connection.execute(_SERIES, {"trial_id": trial_id})).all()
         found = [
             _labels(trial_id, row.metric_group, Series(row.name, row.agent, row.device))
-            for row in rows
-            if row.name is not None
+            for row in sorted((row for row in rows if row.name is not None), key=_by_names)
         ]
         if found != told:
             told = found
@@ -68,6 +67,10 @@ async def available_series(
         if ended:
             return
         await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _by_names(row: Row[Any]) -> list[str]:
+    return [natural_sort_key(part) for part in (row.name, row.agent, row.device)]
 
 
 async def profiler_metrics(

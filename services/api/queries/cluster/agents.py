@@ -19,6 +19,7 @@ from libs.db.tables.cluster import node_overrides
 from libs.db.tables.tasks import allocations
 from libs.events.capacity import Device as DeviceSeen
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from libs.natural_order.keys import natural_sort_key
 from services.api.versions import REFERENCE_VERSION
 from services.api.wire.base import timestamp
 from services.api.wire.cluster.agents import (
@@ -106,7 +107,7 @@ def agents(capacity: Iterable[PoolCapacity], overrides: Overrides, states: Mappi
             draining=overrides.get(name),
             states=states,
         )
-        for name in sorted(nodes)
+        for name in sorted(nodes, key=natural_sort_key)
     ]
 
 
@@ -164,7 +165,7 @@ def _agent(
         addresses=list(node.addresses),
         enabled=enabled,
         draining=is_draining,
-        resource_pools=sorted(pools),
+        resource_pools=sorted(pools, key=natural_sort_key),
         slot_stats=_slot_stats(slots.values()),
     )
 

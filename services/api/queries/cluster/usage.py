@@ -18,6 +18,7 @@ from libs.db.tables.cluster import usage_days
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocation_usage
 from libs.db.tables.users import users
+from libs.natural_order.sql import natural
 from services.api.queries.cluster.usage_spans import clipped, spans
 
 PAGE: Final = 2_000
@@ -148,7 +149,7 @@ async def _by_period(connection: AsyncConnection, first: date, last: date, perio
         select(period.label("period"), columns.aggregation_type, columns.aggregation_key, func.sum(columns.seconds))
         .where(columns.day.between(first, last), columns.aggregation_type != _QUEUED)
         .group_by("period", columns.aggregation_type, columns.aggregation_key)
-        .order_by("period", columns.aggregation_type, columns.aggregation_key)
+        .order_by("period", columns.aggregation_type, natural(columns.aggregation_key))
     )
     found: dict[str, dict[str, dict[str, float]]] = {}
     for start, kind, key, seconds in await connection.execute(query):

@@ -15,11 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import mask_secrets
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
-from libs.db.tables.experiments import experiments, model_definitions
+from libs.db.tables.experiments import experiments, model_definitions, natural_experiment_name
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
@@ -52,16 +53,16 @@ shown_name = func.coalesce(func.nullif(users.c.display_name, ""), users.c.userna
 _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
     ExperimentSortBy.UNSPECIFIED: experiments.c.id,
     ExperimentSortBy.ID: experiments.c.id,
-    ExperimentSortBy.DESCRIPTION: func.coalesce(experiments.c.config["description"].astext, ""),
-    ExperimentSortBy.NAME: experiments.c.config["name"].astext,
+    ExperimentSortBy.DESCRIPTION: natural(func.coalesce(experiments.c.config["description"].astext, "")),
+    ExperimentSortBy.NAME: natural_experiment_name,
     ExperimentSortBy.START_TIME: experiments.c.start_time,
     ExperimentSortBy.END_TIME: experiments.c.end_time,
     ExperimentSortBy.STATE: experiments.c.state,
     ExperimentSortBy.NUM_TRIALS: num_trials,
     ExperimentSortBy.PROGRESS: func.coalesce(experiments.c.progress, 0.0),
-    ExperimentSortBy.USER: shown_name,
+    ExperimentSortBy.USER: natural(shown_name),
     ExperimentSortBy.FORKED_FROM: experiments.c.parent_id,
-    ExperimentSortBy.RESOURCE_POOL: experiments.c.config["resources"]["resource_pool"].astext,
+    ExperimentSortBy.RESOURCE_POOL: natural(experiments.c.config["resources"]["resource_pool"].astext),
     ExperimentSortBy.PROJECT_ID: experiments.c.project_id,
     ExperimentSortBy.CHECKPOINT_SIZE: experiments.c.checkpoint_size,
     ExperimentSortBy.CHECKPOINT_COUNT: experiments.c.checkpoint_count,
@@ -297,8 +298,13 @@ def _in_range(query: GetExperimentsQuery) -> list[ColumnElement[bool]]:
 def _order(query: GetExperimentsQuery) -> list[ColumnElement[Any]]:
     column = _SORT_COLUMNS[query.sort_by]
     if query.order_by is OrderBy.DESC:
-        return [column.desc().nulls_last(), experiments.c.id.desc()]
+        return [descending(column), experiments.c.id.desc()]
     return [column.asc(), experiments.c.id.asc()]
+
+
+def descending(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """NULLs last. Among names there are none, and their index, which begins with NULLs when read backwards, serves."""
+    return column.desc() if column is natural_experiment_name else column.desc().nulls_last()
 
 
 async def check_project_exists(connection: AsyncConnection, project_id: int) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 
@@ -22,7 +23,7 @@ async def labels_in_use(connection: AsyncConnection, project_id: int, *, rights:
         .where(each.c.label.is_not(None))
         .where(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
         .group_by(each.c.label)
-        .order_by(func.count().desc(), each.c.label)
+        .order_by(func.count().desc(), natural(each.c.label), each.c.label)
     )
     if project_id:
         query = query.where(experiments.c.project_id == project_id)

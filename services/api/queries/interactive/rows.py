@@ -18,6 +18,7 @@ from libs.db.tables.tasks import allocations, tasks
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import workspaces
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from libs.tasks.interactive.ended import LISTED
 from libs.tasks.interactive.kinds import KINDS, InteractiveType
 from services.api.access.rights.actions import Action
@@ -30,11 +31,11 @@ from services.api.wire.interactive.common import ListQuery, SortBy
 from services.api.wire.ordering import OrderBy
 
 _BEING_DELETED: Final = select(workspaces.c.id).where(workspaces.c.state == "DELETING")
-# By code points, as clients of the reference know it, whatever the order of the database.
+# Ids by code points, as clients of the reference know it, whatever the order of the database.
 _SORT_COLUMN: Final[dict[SortBy, ColumnElement[Any]]] = {
     SortBy.UNSPECIFIED: tasks.c.task_id.collate("C"),
     SortBy.ID: tasks.c.task_id.collate("C"),
-    SortBy.DESCRIPTION: interactive_tasks.c.description.collate("C"),
+    SortBy.DESCRIPTION: natural(interactive_tasks.c.description),
     SortBy.START_TIME: tasks.c.start_time,
     SortBy.WORKSPACE_ID: tasks.c.workspace_id,
 }

@@ -14,6 +14,7 @@ from libs.db.tables.models import model_versions, models
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import workspaces
 from libs.errors import NotFound, ResoluteError
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import list_bounds
@@ -30,12 +31,12 @@ _NUM_VERSIONS: Final = (
 )
 _SORT_COLUMNS: Final[dict[SortModels, ColumnElement[Any]]] = {
     SortModels.UNSPECIFIED: models.c.id,
-    SortModels.NAME: models.c.name,
-    SortModels.DESCRIPTION: models.c.description,
+    SortModels.NAME: natural(models.c.name),
+    SortModels.DESCRIPTION: natural(models.c.description),
     SortModels.CREATION_TIME: models.c.created_at,
     SortModels.LAST_UPDATED_TIME: models.c.updated_at,
     SortModels.NUM_VERSIONS: _NUM_VERSIONS,
-    SortModels.WORKSPACE: workspaces.c.name,
+    SortModels.WORKSPACE: natural(workspaces.c.name),
 }
 
 
@@ -81,7 +82,7 @@ async def list_labels(connection: AsyncConnection, workspace_id: int | None, rig
         .select_from(models.join(each, true()))
         .where(_seen_by(rights))
         .group_by(each.c.label)
-        .order_by(func.count().desc(), each.c.label)
+        .order_by(func.count().desc(), natural(each.c.label), each.c.label)
     )
     if workspace_id is not None:
         statement = statement.where(models.c.workspace_id == workspace_id)

@@ -15,7 +15,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import summary_key
-from services.api.queries.experiments.experiments import best_trials
+from services.api.queries.experiments.experiments import best_trials, descending
 from services.api.queries.search import addresses, hyperparameters, run_values
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
@@ -72,7 +72,7 @@ def where(table: SearchTable, node: Group | Field) -> ColumnElement[bool]:
 def order(table: SearchTable, keys: Sequence[SortKey]) -> list[ColumnElement[Any]]:
     """What to order by; ids, ascending, decide between equals. Raises InvalidRequest."""
     wanted = [
-        expression.desc().nulls_last() if key.descending else expression.asc()
+        descending(expression) if key.descending else expression.asc()
         for key in keys
         for expression in _sorted_by(table, key.column)
     ]

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
+from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
 from services.api.queries.search.column_tables import EXPERIMENT_TABLE, RUN_TABLE
 from services.api.queries.search.documents import is_moment, members
@@ -103,7 +104,8 @@ def _fixed(table: Mapping[str, tuple[ColumnType, str]], location: Location) -> I
 def _keys(
     prefix: str, location: Location, types: Types, column_types: Mapping[str, ColumnType]
 ) -> Iterator[ProjectColumn]:
-    return (_column(prefix + name, location, _one_type(types[name], column_types)) for name in sorted(types))
+    names = sorted(types, key=natural_sort_key)
+    return (_column(prefix + name, location, _one_type(types[name], column_types)) for name in names)
 
 
 def _one_type(types: Iterable[str], column_types: Mapping[str, ColumnType]) -> ColumnType:
@@ -129,7 +131,8 @@ async def _metrics(connection: AsyncConnection, summaries: Select[Any]) -> list[
     types: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in await connection.execute(query):
         types[group_of_summary(row.key), row.metric].add(row.type)
-    return [column for (of, name) in sorted(types) for column in metric_columns(of, name, types[of, name])]
+    names = sorted(types, key=lambda pair: [natural_sort_key(part) for part in pair])
+    return [column for (of, name) in names for column in metric_columns(of, name, types[of, name])]
 
 
 def metric_columns(group: str, metric: str, types: set[str]) -> Iterator[ProjectColumn]:

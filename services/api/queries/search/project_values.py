@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
+from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import group_of_summary
 from services.api.queries.search.documents import members, number_in, text_in
 from services.api.queries.search.language.metric_ids import AGGREGATES
@@ -48,12 +49,13 @@ async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[Me
         found["searcherMetricsVal"] = (least, most)
     return [
         MetricsRange(metrics_name=name, min=double(float(found[name][0])), max=double(float(found[name][1])))
-        for name in sorted(found)
+        for name in sorted(found, key=natural_sort_key)
     ]
 
 
 async def metadata_values(connection: AsyncConnection, project_id: int, key: str) -> list[str]:
-    """The texts that runs have under a dotted key of their metadata, also as elements of lists; sorted, each once."""
+    """The texts that runs have under a dotted key of their metadata, also as elements of lists: in natural order, each
+    once."""
     value = metadata(key)
     some = case((func.jsonb_typeof(value) == "array", value), else_=func.jsonb_build_array(value))
     each = func.jsonb_array_elements(some).table_valued(column("element", value.type), name="each").render_derived()
@@ -64,4 +66,4 @@ async def metadata_values(connection: AsyncConnection, project_id: int, key: str
         .where(and_(trials.c.project_id == project_id, is_text))
         .distinct()
     )
-    return sorted(await connection.scalars(query))
+    return sorted(await connection.scalars(query), key=natural_sort_key)

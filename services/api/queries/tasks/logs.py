@@ -20,6 +20,7 @@ from libs.db.engine import driver_connection
 from libs.db.tables.logs import log_streams, task_logs
 from libs.errors import InvalidRequest
 from libs.loglines.message import flat_message, readable
+from libs.natural_order.keys import natural_sort_key
 
 PAGE_ROWS: Final = 1000
 NO_RANK: Final = -1
@@ -186,13 +187,16 @@ async def log_fields(connection: AsyncConnection, tasks: Sequence[str]) -> LogFi
     def values(position: int) -> tuple[Any, ...]:
         return tuple(sorted({row[position] for row in combinations} - {None}))
 
+    def names(position: int) -> tuple[str, ...]:
+        return tuple(sorted(values(position), key=natural_sort_key))
+
     return LogFields(
-        allocation_ids=values(0),
-        agent_ids=values(1),
-        container_ids=values(2),
+        allocation_ids=names(0),
+        agent_ids=names(1),
+        container_ids=names(2),
         rank_ids=values(3),
-        stdtypes=values(4),
-        sources=values(5),
+        stdtypes=names(4),
+        sources=names(5),
     )
 
 

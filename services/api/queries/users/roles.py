@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.any_of import any_of
 from libs.db.tables.users import groups, role_assignments, users
 from libs.errors import InvalidRequest
+from libs.natural_order.keys import natural_sort_key
 from services.api.access.rights.permissions import Permission
 from services.api.access.rights.roles import ROLES, Role
 from services.api.queries.users.groups import members_of
@@ -64,7 +65,7 @@ def page_of_roles(
     if limit < 0:
         raise InvalidRequest("limit: must not be negative")
     wanted = ROLES.keys() if role_ids is None else set(role_ids)
-    found = sorted((ROLES[i] for i in wanted if i in ROLES and (ROLES[i].is_local or not local_only)), key=_name)
+    found = sorted((ROLES[i] for i in wanted if i in ROLES and (ROLES[i].is_local or not local_only)), key=_by_name)
     start = min(offset, len(found))
     page = found[start : start + min(limit or MOST_LISTED, MOST_LISTED)]
     pagination = Pagination(
@@ -73,8 +74,8 @@ def page_of_roles(
     return [wire_role(role) for role in page], pagination
 
 
-def _name(role: Role) -> str:
-    return role.name
+def _by_name(role: Role) -> str:
+    return natural_sort_key(role.name)
 
 
 async def assignments(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> Sequence[Row[Any]]:

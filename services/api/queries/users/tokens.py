@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.tables.users import user_sessions, users
+from libs.natural_order.sql import natural
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.tokens import GetTokensQuery, SortTokens, TokenInfo
@@ -24,7 +25,7 @@ _SORT: Final = {
     SortTokens.CREATED_AT: user_sessions.c.created_at,
     SortTokens.TOKEN_TYPE: user_sessions.c.token_type,
     SortTokens.REVOKED: user_sessions.c.revoked_at.is_not(None),
-    SortTokens.DESCRIPTION: user_sessions.c.description,
+    SortTokens.DESCRIPTION: natural(user_sessions.c.description),
 }
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.any_of import any_of
 from libs.db.tables.users import groups, role_assignments, users
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup, GetUsersQuery, SortUsers, User
@@ -19,12 +20,12 @@ Row = Mapping[Any, Any]
 
 _SORT_COLUMN = {
     SortUsers.UNSPECIFIED: users.c.id,
-    SortUsers.DISPLAY_NAME: users.c.display_name,
-    SortUsers.USER_NAME: users.c.username,
+    SortUsers.DISPLAY_NAME: natural(users.c.display_name),
+    SortUsers.USER_NAME: natural(users.c.username),
     SortUsers.ADMIN: users.c.admin,
     SortUsers.ACTIVE: users.c.active,
     SortUsers.MODIFIED_TIME: users.c.modified_at,
-    SortUsers.NAME: func.coalesce(func.nullif(users.c.display_name, ""), users.c.username),
+    SortUsers.NAME: natural(func.coalesce(func.nullif(users.c.display_name, ""), users.c.username)),
     SortUsers.LAST_AUTH_TIME: users.c.last_auth_at,
     SortUsers.REMOTE: users.c.remote,
 }

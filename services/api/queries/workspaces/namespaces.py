@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cluster.config import ResourceManagerConfig
 from libs.db.tables.namespaces import workspace_namespace_bindings as bindings
 from libs.db.tables.workspaces import workspaces
+from libs.natural_order.sql import natural
 from services.api.wire.workspaces.namespaces import NamespaceBinding
 
 STALE: Final = "(stale)"
@@ -26,7 +27,7 @@ async def load_bindings(
             workspace_id=workspace_id, namespace=manager.default_namespace, cluster_name=manager.cluster_name
         )
     }
-    mine = select(bindings).where(bindings.c.workspace_id == workspace_id).order_by(bindings.c.cluster_name)
+    mine = select(bindings).where(bindings.c.workspace_id == workspace_id).order_by(natural(bindings.c.cluster_name))
     for row in await connection.execute(mine):
         is_here = row.cluster_name == manager.cluster_name and manager.has_namespaces
         shown[row.cluster_name if is_here else f"{row.cluster_name}{STALE}"] = NamespaceBinding(

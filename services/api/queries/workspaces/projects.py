@@ -13,6 +13,7 @@ from libs.db.tables.trials import trials
 from libs.db.tables.users import user_activity, users
 from libs.db.tables.workspaces import project_keys, projects, workspaces
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.workspaces.workspaces import WIRE_STATES, Row, of_users
@@ -99,6 +100,7 @@ _SORT: Final = {
     SortProjects.DESCRIPTION: "description",
     SortProjects.ID: "id",
 }
+_TEXTS: Final = frozenset({SortProjects.NAME, SortProjects.DESCRIPTION})
 
 
 def _is_called(wanted: str) -> ColumnElement[bool]:
@@ -126,7 +128,9 @@ async def list_projects(
         statement = statement.where(archived if query.archived else ~archived)
     statement = of_users(statement, query.users, query.user_ids, owner=projects.c.owner_id)
     found = statement.subquery()
-    column = found.c[_SORT[query.sort_by]]
+    column: ColumnElement[Any] = found.c[_SORT[query.sort_by]]
+    if query.sort_by in _TEXTS:
+        column = natural(column)
     descending = query.order_by is OrderBy.DESC
     order = column.desc().nulls_last() if descending else column.asc()
     return [

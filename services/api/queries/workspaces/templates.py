@@ -12,6 +12,7 @@ from libs.config import parse_template
 from libs.db.any_of import any_of
 from libs.db.tables.templates import templates
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import sql_page
@@ -46,8 +47,9 @@ async def list_templates(
     found = _matching(query).where(rights.where(Action.VIEW_TEMPLATE, templates.c.workspace_id))
     total = (await connection.execute(select(func.count()).select_from(found.subquery()))).scalar_one()
     page = sql_page(total, offset=query.offset, limit=query.limit)
-    by_name = templates.c.name.desc() if query.order_by is OrderBy.DESC else templates.c.name
-    rows = await connection.execute(found.order_by(by_name).offset(page.start).limit(page.limit))
+    by_name = natural(templates.c.name)
+    order = by_name.desc() if query.order_by is OrderBy.DESC else by_name.asc()
+    rows = await connection.execute(found.order_by(order, templates.c.name).offset(page.start).limit(page.limit))
     return [wire_template(row) for row in rows], page.pagination
 
 

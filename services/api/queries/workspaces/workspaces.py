@@ -15,6 +15,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import NotFound
+from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.wire.base import timestamp
@@ -119,10 +120,12 @@ async def list_workspaces(
         pinned = workspace_pins.c.pinned_at
         statement = statement.where(pinned.is_not(None) if query.pinned else pinned.is_(None))
     statement = of_users(statement, query.users, query.user_ids, owner=workspaces.c.owner_id)
-    column = workspaces.c.name if query.sort_by is SortWorkspaces.NAME else workspaces.c.id
+    column = natural(workspaces.c.name) if query.sort_by is SortWorkspaces.NAME else workspaces.c.id
     descending = query.order_by is OrderBy.DESC
     statement = statement.order_by(
-        column.desc() if descending else column.asc(), workspace_pins.c.pinned_at.desc().nulls_last()
+        column.desc() if descending else column.asc(),
+        workspace_pins.c.pinned_at.desc().nulls_last(),
+        workspaces.c.id,
     )
     found = [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
     if not query.name_case_sensitive:

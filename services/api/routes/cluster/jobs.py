@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from libs.errors import InvalidRequest
+from libs.natural_order.keys import natural_sort_key
 from services.api.access.rights.actions import Action
 from services.api.actions.cluster.jobs import update_queue
 from services.api.app import App
@@ -51,7 +52,7 @@ def _limited(job: Job) -> LimitedJob:
 async def get_stats(call: Call[App, GetStatsQuery, None]) -> GetStatsResponse:
     """Pools that do not exist get no entry."""
     app, wanted = call.app, set(call.query.resource_pools)
-    names = sorted(pool.pool_name for pool in app.cluster.resource_pools)
+    names = sorted((pool.pool_name for pool in app.cluster.resource_pools), key=natural_sort_key)
     async with app.db.read() as connection:
         stats = stats_by_pool(await load_queue(connection, app.cluster))
         results = [

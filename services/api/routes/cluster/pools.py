@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from libs.natural_order.keys import natural_sort_key
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Route
@@ -30,7 +31,7 @@ async def get_pools(call: Call[App, GetPoolsQuery, None]) -> GetPoolsResponse:
             overrides,
             stats.get(pool.pool_name, QueueStats()),
         )
-        for pool in sorted(app.cluster.resource_pools, key=lambda pool: pool.pool_name)
+        for pool in sorted(app.cluster.resource_pools, key=lambda pool: natural_sort_key(pool.pool_name))
         if pool.pool_name not in left_out
     ]
     page, pagination = list_page(pools, offset=call.query.offset, limit=call.query.limit)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from libs.config.yaml_text import MAX_VALUES
+from libs.natural_order.keys import natural_sort_key
 from services.api.actions.workspaces import workspaces as actions
 from services.api.actions.workspaces.namespaces import BindingPlan
 from services.api.app import App
@@ -117,7 +118,8 @@ async def get_available_pools(call: Call[App, PageQuery, None]) -> AvailablePool
     async with call.app.db.read() as connection:
         await workspace_row(connection, workspace_id)
         unavailable = await unavailable_pools(connection, workspace_id)
-    names = sorted({pool.pool_name for pool in call.app.cluster.resource_pools} - unavailable)
+    available = {pool.pool_name for pool in call.app.cluster.resource_pools} - unavailable
+    names = sorted(available, key=natural_sort_key)
     page, pagination = list_page(names, offset=call.query.offset, limit=call.query.limit)
     return AvailablePools(resource_pools=page, pagination=pagination)
 

@@ -143,7 +143,7 @@ def test_lists_are_filtered_sorted_and_cut(admin: httpx.Client, task: Task, list
 
     assert those() == [a, b, c, e], "those that ended long ago are not listed"
     assert those(orderBy="ORDER_BY_DESC") == [e, c, b, a]
-    assert those(sortBy="SORT_BY_DESCRIPTION") == [b, c, e, a], "by code points, then by id"
+    assert those(sortBy="SORT_BY_DESCRIPTION") == [c, e, b, a], "in natural order, then by id"
     assert those(sortBy="SORT_BY_START_TIME") == [b, c, e, a]
     assert those(sortBy="SORT_BY_START_TIME", orderBy="ORDER_BY_DESC") == [a, e, c, b]
     assert those(sortBy="SORT_BY_WORKSPACE_ID") == [a, b, c, e]
