@@ -64,7 +64,7 @@
 {{- if .root.Values.networkPolicy.enabled }}
 - {name: RESOLUTE_KUBERNETES__UNREACHABLE_HINT, value: {{ printf "The NetworkPolicy resolute-launcher-%s lets launchers reach the ports %s: if `kubectl get endpointslices -n default` shows another one for the service kubernetes, give it in the value networkPolicy.kubernetesApiPorts" .root.Release.Name (include "resolute.kubernetesApiPorts" .root | fromJsonArray | join ", ") | quote }}}
 {{- end }}
-{{- with .root.Values.launcher.shipper }}
+{{- with .group.shipper }}
 - {name: RESOLUTE_KUBERNETES__SHIPPER__KIND, value: {{ . | quote }}}
 {{- end }}
 {{- with .root.Values.fluent }}
@@ -84,8 +84,8 @@
 {{- if not (or .root.Values.launcher.rights.cluster (ge (int .pool.manager) 0)) }}
 - {name: RESOLUTE_KUBERNETES__PRIORITY_CLASSES, value: "off"}
 {{- end }}
-{{- if not (kindIs "invalid" .root.Values.launcher.assumedSlots) }}
-- {name: RESOLUTE_KUBERNETES__ASSUMED_SLOTS, value: {{ int .root.Values.launcher.assumedSlots | quote }}}
+{{- if not (kindIs "invalid" .group.assumedSlots) }}
+- {name: RESOLUTE_KUBERNETES__ASSUMED_SLOTS, value: {{ int .group.assumedSlots | quote }}}
 {{- end }}
 {{- if ge (int .pool.manager) 0 }}
 - {name: RESOLUTE_KUBERNETES__KUBECONFIG, value: {{ include "resolute.kubeconfigPath" . | quote }}}
