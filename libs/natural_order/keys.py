@@ -1,6 +1,6 @@
 """The order in which people expect names: "b" before "C", "run 9" before "run 10".
 
-The function of the same name in the database (migration 0007) returns the same keys, so lists that are sorted here and
+The function of the same name in the database (migration 0008) returns the same keys, so lists that are sorted here and
 lists that are sorted there have one order, whatever the locale of the database is.
 """
 

@@ -10,8 +10,8 @@ while their index is made; reading does not.
 
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 LETTERS = [chr(code) for code in (*range(0x80, 0x590), *range(0x1E00, 0x1F00))]
 UPPER = [each for each in LETTERS if each != each.lower() and len(each.lower()) == 1]
