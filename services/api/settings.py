@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from ipaddress import ip_network
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
@@ -16,6 +17,8 @@ from services.api.metrics.writer import MetricsSettings
 from services.api.proxy.settings import ProxySettings
 from services.api.updates.settings import UpdatesSettings
 
+ANYBODY: Final = "*"
+
 
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "0.0.0.0"  # noqa: S104  # a gateway is there to be reached
@@ -27,7 +30,9 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """File descriptor of a listening socket that whoever starts the service hands over, in place of host and port, and
     keeps open: clients that come while the service is started anew wait instead of being refused."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies in front whose ``X-Forwarded-For`` says where a login comes from."""
+    """Addresses and networks of proxies in front, which are believed when they say who sent a request and to which
+    address: ``X-Forwarded-For``, ``-Proto``, ``-Host``, ``-Port``. What anybody else says of it counts for nothing.
+    ``*`` believes everybody."""
     enable_cors: bool = False
     """Allow browsers of any origin, with credentials."""
     keep_alive_s: Annotated[int, Meta(gt=0)] = 75
@@ -43,6 +48,14 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What a request may be, and how slow, before anybody knows whose it is."""
     upload_memory_bytes: Annotated[int, Meta(ge=BODY_FACTOR * MAX_BODY_BYTES)] = 1536 * MIB
     """What all large bodies together may occupy while they are worked on; 503 beyond it, and clients come again."""
+
+    def __post_init__(self) -> None:
+        for proxy in self.trusted_proxies:
+            if proxy != ANYBODY:
+                try:
+                    ip_network(proxy)
+                except ValueError as error:
+                    raise ValueError(f"trusted_proxies: {error}") from None
 
 
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ from libs.config.value_count import has_more_values
 from libs.errors import InvalidRequest, NotFound
 from services.api.access.authorization import check_caller, check_own
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, Credentials, find_credentials
+from services.api.access.forwarded import forwarded_of
 from services.api.access.own_pages import require_own_page
 from services.api.access.principal import Principal
 from services.api.access.rights.needs import check_needs, log_refusal
@@ -80,7 +81,7 @@ class BoundRoute:
         if route.permission.needs_token:
             credentials = find_credentials(exchange.headers, allow_allocation=not route.raw)
             if credentials.of_cookie and not self._any_origin:
-                require_own_page(route.method, exchange.headers)
+                require_own_page(route.method, exchange.headers, forwarded_of(exchange.scope))
             who = partial(self._authenticate, credentials)
             principal = await (retry_while_away(who) if repeats else who())
             check_caller(route.permission, principal)

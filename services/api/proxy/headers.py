@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
 
 from services.api.access.credentials import ALLOCATION_TOKEN_HEADER, USER_TOKEN_HEADER
 from services.api.proxy.credentials import COOKIES
@@ -89,18 +88,6 @@ def to_client(headers: Headers, *, status: int) -> list[tuple[bytes, bytes]]:
     if status in (204, 304):  # the length says how long the body would be, and the server waits for a body then
         kept = [header for header in kept if header[0] != b"content-length"]
     return kept
-
-
-def is_same_origin(headers: Headers) -> bool:
-    """Whether a request comes from a page of ours, or from no page at all."""
-    origin = next((value for name, value in headers if name == b"origin"), None)
-    if origin is None:
-        return True
-    hosts = {value.lower() for name, value in headers if name in (b"host", b"x-forwarded-host")}
-    try:
-        return urlsplit(origin.decode("latin-1")).netloc.lower().encode("latin-1") in hosts
-    except ValueError:
-        return False
 
 
 def _named_by_connection(headers: Headers) -> frozenset[bytes]:

@@ -21,6 +21,7 @@ from libs.errors import InvalidRequest, PermissionDenied, Unauthenticated
 from libs.serving.take_over import take_over_of
 from libs.serving.time_limits import lift_time_limits
 from libs.tasks.proxy_tokens import PageHolder, ProxyTokens
+from services.api.access.forwarded import forwarded_of
 from services.api.access.sessions import Sessions
 from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
@@ -109,7 +110,8 @@ class Proxy:
         if not path.is_whole:
             await redirect_to_base(exchange, path)
             return
-        place = self.hosts.place(exchange.scope["headers"], scheme=scheme_of(exchange))
+        by_proxy = forwarded_of(exchange.scope) is not None
+        place = self.hosts.place(exchange.scope["headers"], scheme=scheme_of(exchange), by_proxy=by_proxy)
         if place.role is HostRole.TASKS:
             # For all that is answered here; none of it is a page of the main address.
             exchange.security_headers = [*_WITHOUT_FRAMES, *policies(place)]

@@ -80,9 +80,8 @@ def cookie_for(exchange: Exchange, path: ProxyPath, admission: LetThrough) -> li
 
 
 def scheme_of(exchange: Exchange) -> str:
-    """That the client used, as far as a proxy in front says so."""
-    is_secure = "https" in (exchange.scope["scheme"], exchange.headers.get("x-forwarded-proto"))
-    return "https" if is_secure else "http"
+    """That the client used, as far as trusted proxies tell; some of these say ``wss`` of websockets."""
+    return "https" if exchange.scope["scheme"] in ("https", "wss") else "http"
 
 
 async def redirect_to_tasks(exchange: Exchange, place: VisitedHost, *, ticket: str = "", token: str = "") -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from libs.db.audit.records import tell_caller
 from libs.errors import InvalidRequest
+from services.api.access.forwarded import visited_hosts
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.decoding.body import BodyDecoder
@@ -99,7 +100,7 @@ def _request(call: Call[App, None, bytes | None]) -> ScimCall:
             raise InvalidSyntax(str(error)) from None
     return ScimCall(
         app=call.app,
-        base=f"{scheme}://{call.headers.get('host', '')}{PREFIX}",
+        base=f"{scheme}://{next(iter(visited_hosts(call.headers)), '')}{PREFIX}",
         query=call.request.query_params,
         body=body,
         ident=call.path_str("id") if "id" in call.path_texts else "",

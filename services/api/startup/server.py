@@ -9,6 +9,7 @@ from typing import Any, Final
 import uvicorn
 
 from libs.serving.server import TlsServer, serve_http
+from services.api.access.forwarded import BehindProxies
 from services.api.settings import ApiSettings, HttpSettings
 
 HTTP_PORT: Final = 8080
@@ -25,14 +26,13 @@ async def serve(
     """Take requests until ``stop`` is set; ``listening`` is called with the port as soon as they are taken."""
     http = settings.http
     config = uvicorn.Config(
-        application,
+        BehindProxies(application, http.trusted_proxies),
         ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=bool(http.trusted_proxies),
-        forwarded_allow_ips=list(http.trusted_proxies),
+        proxy_headers=False,  # BehindProxies decides whom to believe
         timeout_keep_alive=http.keep_alive_s,
         timeout_graceful_shutdown=http.shutdown_grace_s,
     )

@@ -130,3 +130,15 @@ def test_what_has_no_effect_is_said_with_its_reason(chart_with_notes: Path) -> N
         "logColor: logs are JSON",
     ):
         assert f"NOTE: {said}." in notes["text"]
+
+
+def test_the_notes_ask_for_the_address_of_whoever_ends_https(chart_with_notes: Path) -> None:
+    said = "api.trustedProxies={10.4.0.0/16}"
+    for more, expected in (
+        ((), True),
+        (("--set", "api.trustedProxies={10.4.0.0/16}"), False),
+        (("--set", "tls.termination=api,ingress.enabled=false"), False),
+    ):
+        options = (*options_for("tls_ingress"), *more)
+        notes = render(VALUES / "tls_ingress.yaml", *options, chart=chart_with_notes).get("Notes", "notes")["text"]
+        assert (said in notes) is expected, more

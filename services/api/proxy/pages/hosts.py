@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from libs.cluster.config import TasksConfig
 
 LOOPBACK_HOST: Final = "tasks.localhost"
-_FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"forwarded"})
 
 
 class HostRole(Enum):
@@ -55,11 +54,14 @@ class Hosts:
                     return True
         return False
 
-    def place(self, headers: Sequence[tuple[bytes, bytes]], *, scheme: str) -> VisitedHost:
-        """``scheme`` that the client used: http or https."""
+    def place(self, headers: Sequence[tuple[bytes, bytes]], *, scheme: str, by_proxy: bool) -> VisitedHost:
+        """Where a request came to.
+
+        scheme    that the client used: http or https
+        by_proxy  whether it came by a proxy, whose ``Host`` may be of the machine that it is on
+        """
         host = next((value for name, value in headers if name == b"host"), b"")
         of_tasks = self.is_of_tasks(headers)
-        by_proxy = any(name in _FORWARDED for name, _ in headers)  # whose Host may be of the machine it is on
         if _host_name(host) == LOOPBACK_HOST.encode() or (
             # No certificate of a loopback name can be expected to have this other one.
             scheme == "http" and not of_tasks and not by_proxy and _is_loopback(host)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from libs.errors import InvalidRequest, PermissionDenied, Unavailable
+from libs.errors import InvalidRequest, Unavailable
 from libs.serving.take_over import TakeOver
 from libs.serving.time_limits import lift_time_limits
+from services.api.access.forwarded import forwarded_of
+from services.api.access.own_pages import require_own_websocket
 from services.api.http.connection import ClientGone
 from services.api.http.exchange import Exchange
 from services.api.http.upgrades import accepted
@@ -16,7 +18,7 @@ from services.api.proxy.connections import Connections
 from services.api.proxy.credentials import OfferedIn
 from services.api.proxy.dial import NotReached, dial
 from services.api.proxy.gate import LetThrough
-from services.api.proxy.headers import Finish, is_same_origin, to_client, to_task
+from services.api.proxy.headers import Finish, to_client, to_task
 from services.api.proxy.responses import send_response
 from services.api.proxy.services import ProxiedService
 from services.api.proxy.settings import ProxySettings
@@ -64,8 +66,8 @@ class WebSockets:
         """Pages of other sites may open websockets, and browsers add our cookies to them."""
         offer = wish.admission.offer
         by_cookie = offer is not None and offer.source is OfferedIn.COOKIE
-        if (wish.service.port.proxy_tcp or by_cookie) and not is_same_origin(exchange.scope["headers"]):
-            raise PermissionDenied("a page of another site may not connect to this service")
+        if wish.service.port.proxy_tcp or by_cookie:
+            require_own_websocket("connect to this service", exchange.headers, forwarded_of(exchange.scope))
 
     async def _to_tcp(self, exchange: Exchange, wish: Wish) -> None:
         head = accepted(exchange.scope["headers"])

@@ -41,8 +41,8 @@ async def logout(call: Call[App, None, None]) -> Reply:
 
 
 def _is_secure(call: Call[App, None, Any]) -> bool:
-    """As far as a proxy in front says how the browser came."""
-    return "https" in (call.request.scope["scheme"], call.headers.get("x-forwarded-proto"))
+    """As far as trusted proxies tell how the browser came."""
+    return bool(call.request.scope["scheme"] == "https")
 
 
 async def current_user(call: Call[App, None, None]) -> UserResponse:

@@ -27,7 +27,8 @@ USER = 2
 def api(world: World) -> Iterator[ApiProcess]:
     path = world.directory / "task-host.yaml"
     path.write_text(f"{CLUSTER}tasks: {{address: 'https://{TASKS}', main_address: 'https://{MAIN}'}}\n")
-    with world.api("task-host", cluster_config=str(path)) as api:
+    http = {"host": "127.0.0.1", "port": 0, "shutdown_grace_s": 1, "trusted_proxies": ["127.0.0.1"]}
+    with world.api("task-host", cluster_config=str(path), http=http) as api:
         yield api
 
 

@@ -107,9 +107,13 @@ def test_the_cookie_of_a_login_is_as_good_as_its_token(api: ApiProcess) -> None:
         assert browser.get("/api/v1/me").status_code == 401
 
 
-def test_over_https_no_other_host_can_set_the_cookie(api: ApiProcess) -> None:
+def test_over_https_no_other_host_can_set_the_cookie(world: World) -> None:
     by_https = {"X-Forwarded-Proto": "https"}
-    with httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS, headers=by_https) as browser:
+    http = {"host": "127.0.0.1", "port": 0, "shutdown_grace_s": 1, "trusted_proxies": ["127.0.0.1"]}
+    with (
+        world.api("behind-https", http=http) as api,
+        httpx.Client(base_url=api.url, timeout=30, verify=NO_TLS, headers=by_https) as browser,
+    ):
         given = browser.post("/api/v1/auth/login", json={"username": "admin"}).headers["set-cookie"]
         name, _, token = given.partition(";")[0].partition("=")
         attributes = {each.strip() for each in given.split(";")[1:]}

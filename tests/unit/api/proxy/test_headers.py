@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.api.proxy.headers import Headers, is_same_origin, to_client, to_task
+from services.api.proxy.headers import Headers, to_client, to_task
 
 FROM = [(b"x-forwarded-for", b"9.9.9.9"), (b"x-real-ip", b"9.9.9.9"), (b"x-forwarded-proto", b"http")]
 """What is added to every request of this client."""
@@ -72,19 +72,3 @@ def test_what_proxies_in_front_have_said_is_kept() -> None:
 )
 def test_what_reaches_a_client(status: int, headers: Headers, expected: Headers) -> None:
     assert to_client(headers, status=status) == expected
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ([(b"host", b"here:8080")], True),
-        ([(b"host", b"Here:8080"), (b"origin", b"http://hERE:8080")], True),
-        ([(b"host", b"here:8080"), (b"origin", b"http://here")], False),
-        ([(b"host", b"inside"), (b"x-forwarded-host", b"here"), (b"origin", b"https://here")], True),
-        ([(b"host", b"here"), (b"origin", b"null")], False),
-        ([(b"host", b"here"), (b"origin", b"http://[here")], False),
-        ([(b"origin", b"http://here")], False),
-    ],
-)
-def test_whose_page_sends_a_request(headers: Headers, expected: bool) -> None:
-    assert is_same_origin(headers) is expected
