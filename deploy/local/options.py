@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from deploy.local.configuration import certificates
+from deploy.local.configuration.web_root import check_web_root
 from deploy.local.failure import CannotStart
 from deploy.local.kubernetes import choose_kubernetes
 from deploy.local.layout import DEFAULT_API_PORT, EVERYWHERE, LOOPBACK, Layout, Options
@@ -63,6 +64,7 @@ def choose(layout: Layout, kept: Options | None, arguments: Namespace, *, is_run
     else:
         options = replace(options, python=options.python or _find_python())
         _check_python(options.python)
+    check_web_root(options.cluster_file(layout))
     certificate, authority = certificates.of_api(options.cluster_file(layout))
     return replace(options, certificate=certificate, authority=authority)
 

@@ -333,6 +333,14 @@ class TasksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     frames. Needed with ``address``."""
 
 
+class WebConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The page that people look at."""
+
+    root: str = ""
+    """Folder of built files, with an ``index.html``, that the api serves below ``/det/`` in place of its own pages
+    there; an absolute path. Empty serves pages for logging in and for waiting, and nothing else."""
+
+
 class WebhooksConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: str = ""
     """Where users find this installation, for links in messages to Slack."""
@@ -385,6 +393,7 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     webhooks: WebhooksConfig = WebhooksConfig()
     oidc: OidcConfig = OidcConfig()
     tasks: TasksConfig = TasksConfig()
+    web: WebConfig = WebConfig()
     scim: ScimConfig = ScimConfig()
 
     def is_switched_on(self, feature: str) -> bool:

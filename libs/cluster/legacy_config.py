@@ -21,7 +21,7 @@ ELSEWHERE: Final = {
     "db": "the database is in the settings of each service: database",
     "log": "the level of a service is in its settings: telemetry.log_level",
     "port": "it is in the settings of the api: http.port",
-    "root": "there is no WebUI",
+    "root": "the folder with the built files of a page is web.root",
     "enable_cors": "it is in the settings of the api: http.enable_cors",
     "telemetry": "nothing is sent to anybody",
     "logging": "task logs are kept by the logs service",

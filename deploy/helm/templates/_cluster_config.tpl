@@ -18,6 +18,7 @@
 {{- with (.Values.tasks).address }}
 {{- $main := required "tasks.mainAddress is required with tasks.address: where users find this installation" $.Values.tasks.mainAddress -}}
 {{- $_ := set $config "tasks" (dict "address" . "main_address" $main) }}{{ end -}}
+{{- with include "resolute.webRoot" . }}{{ $_ := set $config "web" (dict "root" .) }}{{ end -}}
 {{- with .Values.scim }}{{ $_ := set $config "scim" (include "resolute.withoutNulls" . | fromJson) }}{{ end -}}
 {{- $oidc := dict -}}
 {{- range $key, $value := omit (.Values.oidc | default dict) "clientSecretName" "clientSecretKey" -}}

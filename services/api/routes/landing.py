@@ -1,4 +1,4 @@
-"""The page that a browser finds in place of the WebUI; it links to the description of the REST interface."""
+"""The page that a browser finds where no built page is served; it links to the description of the REST interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from services.api.http.replies.reply import RawResponse
 from services.api.http.routing import Route
 
 BODY: Final = f"""<h1>Resolute</h1>
-<p>This is a Resolute gateway. The WebUI is not part of this release; the command line and the Python SDK work:</p>
+<p>This is a Resolute gateway. The WebUI is not part of this release, and <code>web.root</code> names none; the
+command line and the Python SDK work:</p>
 <p><code>pip install determined==0.38.1</code>, then <code>det -m &lt;this address&gt; user login</code></p>
 <p><a href="{DOCS_PATH}">The REST interface</a> (<a href="{OPENAPI_PATH}">as OpenAPI</a>)</p>"""
 PAGE: Final = page("Resolute", BODY)

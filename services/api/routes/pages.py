@@ -1,4 +1,4 @@
-"""Pages for people with a browser and no WebUI: they log in, and they wait for a task and are led to it.
+"""Pages for people with a browser where no built page (``web.root``) is served: they log in, and wait for a task.
 
 The command line prints addresses of these pages, as those of the WebUI that it knows.
 Source: docs/reference/tasks-and-cli.md 4.5.

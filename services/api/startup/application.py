@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Final
 
 from fastapi import FastAPI
 from sqlalchemy import select
+from starlette.routing import Mount, Route
 
+from libs.cluster.web_root import problem_of_root
 from libs.db.storage_probe import DISK_FULL
+from libs.errors import InvalidRequest
 from libs.events import subjects
 from libs.serving.readiness import Readiness
 from services.api.access.rights.loading import rights_of
@@ -22,13 +26,19 @@ from services.api.queries.cluster.manager_health import is_reporting
 from services.api.routes import updates
 from services.api.routes.table import all_routes
 from services.api.settings import HttpSettings
+from services.api.web.built_page import BuiltPage
+
+PAGE_PREFIX: Final = "/det"
 
 
 def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Readiness) -> FastAPI:
     """The ASGI application; its lifespan has to be entered before it is served."""
     cluster = app.cluster
-    return build_application(
-        [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)],
+    routes = [route for route in all_routes() if route.path != updates.PATH or cluster.is_switched_on(updates.SWITCH)]
+    if cluster.web.root:  # it has pages of its own for logins and for waiting
+        routes = [route for route in routes if not f"{route.path}/".startswith(f"{PAGE_PREFIX}/")]
+    application = build_application(
+        routes,
         app,
         app.sessions.authenticate,
         subscribed(app, proxy),
@@ -41,6 +51,17 @@ def application_of(app: App, proxy: Proxy, settings: HttpSettings, readiness: Re
         only_below=lambda scope: proxy.hosts.is_of_tasks(scope["headers"]),
         rights_of=partial(rights_of, app.db, cluster.security.authz),
     )
+    if cluster.web.root:
+        serve_page(application, cluster.web.root)
+    return application
+
+
+def serve_page(application: FastAPI, root: str) -> None:
+    """Have it serve the built page of a folder below ``/det``. Raises InvalidRequest where it cannot be served."""
+    if (problem := problem_of_root(root)) is not None:
+        raise InvalidRequest(f"web.root: {problem}")
+    built = BuiltPage(root)
+    application.router.routes += [Route(PAGE_PREFIX, built), Mount(PAGE_PREFIX, built)]
 
 
 def subscribed(app: App, proxy: Proxy) -> Lifespan:

@@ -47,6 +47,8 @@ REFUSED: Final = [
     ("db.resourceType must be secret or configMap", {"db": {"hostAddress": "a", "certResourceName": "b"}}),
     ("db.certResourceName need db.hostAddress", {"db": {"sslMode": "require"}}),
     ("db.servicesPassword must be of ASCII characters", {"db": {"servicesPassword": "pässword"}}),
+    ("web.image and web.root cannot both be given", {"web": {"image": "a", "root": "/page"}}),
+    ("web.path is required with web.image", {"web": {"image": "a", "path": ""}}),
     ("nats.external.secretName is required", {"nats": {"external": {"url": "nats://a:4222"}}}),
     ('there is no resource pool named "b"', {"launcher": {"remotePools": ["b"]}}),
     ("value must be one of 1, 3", {"nats": {"replicas": 2}}),

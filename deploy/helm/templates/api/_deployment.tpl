@@ -28,6 +28,9 @@
 {{- if eq (include "resolute.apiSpeaksTls" .) "true" }}
 - {name: tls, mountPath: /etc/resolute/secrets/tls, readOnly: true}
 {{- end }}
+{{- if (.Values.web).image }}
+- {name: page, mountPath: {{ include "resolute.webRoot" . }}, readOnly: true}
+{{- end }}
 {{- if .Values.externalCaCertSecretName }}
 - {name: certificates, mountPath: /etc/ssl/certs, readOnly: true}
 {{- end }}
@@ -44,6 +47,10 @@
 - name: tls
   secret: {secretName: {{ .Values.tlsSecret }}}
 {{- end }}
+{{- if (.Values.web).image }}
+- name: page
+  emptyDir: {}
+{{- end }}
 {{- with .Values.externalCaCertSecretName }}
 - name: external-ca
   secret: {secretName: {{ . }}}
@@ -58,6 +65,9 @@
 {{- end -}}
 
 {{- define "resolute.apiInit" -}}
+{{- if (.Values.web).image }}
+{{ include "resolute.pageInit" . }}
+{{- end }}
 {{- if .Values.externalCaCertSecretName }}
 # The certificates of the image and those of the Secret, in one bundle.
 - name: certificates

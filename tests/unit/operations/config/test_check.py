@@ -46,6 +46,15 @@ def test_key_that_means_nothing_here_is_a_warning(tmp_path: Path, capsys: pytest
     assert [(kind, key) for kind, key, _ in said] == [("warning", "port"), ("warning", "resource_manager.type")]
 
 
+def test_a_page_that_is_not_on_this_machine_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = check(tmp_path, capsys, {"web": {"root": f"{tmp_path}/page"}})
+    why = f"{tmp_path}/page is no folder; an api on this machine does not start with it"
+    assert (code, said) == (0, [("warning", "web.root", why)])
+    (tmp_path / "page").mkdir()
+    (tmp_path / "page" / "index.html").write_text("built")
+    assert check(tmp_path, capsys, {"web": {"root": f"{tmp_path}/page"}}) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("content", "key", "says"),
     [

@@ -1,0 +1,1 @@
+"""The built page that people look at: files of a folder, served as they are."""
