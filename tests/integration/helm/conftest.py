@@ -1,11 +1,10 @@
-"""Values files, each rendered once in a session."""
+"""Values files, each rendered once in a run."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -16,6 +15,7 @@ import yaml
 from tests.conftest import NEEDS_CLUSTER
 from tests.harness.helm import CHART, Release, find_helm, render, run_helm
 from tests.harness.kubectl import Kubectl
+from tests.integration.helm.renderings import Renderings
 
 VALUES: Final = Path(__file__).parent / "values"
 FOR_UPGRADES: Final = ("database_snapshot", "database_restore")
@@ -35,16 +35,17 @@ def options_for(name: str) -> list[str]:
     return [*(["--is-upgrade"] if name in FOR_UPGRADES else []), *(() if says_where else BESIDE)]
 
 
-@cache
-def rendered_values(name: str) -> Release:
+def render_values(name: str) -> Release:
     return render(VALUES / f"{name}.yaml", *options_for(name))
 
 
 @pytest.fixture(scope="session")
-def rendered() -> Rendered:
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     """A values file's name -> what the chart makes of it."""
     find_helm()
-    return rendered_values
+    own = tmp_path_factory.getbasetemp()
+    of_the_run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return Renderings(of_the_run / "renderings", render_values)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

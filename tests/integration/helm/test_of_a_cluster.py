@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-import yaml
 
 from tests.harness.answering_cluster import Manifest, answering_cluster
-from tests.harness.helm import Release, run_helm
+from tests.harness.helm import Release, read_manifests, run_helm
 
 
 def rendered(chart: Path, objects: list[Manifest], *options: str) -> Release:
@@ -19,7 +18,7 @@ def rendered(chart: Path, objects: list[Manifest], *options: str) -> Release:
             "template", "rel", str(chart), "-n", "ml", "--dry-run=server", "--kube-apiserver", url, *options
         )
     assert done.returncode == 0, done.stderr
-    return Release("rel", "ml", tuple(each for each in yaml.safe_load_all(done.stdout) if each))
+    return Release("rel", "ml", read_manifests(done.stdout))
 
 
 def named(kind: str, name: str, **more: Any) -> Manifest:
