@@ -1,4 +1,4 @@
-"""The shape of the house: few modules side by side, and one class for one name."""
+"""The shape of the house: few modules side by side, one class for one name, and one migration after the other."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ROOT: Final = Path(__file__).parents[2]
 PRODUCT: Final = ("libs", "services", "deploy")
 WIRE: Final = "services/api/wire"
 MOST_MODULES: Final = 15
+MIGRATIONS: Final = ROOT / "libs/db/migrations/versions"
 
 
 def modules() -> Iterator[Path]:
@@ -47,3 +48,18 @@ def public_classes(source: str) -> Iterator[str]:
             if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
                 yield statement.name
                 bodies.append(statement.body)
+
+
+def test_each_migration_follows_the_one_before_it() -> None:
+    before = None
+    for path in sorted(MIGRATIONS.glob("[0-9]*.py")):
+        numbers = {
+            target.id: node.value.value
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        number = path.stem.partition("_")[0]
+        assert (numbers["revision"], numbers["down_revision"]) == (number, before), path.name
+        before = number
