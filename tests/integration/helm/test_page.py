@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -45,3 +48,30 @@ def test_without_one_nothing_is_copied(rendered: Rendered) -> None:
     release = rendered("defaults")
     assert web_of(release) is None
     assert "initContainers" not in pod_of(release)
+
+
+def test_the_copy_is_whole_or_names_where_a_page_is(rendered: Rendered, tmp_path: Path) -> None:
+    """In a directory that stands for the file system of the image."""
+    (copies,) = pod_of(rendered("page_of_image"))["initContainers"]
+    (script,) = copies["args"]
+    script = script.replace("/page/", f"{tmp_path}/page/").replace("find / ", f"find {tmp_path}/image ")
+    built = tmp_path / "image" / "webui" / "react"
+    (built / "assets").mkdir(parents=True)
+    (built / "index.html").write_text("built")
+    (built / "real.js").write_text("script")
+    (built / "assets" / "link.js").symlink_to(built / "real.js")
+    (tmp_path / "page").mkdir()
+
+    def run(folder: Path) -> subprocess.CompletedProcess[str]:
+        command = [*copies["command"], script]
+        return subprocess.run(
+            command, env={**os.environ, "FROM": str(folder)}, capture_output=True, text=True, check=False
+        )
+
+    failed = run(tmp_path / "image" / "webui")
+    assert (failed.returncode, "has no index.html" in failed.stdout, str(built) in failed.stdout) == (1, True, True)
+    assert list((tmp_path / "page").iterdir()) == []
+    assert run(built).returncode == 0
+    copied = tmp_path / "page" / "assets" / "link.js"
+    assert ((tmp_path / "page" / "index.html").read_text(), copied.read_text()) == ("built", "script")
+    assert not copied.is_symlink(), "it would lead out of the folder"
