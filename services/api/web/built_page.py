@@ -70,7 +70,12 @@ class _Files(StaticFiles):
             response.headers["content-encoding"] = coding
         for key, value in SECURITY_HEADERS:
             response.headers[key.decode()] = value.decode()
-        return NotModifiedResponse(response.headers) if self.is_not_modified(response.headers, headers) else response
+        if self.is_not_modified(response.headers, headers):
+            return NotModifiedResponse(response.headers)
+        if not coding and "range" not in headers and accepts_gzip(headers.get("accept-encoding", "")):
+            # What is compressed on the way has other bytes: nobody may go on from them with a range of the file.
+            response.headers["etag"] = f"W/{response.headers['etag']}"
+        return response
 
     def _find(self, path: str, headers: Headers) -> tuple[str, str, str, os.stat_result] | None:
         """Name, coding, path and status of what is served; None where there is nothing."""

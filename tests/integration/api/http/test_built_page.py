@@ -156,6 +156,13 @@ async def test_a_range_is_one_of_the_file(browser: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.content) == (206, SCRIPT[10:20])
 
 
+async def test_a_file_that_is_compressed_on_the_way_cannot_be_gone_on_with(browser: httpx.AsyncClient) -> None:
+    compressed = await browser.get("/det/experiments", headers={"Accept-Encoding": "gzip"})
+    plain = await browser.get("/det/experiments")
+    assert compressed.headers["etag"] == f"W/{plain.headers['etag']}"
+    assert (await browser.get("/det/style.css", headers={"Range": "bytes=0-3"})).content == STYLE[:4]
+
+
 async def test_a_page_is_only_read(browser: httpx.AsyncClient) -> None:
     for path in ("/det", "/det/style.css"):
         answer = await browser.post(path, content=b"x")
