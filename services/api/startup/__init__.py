@@ -1,1 +1,5 @@
 """Start of the api: what handlers use, the application in front of them, and the server in front of that."""
+
+from libs.imports.lean import import_without
+
+import_without("fastapi.openapi.models", "email_validator")  # for addresses in forms; it is here for SCIM

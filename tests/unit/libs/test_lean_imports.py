@@ -9,7 +9,7 @@ import pytest
 
 ALL = ("rich", "pygments", "aiohttp", "alembic")
 CASES = {
-    "api": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes"),
+    "api": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark"),
     "scheduler": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
     "launcher": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),
     "logs": (*ALL, "cryptography", "fastapi", "kubernetes"),
