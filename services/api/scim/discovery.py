@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from services.api.scim import group_changes, user_changes
-from services.api.scim.values import NAME_PARTS
+import scim2_models as scim
+
+from services.api.scim.models import ScimGroup, ScimUser
 
 MOST_LISTED: Final = 1000
-_CONFIG_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"
-_TYPE_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:ResourceType"
-_SCHEMA_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Schema"
+_KINDS: Final[tuple[type[scim.Resource[Any]], ...]] = (ScimUser, ScimGroup)
 _SCHEMES: Final = {
     "basic": ("httpbasic", "HTTP Basic", "A name and a password of the configuration", "rfc7617"),
     "oauth": ("oauthbearertoken", "OAuth 2.0", "A token of a client that an administrator has registered", "rfc6750"),
@@ -19,100 +18,36 @@ _SCHEMES: Final = {
 
 def service_provider_config(*, auth: str, base: str) -> dict[str, Any]:
     kind, name, description, source = _SCHEMES[auth]
-    return {
-        "schemas": [_CONFIG_SCHEMA],
-        "patch": {"supported": True},
-        "bulk": {"supported": False, "maxOperations": 0, "maxPayloadSize": 0},
-        "filter": {"supported": True, "maxResults": MOST_LISTED},
-        "changePassword": {"supported": False},
-        "sort": {"supported": False},
-        "etag": {"supported": False},
-        "authenticationSchemes": [
-            {
-                "type": kind,
-                "name": name,
-                "description": description,
-                "specUri": f"https://www.rfc-editor.org/info/{source}",
-            }
-        ],
-        "meta": {"resourceType": "ServiceProviderConfig", "location": f"{base}/ServiceProviderConfig"},
-    }
+    scheme = scim.AuthenticationScheme(
+        type=scim.AuthenticationScheme.Type(kind),
+        name=name,
+        description=description,
+        spec_uri=scim.Reference[scim.External](f"https://www.rfc-editor.org/info/{source}"),
+    )
+    config = scim.ServiceProviderConfig(
+        patch=scim.Patch(supported=True),
+        bulk=scim.Bulk(supported=False, max_operations=0, max_payload_size=0),
+        filter=scim.Filter(supported=True, max_results=MOST_LISTED),
+        change_password=scim.ChangePassword(supported=False),
+        sort=scim.Sort(supported=False),
+        etag=scim.ETag(supported=False),
+        authentication_schemes=[scheme],
+    )
+    return _at(f"{base}/ServiceProviderConfig", config)
 
 
 def resource_types(*, base: str) -> list[dict[str, Any]]:
-    return [_resource_type("User", user_changes.SCHEMA, base), _resource_type("Group", group_changes.SCHEMA, base)]
-
-
-def _resource_type(name: str, schema: str, base: str) -> dict[str, Any]:
-    return {
-        "schemas": [_TYPE_SCHEMA],
-        "id": name,
-        "name": name,
-        "endpoint": f"/{name}s",
-        "schema": schema,
-        "meta": {"resourceType": "ResourceType", "location": f"{base}/ResourceTypes/{name}"},
-    }
+    types = [scim.ResourceType.from_resource(kind) for kind in _KINDS]
+    return [_at(f"{base}/ResourceTypes/{each.id}", each) for each in types]
 
 
 def schemas(*, base: str) -> list[dict[str, Any]]:
-    return [
-        _schema(user_changes.SCHEMA, "User", _USER, base),
-        _schema(group_changes.SCHEMA, "Group", _GROUP, base),
-    ]
+    found = [kind.to_schema() for kind in _KINDS]
+    for each, kind in zip(found, _KINDS, strict=True):
+        each.name = each.description = scim.ResourceType.from_resource(kind).name  # the class has another one
+    return [_at(f"{base}/Schemas/{each.id}", each) for each in found]
 
 
-def _schema(ident: str, name: str, attributes: list[dict[str, Any]], base: str) -> dict[str, Any]:
-    return {
-        "schemas": [_SCHEMA_SCHEMA],
-        "id": ident,
-        "name": name,
-        "attributes": attributes,
-        "meta": {"resourceType": "Schema", "location": f"{base}/Schemas/{ident}"},
-    }
-
-
-def _attribute(name: str, kind: str = "string", **differing: Any) -> dict[str, Any]:
-    """An attribute with the characteristics of RFC 7643 2.2, and those that differ from them."""
-    usual: dict[str, Any] = {
-        "name": name,
-        "type": kind,
-        "multiValued": False,
-        "required": False,
-        "mutability": "readWrite",
-        "returned": "default",
-    }
-    if kind == "string":
-        usual |= {"caseExact": False, "uniqueness": "none"}
-    return usual | differing
-
-
-_USER: Final = [
-    _attribute("userName", required=True, uniqueness="server"),
-    _attribute("name", "complex", subAttributes=[_attribute(part) for part in NAME_PARTS]),
-    _attribute("displayName"),
-    _attribute("active", "boolean"),
-    _attribute(
-        "emails",
-        "complex",
-        multiValued=True,
-        subAttributes=[
-            _attribute("value"),
-            _attribute("display"),
-            _attribute("type"),
-            _attribute("primary", "boolean"),
-        ],
-    ),
-]
-_GROUP: Final = [
-    _attribute("displayName", required=True, uniqueness="server"),
-    _attribute(
-        "members",
-        "complex",
-        multiValued=True,
-        subAttributes=[
-            _attribute("value", mutability="immutable"),
-            _attribute("display", mutability="readOnly"),
-            _attribute("$ref", "reference", mutability="immutable", referenceTypes=["User"]),
-        ],
-    ),
-]
+def _at(location: str, found: scim.Resource[Any]) -> dict[str, Any]:
+    found.meta = scim.Meta(resource_type=type(found).__name__, location=location)
+    return found.model_dump()

@@ -5,8 +5,10 @@ These routes are outside of the usual ones: their callers are no users, and thei
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -56,8 +58,8 @@ class ScimAnswer:
 Handle: TypeAlias = Callable[[ScimCall], Awaitable[ScimAnswer]]
 
 
-def endpoint(handle: Handle) -> Handler:
-    """The handler of a route; ``{id}`` in its path is ``ScimCall.ident``."""
+def endpoint(name: str) -> Handler:
+    """The handler of a route, which is ``name`` in ``calls.py``; ``{id}`` in its path is ``ScimCall.ident``."""
 
     async def handler(call: Call[App, None, bytes | None]) -> RawResponse:
         config = call.app.cluster.scim
@@ -74,6 +76,9 @@ def endpoint(handle: Handle) -> Handler:
         )
         request = _request(call)
         tell_caller(caller, details_of(request.body))
+        # With its library, which those who do not use SCIM do without. Other calls go on while it is loaded.
+        calls = await asyncio.to_thread(import_module, "services.api.scim.calls")
+        handle: Handle = getattr(calls, name)
         return _sent(await handle(request))
 
     return handler

@@ -1,4 +1,7 @@
-"""What a provider of identities can get wrong, and how it is told (RFC 7644 3.12). Pure."""
+"""What a provider of identities can get wrong, and how it is told (RFC 7644 3.12). Pure.
+
+Without the library of SCIM: whoever is refused for a wrong password does not have it loaded.
+"""
 
 from __future__ import annotations
 

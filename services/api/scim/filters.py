@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
+from scim2_models import InvalidFilterException, ScimFilter
+from scim2_models.path import CompareOperator, Comparison
 
 from services.api.scim.errors import InvalidFilter
 from services.api.scim.values import is_storable
 
 LONGEST: Final = 2048
-_EQUALS: Final = re.compile(r'\s*([A-Za-z][A-Za-z0-9$_.:-]*)\s+eq\s+("(?:[^"\\]|\\.)*")\s*', re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +32,15 @@ def parse(text: str, attributes: Collection[str], *, schema: str) -> Equals | No
     """
     if not text.strip():
         return None
-    found = _EQUALS.fullmatch(text) if len(text) <= LONGEST else None
-    if found is None:
-        raise InvalidFilter(f'filter: only one comparison is understood, as in: {next(iter(attributes))} eq "value"')
-    name = found[1]
-    if name.lower().startswith(f"{schema.lower()}:"):
-        name = name[len(schema) + 1 :]
-    known = {attribute.lower() for attribute in attributes}
-    if name.lower() not in known:
-        raise InvalidFilter(f"filter: cannot search by {name[:100]}, only by {', '.join(attributes)}")
-    return Equals(name.lower(), _text(found[2]))
-
-
-def _text(literal: str) -> str:
-    """What a JSON string means."""
     try:
-        value = msgspec.json.decode(literal.encode(), type=str)
-    except (msgspec.DecodeError, UnicodeError):
-        raise InvalidFilter("filter: the value is no JSON string") from None
-    if not is_storable(value):
+        found = ScimFilter(text).ast if len(text) <= LONGEST else None
+    except InvalidFilterException:
+        found = None
+    if not isinstance(found, Comparison) or found.op != CompareOperator.eq or not isinstance(found.value, str):
+        raise InvalidFilter(f'filter: only one comparison is understood, as in: {next(iter(attributes))} eq "value"')
+    name = str(found.attr_path).lower().removeprefix(f"{schema.lower()}:")
+    if name not in {attribute.lower() for attribute in attributes}:
+        raise InvalidFilter(f"filter: cannot search by {name[:100]}, only by {', '.join(attributes)}")
+    if not is_storable(found.value):
         raise InvalidFilter("filter: the value has characters that no name can have")
-    return value
+    return Equals(name, found.value)

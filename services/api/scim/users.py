@@ -21,7 +21,7 @@ from services.api.access import passwords
 from services.api.actions.users.users import change_user, check_display_name, insert_user
 from services.api.scim.errors import no_such
 from services.api.scim.filters import Equals
-from services.api.scim.user_changes import UserAttributes
+from services.api.scim.models import ScimUser
 from services.api.wire.users.users import NewUser, PatchUser
 
 Row = Mapping[Any, Any]
@@ -47,15 +47,21 @@ def _all() -> Select[Any]:
     return select(users, *own).join(scim_users, scim_users.c.user_id == users.c.id)
 
 
-def attributes_of(row: Row) -> UserAttributes:
-    return UserAttributes(
-        user_name=row["username"],
-        external_id=row["external_id"],
-        active=row["active"],
-        display_name=row["given_display_name"],
-        name=row["name"],
-        emails=row["emails"],
+def user_of(row: Row) -> ScimUser:
+    """What the provider has said of it."""
+    user = ScimUser.model_validate(
+        {
+            "userName": row["username"],
+            "externalId": row["external_id"],
+            "active": row["active"],
+            "displayName": row["given_display_name"],
+            "name": row["name"] or None,
+            "emails": row["emails"],
+        }
     )
+    for other in [each for each in user.emails or () if each.primary][1:]:
+        other.primary = False  # the provider may say it of several, after which no address could be changed
+    return user
 
 
 async def list_users(
@@ -80,19 +86,20 @@ async def find_user(connection: AsyncConnection, ident: str, *, lock: bool = Fal
     return row
 
 
-async def create_user(db: Database, user: UserAttributes, *, now: datetime) -> Row:
+async def create_user(db: Database, user: ScimUser, *, now: datetime) -> Row:
     """A new remote user, or one that was there and is the provider's from now on.
 
     Raises InvalidRequest, AlreadyExists for a name that is taken.
     """
+    user_name = user.user_name or ""
     async with db.transaction() as connection:
         same = select(users, scim_users.c.id.label("scim_id")).join(
             scim_users, scim_users.c.user_id == users.c.id, isouter=True
         )
-        same = same.where(func.lower(users.c.username) == user.user_name.lower())
+        same = same.where(func.lower(users.c.username) == user_name.lower())
         there: Row | None = (await connection.execute(same.with_for_update(of=users))).mappings().first()
         if there is None:
-            new = NewUser(username=user.user_name, active=user.active, remote=True)
+            new = NewUser(username=user_name, active=bool(user.active), remote=True)
             there = await insert_user(connection, new, secret=passwords.NO_PASSWORD, now=now)
         elif there["scim_id"] is not None:
             raise AlreadyExists(f"userName: there is a user '{there['username']}'")
@@ -103,26 +110,32 @@ async def create_user(db: Database, user: UserAttributes, *, now: datetime) -> R
         return await _save(connection, await find_user(connection, ident), user, now=now)
 
 
-async def change(connection: AsyncConnection, before: Row, user: UserAttributes, *, now: datetime) -> Row:
+async def change(connection: AsyncConnection, before: Row, user: ScimUser, *, now: datetime) -> Row:
     """The row after the change of one that is locked. Raises InvalidRequest, AlreadyExists."""
-    if user == attributes_of(before):
+    if user.model_dump() == user_of(before).model_dump():
         return before
     return await _save(connection, before, user, now=now)
 
 
-async def _save(connection: AsyncConnection, before: Row, user: UserAttributes, *, now: datetime) -> Row:
+async def _save(connection: AsyncConnection, before: Row, user: ScimUser, *, now: datetime) -> Row:
     own = scim_users.c.user_id == before["id"]
+    user_name, display_name, whole = user.user_name or "", user.display_name or "", user.model_dump()
     await connection.execute(
         update(scim_users)
         .where(own)
-        .values(external_id=user.external_id, display_name=user.display_name, name=user.name, emails=user.emails)
+        .values(
+            external_id=user.external_id,
+            display_name=display_name,
+            name=whole.get("name", {}),
+            emails=whole.get("emails", []),
+        )
     )
-    changes = PatchUser(active=user.active)
-    if user.user_name != before["username"]:
-        await _check_free(connection, user.user_name, before["id"])
-        changes.username = user.user_name
-    if user.display_name != before["given_display_name"]:
-        changes.display_name = await _usable(connection, user.display_name, before)
+    changes = PatchUser(active=bool(user.active))
+    if user_name != before["username"]:
+        await _check_free(connection, user_name, before["id"])
+        changes.username = user_name
+    if display_name != before["given_display_name"]:
+        changes.display_name = await _usable(connection, display_name, before)
     if any(value is not UNSET for value in (changes.username, changes.display_name)) or user.active != before["active"]:
         await change_user(connection, before["id"], changes, by_provider=True, now=now)
     else:

@@ -1,6 +1,6 @@
 """Values of attributes as clients send them, which is not always as RFC 7643 has them. Pure.
 
-Entra ID sends booleans as text, and single values in a list of one.
+Entra ID sends booleans as text, and single values in a list of one, which scim2-models refuses.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ LONGEST: Final = 1024
 """Characters of a text."""
 MOST: Final = 100
 """E-mail addresses of a user."""
-NAME_PARTS: Final = ("formatted", "familyName", "givenName", "middleName", "honorificPrefix", "honorificSuffix")
-_PART: Final = {part.lower(): part for part in NAME_PARTS}
 
 
 def unwrapped(value: Any) -> Any:
@@ -57,42 +55,14 @@ def flag(value: Any, attribute: str) -> bool:
     return value
 
 
-def name(value: Any) -> dict[str, str]:
-    """The parts of a name that were given. Raises InvalidRequest."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InvalidRequest("name: must be an object, with givenName and familyName")
-    return {_PART[key.lower()]: text(each, f"name.{key}") for key, each in value.items() if key.lower() in _PART}
-
-
-def name_part(sub: str) -> str | None:
-    """How a part of a name is spelled; None for what is none."""
-    return _PART.get(sub.lower())
-
-
-def emails(value: Any) -> list[dict[str, Any]]:
-    """Raises InvalidRequest."""
+def addresses(value: Any) -> Any:
+    """E-mail addresses, of which one may come without a list. Raises InvalidRequest."""
     if value is None or value == "":
-        return []
+        return None
     given = value if isinstance(value, list) else [value]
     if len(given) > MOST:
         raise InvalidRequest(f"emails: there may be {MOST}, and no more")
-    return [_email(each) for each in given]
-
-
-def _email(value: Any) -> dict[str, Any]:
-    if isinstance(value, str):
-        value = {"value": value}
-    if not isinstance(value, dict) or not isinstance(value.get("value"), str):
-        raise InvalidRequest("emails: each must be an object with a value")
-    found: dict[str, Any] = {"value": text(value["value"], "emails.value")}
-    for key in ("type", "display"):
-        if value.get(key) is not None:
-            found[key] = text(value[key], f"emails.{key}")
-    if value.get("primary") is not None:
-        found["primary"] = flag(value["primary"], "emails.primary")
-    return found
+    return given
 
 
 def attribute(body: Mapping[str, Any], wanted: str) -> Any:
