@@ -2,6 +2,10 @@
 
 Everything it says is read with bounds of size and time, and what is no answer is an error with a name: nobody here can
 mend it, so it goes into the log for administrators, and users are told to come again.
+
+Authlib's client for httpx, whose core (joserfc) checks the tokens, would take over some 40 lines of this file, which
+build an address and redeem a code. It reads answers of any size, keeps in itself the token of the login that came last,
+and asks for another library than httpx since 1.9.
 """
 
 from __future__ import annotations
