@@ -12,6 +12,7 @@ and little of that: it stays in memory for as long as the task runs. The grammar
   may go then (``stored``). Only where nobody reads the files the oldest go (``drop``);
 * while fluent-bit does not get rid of what it has read, new segments are written under a name that it does not read
   (``.held``) and renamed later: its copy of a line takes a file of 4 KiB, ours as many bytes as the line;
+* what ended a task of Python that lacks a module, its last line, is told as the reason of its end;
 * exit code of the task, 128+n after signal n, 127 command not found, 126 not executable;
 * output of processes that outlive the task is read until they print nothing for a second, and for ``DET_LOG_WAIT_TIME``
   at most; for one second in all when the task was asked to end.
@@ -27,7 +28,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 MAX_PAYLOAD = 8191
 READ_BYTES = 65536
@@ -51,6 +52,8 @@ RELEASE_PAUSE_S = 2.0
 DEFAULT_LOG_WAIT_S = 30.0
 TERMINATION_LOG = "/dev/termination-log"
 """What Kubernetes reads when a container has ended, and makes before it starts."""
+MISSING_MODULE = b"ModuleNotFoundError: "
+"""How the last line of a program begins that ended because the Python of the task lacks a package."""
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 WAITS_FOR_SPACE = stat.S_IXUSR
 LOST = b"WARNING: %s broke off here: the disk was full when the task was killed, and what it printed last is lost"
@@ -124,6 +127,8 @@ class StreamFile:
         self.seq = 0
         self.size = 0
         self.pending = b""
+        self.last = b""
+        """The last line that is not empty."""
         self.finished: list[tuple[int, int]] = []
         """Segments that are complete, with the number that follows their last line."""
         self.holds = False
@@ -147,6 +152,7 @@ class StreamFile:
         for payload in payloads:
             records.append(text_record(self.seq, payload))
             self.seq += 1
+            self.last = payload or self.last
         data = b"".join(records)
         self._append(data)
         if self.echo_fd is not None and payloads:
@@ -474,6 +480,8 @@ def run(
     stdout.finish(exit_code)
     stderr.finish(exit_code)
     wakeup.send()
+    if 0 < exit_code < 128 and stderr.last.startswith(MISSING_MODULE):
+        tell_reason(stderr.last)
     return exit_code
 
 
@@ -667,6 +675,27 @@ class Patience:
             return self.away_s
         self.slow_s = max(0.0, self.slow_s - spent)
         return self.slow_s
+
+
+def tell_reason(words: bytes, paths: Sequence[str] | None = None) -> None:
+    """Give the reason of the end to whoever started the container, unless the task has given one itself.
+
+    paths  of which the first that is there is read by it: one for processes, one for Kubernetes
+    """
+    run_dir = os.environ.get("DET_RUN_DIR", "/run/determined")
+    for path in paths or (os.path.join(run_dir, "termination-log"), TERMINATION_LOG):
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            if os.fstat(fd).st_size == 0:
+                os.write(fd, words)
+        except OSError:
+            pass  # no space: the exit code says enough, and must not become another one
+        finally:
+            os.close(fd)
+        return
 
 
 def tell_undelivered(streams: list[StreamFile], path: str = TERMINATION_LOG) -> None:

@@ -145,7 +145,8 @@ def main(args: list[str]) -> None:
     except SystemExit as end:
         missing = missing_writer()
         if end.code and missing:
-            sys.stderr.write(missing + "\n")
+            # Not behind the error: the capture wrapper takes the last line of that for the reason of the end.
+            sys.stdout.write(missing + "\n")
         raise
 
 

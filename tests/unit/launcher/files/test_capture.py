@@ -324,6 +324,32 @@ def test_how_many_lines_there_were_is_told_beside_the_words_of_the_task(tmp_path
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize(
+    ("script", "left", "reason"),
+    [
+        ("import a_module_of_nobody", "", "ModuleNotFoundError: No module named 'a_module_of_nobody'"),
+        ("import a_module_of_nobody", "the task's own words", "the task's own words"),
+        ("print('ModuleNotFoundError: it goes on')\nimport sys; sys.exit('something else')", "", ""),
+        ("import sys; sys.stderr.write('ModuleNotFoundError: of no consequence')", "", ""),
+        ("import sys, os; sys.stderr.write('ModuleNotFoundError: x\\n'); os.kill(os.getpid(), 9)", "", ""),
+    ],
+    ids=["lacks a module", "says it itself", "fails otherwise", "succeeds", "is killed"],
+)
+def test_the_module_that_a_task_lacks_is_the_reason_of_its_end(
+    script: str, left: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_RUN_DIR", str(tmp_path))
+    (tmp_path / "termination-log").write_text(left)
+    run(tmp_path, sys.executable, "-c", script)
+    assert (tmp_path / "termination-log").read_text() == reason
+
+
+def test_a_reason_that_finds_no_space_or_no_file_ends_nothing(tmp_path: Path) -> None:
+    capture.tell_reason(b"x", ["/dev/full"])
+    capture.tell_reason(b"x", [str(tmp_path / "none")])
+    assert not (tmp_path / "none").exists()
+
+
 def test_named_pipe_tells_that_there_is_something(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "wake")
     fd = os.open(tmp_path / "wake", os.O_RDWR | os.O_NONBLOCK)

@@ -178,6 +178,13 @@ async def test_python_without_the_client_is_explained(harness: LauncherHarness) 
     assert "cannot run '/bin/false --version'" in harness.printed(A, "stderr")[-1]
 
 
+async def test_a_module_that_the_python_of_a_task_lacks_is_the_reason_of_its_end(harness: LauncherHarness) -> None:
+    await harness.run(A, command("python3 -c 'import a_module_of_nobody'"))
+    ended = await harness.until_ended(A)
+    assert ended.pods[0].message == "ModuleNotFoundError: No module named 'a_module_of_nobody'"
+    assert ended.pods[0].exit_code == 1
+
+
 async def test_stop_order_for_what_never_existed_is_answered(harness: LauncherHarness) -> None:
     await harness.stop(A)
     ended = await harness.until_ended(A)
