@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
@@ -53,6 +54,16 @@ settings.register_profile(
     derandomize="RESOLUTE_TEST_SEED" not in os.environ,
 )
 settings.load_profile("noisy machine")
+
+# Modules and tests stay until the end, and there are ten thousand of them: garbage is neither looked for while they are
+# collected nor ever again among them.
+gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
