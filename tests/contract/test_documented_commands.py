@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.harness.installed_client import client_python
+from tests.harness.pages.blocks import blocks_of, prose_of
 from tests.harness.processes import REPOSITORY
 
 PAGES: Final = [
@@ -25,7 +26,6 @@ PAGES: Final = [
 AT_LEAST: Final = 60
 """Commands that are named today, so that a pattern that finds nothing is noticed."""
 
-_FENCED: Final = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _QUOTED: Final = re.compile(r"`(?:[\w./-]*/)?det ([^`]+)`")
 # Behind another command too: `det ...; det ...`, `NAME=value det ...`, `$(det ...)`.
 _IN_SHELL: Final = re.compile(r"(?:^ *|[;&|(] *|^\w+=\S+ )(?:[\w./-]*/)?det ([^#\n;&|)]+)", re.MULTILINE)
@@ -49,10 +49,10 @@ def det() -> Command:
 
 def commands(path: Path) -> Iterator[str]:
     """What stands behind ``det``, in a line of a shell or between back quotes."""
-    text = path.read_text()
-    lines = "\n".join(_FENCED.findall(text)) if path.suffix == ".md" else text
+    is_page = path.suffix == ".md"
+    lines = "\n".join(block.text for block in blocks_of(path, "sh")) if is_page else path.read_text()
     yield from (" ".join(found.split()) for found in _IN_SHELL.findall(lines))
-    for quoted in _QUOTED.findall(_FENCED.sub("", text)):
+    for quoted in _QUOTED.findall(prose_of(path) if is_page else lines):
         yield " ".join(quoted.split())
 
 

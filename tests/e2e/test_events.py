@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -20,20 +19,18 @@ from nats.errors import TimeoutError as NothingLeft
 from tests.harness.client import Client
 from tests.harness.cloud_events import check_contract, read_cloud_event
 from tests.harness.looking import Looking
+from tests.harness.pages.blocks import blocks_of, document
 from tests.harness.waiting import wait_until
 from tests.harness.whole_system import WholeSystem
 from tests.programs import submit
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "events.md"
 
 
 def test_the_subscriber_in_the_documentation_sees_an_experiment(
     det: Client, look: Looking, whole_system: WholeSystem
 ) -> None:
-    found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert found is not None
+    (example,) = blocks_of(document("events"), "python")
     subscriber = subprocess.Popen(
-        [sys.executable, "-c", found.group(1)],
+        [sys.executable, "-c", example.text],
         env={**os.environ, "RESOLUTE_STATE": str(whole_system.layout.root)},
         stdout=subprocess.PIPE,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,14 +19,14 @@ from libs.db.engine import asyncpg_url
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.determined.rows import FINISHED, PASSWORD, UNFINISHED
-from tests.harness.installed_client import client_python
+from tests.harness.pages.blocks import Block, blocks_of, document
+from tests.harness.pages.shell import Shell
 from tests.harness.processes import REPOSITORY
 from tests.harness.whole_system import WholeSystem, state_folder
 from tests.integration.api.conftest import run_async
 from tests.integration.determined_import.conftest import make_old
 from tests.integration.determined_import.test_repeating import run
 
-PAGE: Final = REPOSITORY / "docs" / "moving-from-determined.md"
 TYPED: Final = r"""
 set -eu
 # A port that nobody else has, and one scheduler; the page says the rest.
@@ -38,37 +37,16 @@ resolute() {
 """
 
 
-def blocks() -> dict[str, str]:
-    """Commands of the page by the heading that they are below; what the page has to say of a place is unique there."""
-    found: dict[str, str] = {}
-    for section in re.split(r"^#+ ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
-        heading = section.partition("\n")[0]
-        fenced = re.findall(r"^( *)```sh\n(.*?)^ *```", section, re.MULTILINE | re.DOTALL)
-        if fenced:
-            assert len(fenced) == 1, f"{heading}: one block each, so that this test types all of them"
-            found[heading] = fenced[0][1]
-    return found
-
-
-def typed(commands: str, named: Mapping[str, str], state: Path) -> str:
-    """What a shell prints that is given commands in which some names are those of this test."""
-    for name, ours in named.items():
-        assert name in commands, f"{name} is no longer in: {commands}"
-        commands = commands.replace(name, ours)
-    environment = {**os.environ, "PYTHON": sys.executable, "RESOLUTE_STATE": str(state)}
-    environment["RESOLUTE_TASK_PYTHON"] = str(client_python())
-    environment["PATH"] = f"{find_postgres_bin()}:{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", TYPED + commands],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
-    return done.stdout
+def typed(block: Block, named: Mapping[str, str], state: Path, *, first: str = "") -> str:
+    """What a shell prints that is given a block in which some names are those of this test."""
+    for name in named:
+        assert name in block.text, f"{name} is no longer in: {block.text}"
+    environment = {"PYTHON": sys.executable, "RESOLUTE_STATE": str(state)}
+    environment["PATH"] = f"{find_postgres_bin()}:{os.environ['PATH']}"
+    shell = Shell(REPOSITORY, state.parent / "home", env=environment, prelude=TYPED)
+    shell(first)
+    shell.type(block, named)
+    return "".join(shell.said.values())
 
 
 @pytest.fixture
@@ -111,8 +89,9 @@ def seen(state: Path) -> dict[int, str]:
 
 @pytest.mark.slow
 def test_the_page_can_be_followed_on_one_machine(old: str, databases: list[str], state: Path, tmp_path: Path) -> None:
-    page = blocks()
-    assert list(page) == ["On one machine", "Elsewhere", "From a dump", "Importing again"]
+    blocks = [block for block in blocks_of(document("moving-from-determined"), "sh") if "resolute" in block.text]
+    assert [block.heading for block in blocks] == ["On one machine", "Elsewhere", "From a dump", "Importing again"]
+    page = {block.heading: block for block in blocks}
     from_old = {"postgresql://reader@old-host:5432/determined": old}
     said = typed(page["On one machine"], from_old, state)
     assert "Everything is there." in said
@@ -127,4 +106,5 @@ def test_the_page_can_be_followed_on_one_machine(old: str, databases: list[str],
     typed(page["Elsewhere"], {**from_old, **into_new}, tmp_path / "nothing here")
     subprocess.run([find_postgres_bin() / "pg_dump", "--format=custom", "-f", tmp_path / "dump", "-d", old], check=True)
     from_dump = {"determined.dump": str(tmp_path / "dump"), "postgresql://me@localhost/scratch": scratch}
-    typed(f"export RESOLUTE_DATABASE__URL={new}\n" + page["From a dump"], from_dump, tmp_path / "nothing here")
+    connected = f"export RESOLUTE_DATABASE__URL={new}"
+    typed(page["From a dump"], from_dump, tmp_path / "nothing here", first=connected)

@@ -18,21 +18,20 @@ from tests.harness.client import Client
 from tests.harness.helm import chart_without_own_labels
 from tests.harness.installation import DEPLOYMENTS, NAMESPACE, PATIENT, POOLS, RELEASE, Installation
 from tests.harness.looking import Looking
+from tests.harness.pages.blocks import blocks_of, document
 from tests.harness.processes import REPOSITORY
 from tests.harness.waiting import wait_until
 from tests.programs import create_arguments
 
 pytestmark = [pytest.mark.installation, pytest.mark.timeout(900)]
 
-DOCUMENTATION = REPOSITORY / "docs" / "install-kubernetes.md"
 OF_EVERY_NAMESPACE = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
 def commands(section: str) -> list[str]:
     """Lines of the shell in a section of the documentation."""
-    text = DOCUMENTATION.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
-    return [line.split("    #")[0].strip() for block in blocks for line in block.splitlines()]
+    blocks = [block for block in blocks_of(document("install-kubernetes"), "sh") if block.heading == section]
+    return [line.split("    #")[0].strip() for block in blocks for line in block.text.splitlines()]
 
 
 @pytest.fixture(scope="module")

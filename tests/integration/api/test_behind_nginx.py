@@ -28,7 +28,7 @@ from tests.harness.api import ApiProcess
 from tests.harness.det import Det
 from tests.harness.installed_client import client_python, det_path
 from tests.harness.nginx import LISTEN, nginx
-from tests.harness.processes import REPOSITORY
+from tests.harness.pages.blocks import blocks_of, document
 from tests.integration.api.proxy.servers import echo, http_server, tcp_server
 from tests.integration.api.proxy.tasks import insert_service
 from tests.integration.api.updates.following import Follower
@@ -44,9 +44,8 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 def documented() -> str:
     """The configuration that the documentation gives."""
-    page = (REPOSITORY / "docs" / "reverse-proxy.md").read_text()
-    (found,) = re.findall(r"```nginx\n(.*?)```", page, re.DOTALL)
-    return str(found)
+    (found,) = blocks_of(document("reverse-proxy"), "nginx")
+    return found.text
 
 
 @pytest.fixture(scope="module")

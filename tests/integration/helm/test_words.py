@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.harness.helm import CHART, render
+from tests.harness.pages.blocks import blocks_of, document
 from tests.integration.helm.conftest import VALUES, options_for
 
 ROOT: Final = Path(__file__).parents[3]
@@ -76,8 +77,8 @@ def test_the_documentation_names_values_that_there_are(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_of_values_keep_to_the_schema(page: str) -> None:
-    for block in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(), flags=re.DOTALL):
-        given = yaml.safe_load(block)
+    for block in blocks_of(document(page), "yaml"):
+        given = yaml.safe_load(block.text)
         if "apiVersion" in given:
             continue  # an object of the cluster
         assert [path for path in sorted(set(paths(given)) - OF_THE_CONFIGURATION) if not is_known(path)] == []

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from deploy.cli import SUBCOMMANDS, _parser
+from tests.harness.pages.blocks import blocks_of, prose_of
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGES: Final = [
@@ -25,17 +26,17 @@ MODULES: Final = {each.name: each.module for each in SUBCOMMANDS}
 NOT_METRICS: Final = {"resolute_test"}
 
 _QUOTED: Final = re.compile(r"`(?:[\w./-]*/)?resolute ([a-z][^`]*)`")
-_FENCED: Final = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINE: Final = re.compile(r"^(?:[\w./-]*/)?resolute ([a-z][^#\n]*)", re.MULTILINE)
 _OPTION: Final = re.compile(r"(?<!\S)--[a-z][a-z-]*")
 _METRIC: Final = re.compile(r"\bresolute_[a-z]+_[a-z_]+\b")
 
 
-def commands(text: str) -> Iterator[str]:
+def commands(page: Path) -> Iterator[str]:
     """What stands behind ``resolute``, in a line of a shell or between back quotes."""
-    for block in _FENCED.findall(text):
-        yield from _LINE.findall(block)
-    for quoted in _QUOTED.findall(_FENCED.sub("", text)):
+    is_page = page.suffix == ".md"
+    for block in blocks_of(page, "sh") if is_page else ():
+        yield from _LINE.findall(block.text)
+    for quoted in _QUOTED.findall(prose_of(page) if is_page else page.read_text()):
         yield " ".join(quoted.split())
 
 
@@ -66,7 +67,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist_with_their_options(page: Path) -> None:
     wrong = []
-    for command in commands(page.read_text()):
+    for command in commands(page):
         # `up | status | down` names several; what stands behind a name belongs to the last one.
         for name in re.findall(r"[a-z]+", command.split(" -")[0]) if "|" in command else [command.split()[0]]:
             if name in MODULES:
@@ -85,7 +86,7 @@ def test_commands_exist_with_their_options(page: Path) -> None:
 
 
 def test_there_is_something_to_look_at() -> None:
-    named = {command.split()[0] for page in PAGES for command in commands(page.read_text())}
+    named = {command.split()[0] for page in PAGES for command in commands(page)}
     assert named >= set(MODULES) - {"reset"}
 
 
