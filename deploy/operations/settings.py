@@ -28,6 +28,18 @@ _CHOSEN_BY_UP: Final = Path("options.json")
 _WRITTEN_BY_UP: Final = Path("config/api.yaml")
 
 
+class LogIntakeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The log intake as what ships the lines of tasks is told of it."""
+
+    url: str | None = None
+    names: tuple[str, ...] = ()
+    """Looked for in its certificate; none is the host of ``url``."""
+    ca_file: str | None = None
+    """Authority of the certificate; may be missing or empty."""
+    cert_file: str | None = None
+    """The certificate itself, which is trusted where there is no authority."""
+
+
 class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: DatabaseSettings = DatabaseSettings()
     former_database_url: str | None = None
@@ -39,6 +51,7 @@ class OperationsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Path of the cluster configuration file."""
     checkpoint_roots: dict[str, str] = {}
     """Where shared directories of checkpoint storage are seen here: host path -> path here."""
+    log_intake: LogIntakeSettings = LogIntakeSettings()
 
 
 def add_settings_argument(parser: ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from deploy.operations.doctor.disks import check_disks
 from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_code
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
+from deploy.operations.doctor.log_intake import check_log_intake
 from deploy.operations.doctor.login_provider import check_login_provider
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
 from deploy.operations.doctor.scim import check_scim
@@ -88,6 +89,7 @@ async def examine(
         *await asyncio.to_thread(check_selectors, cluster),
         *check_pod_specs(cluster),
         *await check_stored_pods(cluster, settings.database),
+        *await check_log_intake(settings.log_intake),
         *await check_login_provider(cluster.oidc, clock, os.environ),
         *await check_scim(cluster, settings.database),
     ]

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct, structs
 
+from deploy.operations.settings import OperationsSettings
 from libs.cluster.loading import read_cluster_config
 from libs.events.permissions import SERVICES_INBOX, launcher_inbox
 from libs.events.subjects import token
@@ -41,8 +42,12 @@ def test_every_variable_is_a_setting_of_its_service(any_values: str, rendered: R
     found = list(environments(rendered(any_values)))
     assert found
     for settings_type, environ in found:
-        load(settings_type, None, environ)
-        sections = {field.name for field in structs.fields(settings_type)}
+        readers: list[type[Struct]] = [settings_type]
+        if settings_type is ApiSettings:
+            readers.append(OperationsSettings)  # `resolute doctor` runs in its pods
+        for reader in readers:
+            load(reader, None, environ)
+        sections = {field.name for reader in readers for field in structs.fields(reader)}
         used = {name.removeprefix(PREFIX).lower().split("__")[0] for name in environ if name.startswith(PREFIX)}
         assert used - sections == set()
 

@@ -18,6 +18,7 @@
 {{- with .Values.api.trustedProxies }}
 - {name: RESOLUTE_HTTP__TRUSTED_PROXIES, value: {{ toJson . | quote }}}
 {{- end }}
+{{- include "resolute.intakeEnv" . }}
 {{- if and (eq .Values.checkpointStorage.type "shared_fs") .Values.checkpointStorage.mountToServer }}
 - {name: RESOLUTE_CHECKPOINT_ROOTS, value: {{ dict .Values.checkpointStorage.hostPath "/determined_shared_fs" | toJson | quote }}}
 {{- end }}

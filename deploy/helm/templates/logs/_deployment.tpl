@@ -27,30 +27,6 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Whether new tasks bring their lines over HTTPS. Those that were started with the address of before go on over HTTP. */}}
-{{- define "resolute.intakeSpeaksTls" -}}
-{{- if and (.Values.logs).tls (not .Values.launcherOnly) -}}
-{{- if ne (include "resolute.apiSpeaksTls" .) "true" -}}
-{{- fail "logs.tls needs tlsSecret, and tls.termination api: the log intake has the certificate of the api" -}}
-{{- end -}}
-true
-{{- end -}}
-{{- end -}}
-
-{{- define "resolute.intakeUrl" -}}
-{{- $host := include "resolute.serviceHost" (dict "root" . "name" (include "resolute.app" (dict "root" . "part" "logs"))) -}}
-{{- $own := ternary (printf "https://%s:8443" $host) (printf "http://%s:8081" $host) (eq (include "resolute.intakeSpeaksTls" .) "true") -}}
-{{- .Values.logs.url | default $own -}}
-{{- end -}}
-
-{{/* The name that tasks look for in the certificate of the api and of the log intake: root, url (of the api); empty for the host
-     of each. The certificate has the name of the Service of the api, not that of the intake. */}}
-{{- define "resolute.certificateName" -}}
-{{- if .root.Values.tls.certificateName -}}{{ .root.Values.tls.certificateName }}
-{{- else if include "resolute.intakeSpeaksTls" .root -}}{{ regexReplaceAll ":[0-9]+$" (urlParse .url).host "" }}
-{{- end -}}
-{{- end -}}
-
 {{- define "resolute.logsMounts" -}}
 {{ include "resolute.databaseMounts" . }}
 {{- if include "resolute.intakeSpeaksTls" . }}

@@ -14,6 +14,8 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
+from deploy.operations.doctor.log_intake import about_name, check_log_intake
+from deploy.operations.settings import LogIntakeSettings
 from libs.bus import BusSettings
 from libs.db.engine import Database
 from services.launcher.files import intake_connection
@@ -110,6 +112,8 @@ async def test_lines_come_over_https_by_the_name_of_the_api_and_over_http_beside
                 assert isinstance(connection, ssl.SSLSocket)
                 return connection.getpeercert(binary_form=True)
 
+        intake = LogIntakeSettings(url=f"https://127.0.0.1:{tls_port}", names=(NAME, "else"), ca_file=str(trusted))
+        assert await check_log_intake(intake) == [about_name("else", [NAME])]
         before = await asyncio.to_thread(shake, NAME)
         with pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.to_thread(shake, "resolute-logs-rel.ml.svc.cluster.local")
