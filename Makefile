@@ -110,13 +110,16 @@ down:
 # What has a target of its own is in none of the others.
 SUITES := not chaos and not cluster and not compose and not interactive and not installation and not fuzz and not long
 
+# Files with tests of a mark: each process would import six hundred others, only to leave their tests out.
+MARKED = $(shell grep -rlw --include='test_*.py' 'mark\.$(1)' tests | sort)
+
 # In the order of folders, so that the long files of tests/e2e begin first; xdist would begin those with most tests.
 test: setup
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "not slow and $(SUITES)" -q tests
 
 # The rest of them: a system of its own for each, or hundreds of runs of a search.
 test-slow: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "slow and $(SUITES)" -q tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "slow and $(SUITES)" -q $(call MARKED,slow)
 
 # For every save: no server, no socket, no process of ours. In one process: each further one would import everything again,
 # which takes longer than its share of the tests.
@@ -130,17 +133,17 @@ check: setup
 	@$(BIN)/lint-imports --no-cache
 
 test-chaos: setup
-	@$(BIN)/python -m pytest -m "chaos$(if $(QUICK), and not long)" -q tests
+	@$(BIN)/python -m pytest -m "chaos$(if $(QUICK), and not long)" -q $(call MARKED,chaos)
 
 # Two minutes of requests to every operation; RESOLUTE_FUZZ_SECONDS=3600 finds more.
 test-fuzz: setup-fuzz
 	@$(BIN)/python -m pytest -m fuzz -q tests/integration/api/fuzz
 
 test-interactive: setup-interactive
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "interactive and not kubelet and not chaos" -q tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "interactive and not kubelet and not chaos" -q $(call MARKED,interactive)
 
 test-cluster: setup
-	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q tests
+	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "cluster and not kubelet" -q $(call MARKED,cluster)
 
 # Builds the images, from RESOLUTE_TEST_BASE_IMAGE if that is set.
 test-compose: setup
@@ -148,14 +151,14 @@ test-compose: setup
 
 # What depends on the release of Kubernetes: for a cluster of the oldest one that is supported.
 test-oldest: setup
-	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "oldest and not kubelet" -q tests
+	@KUBECONFIG=$(KUBECONFIG) $(BIN)/python -m pytest -m "oldest and not kubelet" -q $(call MARKED,oldest)
 
 # Nodes that run containers, and an image that they have, with determined==0.38.1 and numpy.
 test-kubelet: setup
-	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m kubelet -q tests
+	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m kubelet -q $(call MARKED,kubelet)
 
 test-kubelet-oldest: setup
-	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "oldest and kubelet" -q tests
+	@KUBECONFIG=$(KUBECONFIG) RESOLUTE_TEST_IMAGE=$(RESOLUTE_TEST_IMAGE) $(BIN)/python -m pytest -m "oldest and kubelet" -q $(call MARKED,oldest)
 
 # The chart, installed; needs helm, a cluster of its own, and the images of `tests/cluster/kube/cluster service-images`.
 test-installation: setup

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +50,15 @@ def public_classes(source: str) -> Iterator[str]:
             if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
                 yield statement.name
                 bodies.append(statement.body)
+
+
+def test_marks_of_suites_stand_in_the_files_of_the_tests_that_bear_them() -> None:
+    """The Makefile looks for them there, and gives pytest these files only."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+    marks = "|".join(mark.partition(":")[0] for mark in declared)
+    sets_a_mark = re.compile(rf"mark\.({marks})\b|add_marker\(|getattr\(pytest\.mark\b")
+    elsewhere = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    assert [path.as_posix() for path in elsewhere if sets_a_mark.search(path.read_text())] == []
 
 
 def test_each_migration_follows_the_one_before_it() -> None:
