@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_network
-from typing import Annotated, Final
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -16,8 +15,6 @@ from services.api.http.routing import MAX_BODY_BYTES, MIB
 from services.api.metrics.writer import MetricsSettings
 from services.api.proxy.settings import ProxySettings
 from services.api.updates.settings import UpdatesSettings
-
-ANYBODY: Final = "*"
 
 
 class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,14 +45,6 @@ class HttpSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """What a request may be, and how slow, before anybody knows whose it is."""
     upload_memory_bytes: Annotated[int, Meta(ge=BODY_FACTOR * MAX_BODY_BYTES)] = 1536 * MIB
     """What all large bodies together may occupy while they are worked on; 503 beyond it, and clients come again."""
-
-    def __post_init__(self) -> None:
-        for proxy in self.trusted_proxies:
-            if proxy != ANYBODY:
-                try:
-                    ip_network(proxy)
-                except ValueError as error:
-                    raise ValueError(f"trusted_proxies: {error}") from None
 
 
 class ApiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

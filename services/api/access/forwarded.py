@@ -8,7 +8,8 @@ believe what it finds. ``X-Forwarded-For`` stays, for tasks get it with the addr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_network
 from typing import Final, NamedTuple, cast
 
 import structlog
@@ -17,6 +18,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 EXTENSION: Final = "resolute.forwarded"
 SETTING: Final = "http.trusted_proxies"
+ANYBODY: Final = "*"
 _FOR: Final = b"x-forwarded-for"
 _HOST: Final = b"x-forwarded-host"
 _OTHERS: Final = frozenset({b"x-real-ip", b"forwarded"})
@@ -44,7 +46,7 @@ class BehindProxies:
         """``trusted`` addresses and networks of proxies; ``*`` for all."""
         self._application = application
         # The types of uvicorn's own for the same interface.
-        self._trusting = ProxyHeadersMiddleware(application, list(trusted))  # type: ignore[arg-type]
+        self._trusting = ProxyHeadersMiddleware(application, _networks(trusted))  # type: ignore[arg-type]
         self._trusted = self._trusting.trusted_hosts
         self._named: set[str] = set()
 
@@ -93,6 +95,22 @@ def visited_hosts(headers: Mapping[str, str]) -> list[str]:
         # That of the client, where the proxy leaves it out of the name.
         hosts = [f"{host}:{port}" for host in hosts if ":" not in host.rpartition("]")[2]] + hosts
     return hosts
+
+
+def _networks(proxies: Iterable[str]) -> list[str]:
+    """What uvicorn takes: networks as such, and everybody alone.
+
+    What is no address has been passed over since before it was looked at, so it keeps no api from starting.
+    """
+    networks = []
+    for proxy in proxies:
+        if proxy == ANYBODY:
+            return [ANYBODY]
+        try:
+            networks.append(str(ip_network(proxy, strict=False)))
+        except ValueError as error:
+            log.warning("http.proxy_ignored", setting=SETTING, error=str(error))
+    return networks
 
 
 def _is_said(name: bytes) -> bool:
