@@ -120,7 +120,7 @@ def _note_deadlines(locked: LockedExperiment, trial: TrialRow) -> None:
     """See to it that somebody looks when the time of the trial, or of its allocation, is up."""
     row = locked.open_allocation(trial)
     due = [trial.early_exit_deadline]
-    if row is not None and row.killed_at is None:
+    if row is not None and row.killed_at is None and not is_over(row):
         due.append(row.preempt_deadline)
     for moment in due:
         if moment is not None:
