@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from pathlib import Path
 
 import httpx
@@ -146,6 +148,12 @@ async def test_whoever_has_a_file_does_not_get_it_again(browser: httpx.AsyncClie
         known = {"If-None-Match": first.headers["etag"], "Accept-Encoding": accepts}
         again = await browser.get("/det/experiments", headers=known)
         assert (again.status_code, again.content, again.headers["cache-control"]) == (304, b"", "no-cache")
+        assert again.headers["etag"] == first.headers["etag"]
+    status = (root / "index.html").stat()
+    (root / "index.html").write_bytes(INDEX.replace(b"built", b"again"))
+    os.utime(root / "index.html", ns=(status.st_atime_ns, status.st_mtime_ns))  # of a build that can be repeated
+    for condition in known, {"If-Modified-Since": formatdate(status.st_mtime, usegmt=True)}:
+        assert b"again" in (await browser.get("/det/experiments", headers=condition)).content
     (root / "index.html").write_bytes(b"a new build")
     assert (await browser.get("/det/experiments", headers=known)).content == b"a new build"
 
@@ -154,6 +162,9 @@ async def test_a_range_is_one_of_the_file(browser: httpx.AsyncClient) -> None:
     headers = {"Range": "bytes=10-19", "Accept-Encoding": "gzip, br"}
     answer = await browser.get("/det/assets/index-BxYz12_4.js", headers=headers)
     assert (answer.status_code, answer.content) == (206, SCRIPT[10:20])
+    answer = await browser.get("/det/style.css", headers=headers | {"If-Range": '"of another build"'})
+    assert (answer.status_code, answer.content) == (200, STYLE)
+    assert not answer.headers["etag"].startswith("W/")
 
 
 async def test_a_file_that_is_compressed_on_the_way_cannot_be_gone_on_with(browser: httpx.AsyncClient) -> None:
