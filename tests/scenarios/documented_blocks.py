@@ -206,6 +206,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
         shown("apiVersion: cert-manager.io/v1", "an object of cert-manager, which the tests do not install"),
         rendered("tlsSecret:"),
         accepted("security:"),
+        shown("problem  log intake", "a line of `resolute doctor`"),
         rendered("tls:"),
     ),
     "docs/users-and-rights.md": (
