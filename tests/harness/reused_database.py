@@ -6,8 +6,12 @@ from __future__ import annotations
 from typing import Final
 from uuid import uuid4
 
+import asyncpg
+
+from libs.db.engine import asyncpg_url
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
+from tests.harness.loop_thread import LoopThread
 from tests.harness.services_role import as_services
 
 _REMEMBER: Final = """
@@ -29,6 +33,10 @@ END
 $$
 """
 """Rows of tables that have some, and where numbers go on."""
+_END_OTHERS: Final = """
+SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 _EMPTY: Final = """
 -- Neither triggers nor foreign keys, so that tables may come in any order.
 SET session_replication_role = replica;
@@ -64,10 +72,18 @@ class ReusedDatabase:
 
     def empty(self) -> None:
         """End all connections to it, as when it is dropped, and put it back to what migrations left."""
-        self._server.execute(
-            f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{self.name}'"
-        )
-        self._server.execute(_EMPTY, database=self.name)
+        with LoopThread() as loop:  # tests have an event loop of their own
+            loop.run(_empty(asyncpg_url(self._server.url(self.name))))
 
     def drop(self) -> None:
         self._server.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+async def _empty(url: str) -> None:
+    # Not with psql: to fork a process of tests, and to start a program, takes ten times as long.
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(_END_OTHERS)
+        await connection.execute(_EMPTY)
+    finally:
+        await connection.close()
