@@ -10,8 +10,10 @@ from scim2_models import PatchOp
 from libs.errors import InvalidRequest
 from services.api.scim import values
 from services.api.scim.models import ScimUser, tolerant
-from services.api.scim.operations import operations
+from services.api.scim.operations import Operation, operations
 
+_MOST_PARTS: Final = 10
+"""Of an object; each name is parsed as a path, whether there is such a part or not. A name has six, an address four."""
 _KEPT: Final = ("userName", "externalId", "active", "displayName", "name", "emails")
 IGNORED: Final = frozenset(
     {
@@ -54,9 +56,9 @@ def patched(user: ScimUser, body: Mapping[str, Any]) -> ScimUser:
     """The user after all operations of a PATCH. Raises InvalidRequest, InvalidPath, InvalidSyntax."""
     changes = []
     for operation in operations(body, model=ScimUser, ignored=IGNORED):
-        verb, path, value = operation.verb, operation.path, operation.value
-        if verb == "remove" or (verb == "replace" and value is None):
-            changes.append({"op": "remove", "path": path})  # without the value, which Entra ID says too
+        verb, path, value = operation.verb, operation.path, _value(operation)
+        if verb != "add" and value is None:
+            changes.append({"op": "remove", "path": path})
         elif value is not None:
             if operation.is_whole:
                 _described({path.parts[0]: value})
@@ -65,6 +67,23 @@ def patched(user: ScimUser, body: Mapping[str, Any]) -> ScimUser:
         with tolerant():
             PatchOp[ScimUser].model_validate({"Operations": changes}).patch(user)
     return _whole(user)
+
+
+def _value(operation: Operation) -> Any:
+    """None for a removal, of which Entra ID says a value too. Raises InvalidRequest.
+
+    Of addresses that a filter selects it is an object, whose parts they get and keep the others; providers send the
+    text of an address for it, and a list of one.
+    """
+    value = None if operation.verb == "remove" else operation.value
+    if operation.path.value_filter is not None and len(operation.path.parts) == 1:
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, str):
+            value = {"value": value}
+    if isinstance(value, dict) and len(value) > _MOST_PARTS:
+        raise InvalidRequest(f"{operation.attribute}: there may be {_MOST_PARTS} parts, and no more")
+    return value
 
 
 def _described(given: Mapping[str, Any]) -> ScimUser:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scim2_models.path import grammar, path
 
 from services.api.scim.errors import InvalidPath, InvalidSyntax
 from services.api.scim.models import ScimUser
-from services.api.scim.operations import MOST, Operation, operations
+from services.api.scim.operations import LONGEST_PATH, MOST, Operation, operations
 from tests.scenarios.scim_requests import ENTERPRISE, USER
 
 PATHS: list[tuple[str, tuple[str, ...], str | None]] = [
@@ -24,6 +25,8 @@ PATHS: list[tuple[str, tuple[str, ...], str | None]] = [
     ("emails[primary EQ True]", ("emails",), "primary eq true"),
     (r'emails[type eq "a\"\u0041\\"]', ("emails",), r'type eq "a\"A\\"'),
     ('emails[type eq "work" and primary eq true]', ("emails",), 'type eq "work" and primary eq true'),
+    (f'{USER}:emails[value eq "{"x" * 254}"].primary', ("emails", "primary"), f'value eq "{"x" * 254}"'),
+    ('emails[value eq "(((((( a b"].primary', ("emails", "primary"), 'value eq "(((((( a b"'),
 ]
 """As it is sent, the attribute and its part, which values of it."""
 NO_PATHS = [
@@ -37,9 +40,11 @@ NO_PATHS = [
     'a[b eq "c]',
     'a[b eq "c"]]',
     r'a[b eq "\x"]',
-    f'a[b eq "{"x" * 2048}"]',
     'a[b eq "\ud800"]',
-    f"a[{'not(' * 100}b eq 1{')' * 100}]",
+    f"emails[{'not(' * 5}type eq 1{')' * 5}]",
+    f"emails[{'(' * 5}type eq 1{')' * 5}]",
+    f"emails[type eq 1{' or type eq 1' * 4}]",
+    f'emails[type eq "{"x" * LONGEST_PATH}"]',
     "shoeSize",
     "active.x",
     "name.shoeSize",
@@ -127,6 +132,46 @@ def test_an_object_is_an_operation_for_each_of_its_attributes() -> None:
         ("add", "name.familyName", "O"),
         ("remove", "emails", None),
     ]
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the parser of the library is called with."""
+    texts: list[str] = []
+    parse = grammar._parse_path
+
+    def recorded(text: str) -> Any:
+        texts.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(path, "_parse_path", recorded)
+    return texts
+
+
+def test_what_is_left_out_is_not_parsed(parsed: list[str]) -> None:
+    ignored = {f'{name}[value eq "{number}"]': 1 for number in range(400) for name in ("Title", f"{USER}:addresses")}
+    assert [each.attribute for each in read({"Operations": [{"op": "add", "value": {**ignored, "active": 1}}]})] == [
+        "active"
+    ]
+    assert set(parsed) == {"active"}
+
+
+@pytest.mark.parametrize("name", ["title", "emails", ENTERPRISE])
+def test_attributes_are_counted_and_not_operations_alone(name: str, parsed: list[str]) -> None:
+    """A body may be of megabytes, and each of its keys a path."""
+    value = {f'{name}[value eq "{number}"]': 1 for number in range(MOST // 2 + 1)}
+    with pytest.raises(InvalidSyntax, match=f"there may be {MOST} attributes"):
+        read({"Operations": [{"op": "add", "value": value}, {"op": "add", "value": value}]})
+    assert len(set(parsed)) <= MOST
+
+
+@pytest.mark.parametrize(
+    "text", [f"emails[{'(' * 100}type eq 1{')' * 100}]", f"emails[type eq 1{' or type eq 1' * 20}]"]
+)
+def test_a_path_that_is_much_work_is_not_parsed(text: str, parsed: list[str]) -> None:
+    with pytest.raises(InvalidPath):
+        read({"Operations": [{"op": "add", "path": text, "value": 1}]})
+    assert parsed == []
 
 
 JSON = st.recursive(

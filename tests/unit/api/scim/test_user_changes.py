@@ -11,13 +11,14 @@ from services.api.scim.user_changes import described, patched
 from services.api.scim.users import user_of
 from tests.scenarios.scim_requests import USER
 
-ROW = {
+WORK = {"value": "ann@example.com", "type": "work", "primary": True}
+ROW: dict[str, Any] = {
     "username": "ann",
     "external_id": None,
     "active": True,
     "given_display_name": "Ann",
     "name": {"givenName": "Ann"},
-    "emails": [{"value": "ann@example.com", "type": "work", "primary": True}],
+    "emails": [WORK],
 }
 
 
@@ -46,6 +47,7 @@ def test_a_user_who_was_made_with_two_primary_addresses_can_be_changed() -> None
 def test_a_removal_may_say_what_it_removes() -> None:
     assert "displayName" not in after({"op": "Remove", "path": "displayName", "value": "Ann"})
     assert after({"op": "Remove", "path": "emails", "value": ""})["emails"] == []
+    assert "name" not in after({"op": "Remove", "path": "name", "value": {f"part{each}": "" for each in range(11)}})
 
 
 def test_null_removes_and_adds_nothing() -> None:
@@ -63,3 +65,28 @@ def test_an_address_may_come_alone(address: Any) -> None:
 def test_a_value_that_is_equal_and_of_another_type_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest, match="active: must be true or false"):
         after({"op": "replace", "path": path, "value": 1})
+
+
+@pytest.mark.parametrize("address", ["z@example.com", ["z@example.com"], [{"value": "z@example.com"}]])
+@pytest.mark.parametrize("verb", ["add", "replace"])
+def test_an_address_that_a_filter_selects_keeps_what_is_not_said_of_it(verb: str, address: Any) -> None:
+    changed = after({"op": verb, "path": 'emails[type eq "work"]', "value": address})
+    assert changed["emails"] == [{"value": "z@example.com", "type": "work", "primary": True}]
+
+
+def test_an_address_that_is_selected_gets_every_part_that_is_said() -> None:
+    more = [{"Value": "z@example.com", "display": "Z"}]
+    changed = after({"op": "replace", "path": 'emails[type eq "work"]', "value": more})
+    assert changed["emails"] == [{"value": "z@example.com", "display": "Z", "type": "work", "primary": True}]
+
+
+def test_a_new_address_may_come_alone_for_a_filter() -> None:
+    changed = after({"op": "add", "path": 'emails[type eq "home"]', "value": "h@example.com"})
+    assert changed["emails"] == [*ROW["emails"], {"value": "h@example.com", "type": "home"}]
+
+
+@pytest.mark.parametrize("path", ["name", 'emails[type eq "work"]'])
+def test_names_of_parts_are_paths_and_few(path: str) -> None:
+    for value in ({f"part{number}": 1 for number in range(11)}, {f"Value{' ' * number}": 1 for number in range(11)}):
+        with pytest.raises(InvalidRequest, match="there may be 10 parts"):
+            after({"op": "replace", "path": path, "value": value})
