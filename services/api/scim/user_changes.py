@@ -9,7 +9,7 @@ from scim2_models import PatchOp
 
 from libs.errors import InvalidRequest
 from services.api.scim import values
-from services.api.scim.models import ScimUser, tolerant
+from services.api.scim.models import Email, ScimUser, tolerant
 from services.api.scim.operations import Operation, operations
 
 _MOST_PARTS: Final = 10
@@ -64,8 +64,7 @@ def patched(user: ScimUser, body: Mapping[str, Any]) -> ScimUser:
                 _described({path.parts[0]: value})
             changes.append({"op": verb, "path": path, "value": value})
     if changes:
-        with tolerant():
-            PatchOp[ScimUser].model_validate({"Operations": changes}).patch(user)
+        _apply(user, changes)
     return _whole(user)
 
 
@@ -84,6 +83,26 @@ def _value(operation: Operation) -> Any:
     if isinstance(value, dict) and len(value) > _MOST_PARTS:
         raise InvalidRequest(f"{operation.attribute}: there may be {_MOST_PARTS} parts, and no more")
     return value
+
+
+def _apply(user: ScimUser, changes: list[dict[str, Any]]) -> None:
+    """One after the other, for who was the primary address in between. Raises InvalidRequest, InvalidPath.
+
+    Entra ID says parts of a new address before its value. One that never gets a value is not kept, and cannot have
+    taken from another that it is the primary one.
+    """
+    with tolerant():
+        holders = [_primary(user)]
+        for each in PatchOp[ScimUser].model_validate({"Operations": changes}).operations or ():
+            PatchOp[ScimUser].model_construct(operations=[each]).patch(user)
+            holders.append(_primary(user))
+    holder = next((each for each in reversed(holders) if each is None or each.value), None)
+    if holder is not None:
+        holder.primary = True
+
+
+def _primary(user: ScimUser) -> Email | None:
+    return next((each for each in user.emails or () if each.primary), None)
 
 
 def _described(given: Mapping[str, Any]) -> ScimUser:

@@ -85,6 +85,33 @@ def test_a_new_address_may_come_alone_for_a_filter() -> None:
     assert changed["emails"] == [*ROW["emails"], {"value": "h@example.com", "type": "home"}]
 
 
+HOME = {"value": "home@example.com", "type": "home"}
+NEW = 'emails[type eq "new"]'
+
+
+@pytest.mark.parametrize("verb", ["add", "replace"])
+def test_an_address_that_does_not_come_to_be_takes_nothing(verb: str) -> None:
+    assert after({"op": verb, "path": f"{NEW}.primary", "value": True})["emails"] == [WORK]
+
+
+def test_an_address_that_does_not_come_to_be_gives_back_to_the_last_one() -> None:
+    home = {"op": "replace", "path": 'emails[type eq "home"].primary', "value": True}
+    changed = after(home, {"op": "add", "path": f"{NEW}.primary", "value": "True"}, emails=[WORK, HOME])
+    assert changed["emails"] == [{**WORK, "primary": False}, {**HOME, "primary": True}]
+
+
+def test_what_was_unset_before_is_not_given_back() -> None:
+    unset = {"op": "replace", "path": 'emails[type eq "work"].primary', "value": False}
+    changed = after(unset, {"op": "add", "path": f"{NEW}.primary", "value": True})
+    assert changed["emails"] == [{**WORK, "primary": False}]
+
+
+def test_parts_of_a_new_address_may_come_before_its_value() -> None:
+    said = {"display": "N", "primary": True, "value": "n@example.com"}
+    changed = after(*({"op": "add", "path": f"{NEW}.{part}", "value": value} for part, value in said.items()))
+    assert changed["emails"] == [{**WORK, "primary": False}, {**said, "type": "new"}]
+
+
 @pytest.mark.parametrize("path", ["name", 'emails[type eq "work"]'])
 def test_names_of_parts_are_paths_and_few(path: str) -> None:
     for value in ({f"part{number}": 1 for number in range(11)}, {f"Value{' ' * number}": 1 for number in range(11)}):
