@@ -69,3 +69,11 @@ async def test_names_of_any_length_are_stored(connection: asyncpg.Connection) ->
         await connection.execute(insert, json.dumps({"name": name}), f"odd {number}")
     await connection.execute(insert, "[]", "no name at all")
     await transaction.rollback()
+
+
+async def test_no_key_starts_a_query_of_its_own(connection: asyncpg.Connection) -> None:
+    """As a function in SQL does for each row, unless it is so simple that it is inlined."""
+    query = (
+        "SELECT lanname FROM pg_proc JOIN pg_language ON pg_language.oid = prolang WHERE proname = 'natural_sort_key'"
+    )
+    assert await connection.fetchval(query) == "plpgsql"
