@@ -61,9 +61,9 @@ def _searched(direction: OrderBy) -> Read:
     return lambda db: _read(db, lambda connection: search_experiments(connection, request, rights=READER, now=now))
 
 
-def _runs(direction: OrderBy) -> Read:
+def _runs(direction: OrderBy, column: str = "experimentName") -> Read:
     way = "asc" if direction is OrderBy.ASC else "desc"
-    request = SearchRequest(sort=f"experimentName={way}", limit=10, project_id=1)
+    request = SearchRequest(sort=f"{column}={way}", limit=10, project_id=1)
     return lambda db: _read(db, lambda connection: search_runs(connection, request, rights=READER))
 
 
@@ -94,3 +94,10 @@ async def test_large_lists_are_read_in_the_order_of_an_index(
     finally:
         await connection.close()
     assert any(f"using {index}" in plan for plan in plans), "\n\n".join(plans)
+
+
+async def test_addresses_of_runs_are_sorted_without_a_key_of_each(filled: str) -> None:
+    page = (await statements_of(asyncpg_url(filled), _runs(OrderBy.ASC, "localId")))[-1].sql
+    order = page[page.index("ORDER BY") :]
+    assert "trials.local_id ASC" in order
+    assert "natural_sort_key" not in order

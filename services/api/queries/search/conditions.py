@@ -124,7 +124,7 @@ def _metric(table: SearchTable, field: Field) -> ColumnElement[bool]:
 def _sorted_by(table: SearchTable, name: str) -> list[ColumnElement[Any]]:
     column = table.columns.get(name)
     if column is not None:
-        return [column.sorted]
+        return [*column.sorted]
     if len(name) <= MOST_CHARACTERS_OF_A_NAME:
         if (hyperparameter := name.removeprefix(hyperparameters.PREFIX)) != name:
             value = run_values.hyperparameter if table.of_runs else hyperparameters.definition

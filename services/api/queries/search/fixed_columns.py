@@ -6,7 +6,7 @@ Source: docs/reference/platform.md 9.2. All columns that tables list can be filt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,16 +26,16 @@ from services.api.queries.search.operators import ValueKind
 class FixedColumn:
     filtered: ColumnElement[Any]
     kind: ValueKind
-    sorted: ColumnElement[Any]
+    sorted: Sequence[ColumnElement[Any]]
 
 
 def _both(expression: ColumnElement[Any], kind: ValueKind) -> FixedColumn:
-    return FixedColumn(expression, kind, expression)
+    return FixedColumn(expression, kind, [expression])
 
 
 def _text(expression: ColumnElement[Any]) -> FixedColumn:
     """What people wrote, in the order in which they expect it."""
-    return FixedColumn(expression, ValueKind.TEXT, natural(expression))
+    return FixedColumn(expression, ValueKind.TEXT, [natural(expression)])
 
 
 def _in_config(*path: str) -> ColumnElement[Any]:
@@ -44,15 +44,17 @@ def _in_config(*path: str) -> ColumnElement[Any]:
 
 run_duration: Final = whole_seconds(trials.c.start_time, trials.c.end_time)
 local_id: Final = projects.c.key + "-" + cast(trials.c.local_id, Text)
+# Nothing is computed for a row: all runs may be sorted by it.
+_local_id: Final = FixedColumn(local_id, ValueKind.TEXT, [projects.c.key.collate("C"), trials.c.local_id])
 is_multitrial: Final = func.coalesce(_in_config("searcher", "name"), "single") != "single"
 parent_archived: Final = experiments.c.archived
 _progress: Final = func.coalesce(experiments.c.progress, 0.0)
-_percent: Final = FixedColumn(cast(func.round(_progress * 100), BigInteger), ValueKind.INTEGER, _progress)
+_percent: Final = FixedColumn(cast(func.round(_progress * 100), BigInteger), ValueKind.INTEGER, [_progress])
 
-_name: Final = FixedColumn(_in_config("name"), ValueKind.TEXT, natural_experiment_name)
+_name: Final = FixedColumn(_in_config("name"), ValueKind.TEXT, [natural_experiment_name])
 
 _OF_BOTH: Final[Mapping[str, FixedColumn]] = {
-    "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, natural(func.nullif(_in_config("labels"), "[]"))),
+    "tags": FixedColumn(_in_config("labels"), ValueKind.TEXT, [natural(func.nullif(_in_config("labels"), "[]"))]),
     "searcherType": _both(_in_config("searcher", "name"), ValueKind.TEXT),
     "searcherMetric": _text(_in_config("searcher", "metric")),
     "resourcePool": _text(_in_config("resources", "resource_pool")),
@@ -71,7 +73,7 @@ EXPERIMENT_COLUMNS: Final[Mapping[str, FixedColumn]] = {
     "state": _both(experiments.c.state, ValueKind.TEXT),
     "numTrials": _both(num_trials, ValueKind.INTEGER),
     "progress": _percent,
-    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, natural(shown_name)),
+    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, [natural(shown_name)]),
     "projectId": _both(experiments.c.project_id, ValueKind.INTEGER),
     "checkpointSize": _both(experiments.c.checkpoint_size, ValueKind.INTEGER),
     "checkpointCount": _both(experiments.c.checkpoint_count, ValueKind.INTEGER),
@@ -91,13 +93,13 @@ RUN_COLUMNS: Final[Mapping[str, FixedColumn]] = {
     "duration": _both(run_duration, ValueKind.INTEGER),
     "state": _both(trials.c.state, ValueKind.TEXT),
     "experimentProgress": _percent,
-    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, natural(users.c.username)),
+    "user": FixedColumn(experiments.c.owner_id, ValueKind.INTEGER, [natural(users.c.username)]),
     "projectId": _both(trials.c.project_id, ValueKind.INTEGER),
     "checkpointSize": _both(trials.c.checkpoint_size, ValueKind.INTEGER),
     "checkpointCount": _both(trials.c.checkpoint_count, ValueKind.INTEGER),
     "searcherMetricsVal": _both(trials.c.searcher_metric_value, ValueKind.DOUBLE),
     "externalRunId": _text(trials.c.external_id),
-    "localId": _text(local_id),
+    "localId": _local_id,
     "isExpMultitrial": _both(is_multitrial, ValueKind.BOOLEAN),
     "parentArchived": _both(parent_archived, ValueKind.BOOLEAN),
     "archived": _both(trials.c.archived, ValueKind.BOOLEAN),
