@@ -13,11 +13,20 @@ from alembic import op
 revision = "0008"
 down_revision = "0007"
 
-LETTERS = [chr(code) for code in (*range(0x80, 0x590), *range(0x1E00, 0x1F00))]
-UPPER = [each for each in LETTERS if each != each.lower() and len(each.lower()) == 1]
+# translate() compares each character of a name with all capitals that it is given: those of one script at a time.
+SCRIPTS = ((0x80, 0x100), (0x100, 0x370), (0x370, 0x400), (0x400, 0x430), (0x430, 0x590), (0x1E00, 0x1F00))
+LETTERS = [[chr(code) for code in range(*script)] for script in SCRIPTS]
+UPPER = ["".join(each for each in script if each != each.lower() and len(each.lower()) == 1) for script in LETTERS]
+TO_LOWER = "".join(
+    f"""
+    IF rest ~ '[{upper}]' THEN
+      rest := translate(rest, '{upper}', '{"".join(map(str.lower, upper))}');
+    END IF;"""
+    for upper in UPPER
+)
 # 256 characters take at most 2100 bytes of the 2700 that an entry of an index has room for. In PL/pgSQL, because a
 # function in SQL that has a FROM is never inlined and starts a query for each row, and tables without an index are
-# sorted by it. No SET search_path: it would cost as much as the function, which calls nothing but what is built in.
+# sorted by it. No SET search_path, which would be set and reset for each row: it calls nothing but what is built in.
 NATURAL_SORT_KEY = f"""
 CREATE FUNCTION natural_sort_key(name text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
 $$
@@ -29,8 +38,7 @@ DECLARE
   tail text COLLATE "C";
   n text COLLATE "C";
 BEGIN
-  IF octet_length(rest) <> length(rest) AND rest ~ '[{"".join(UPPER)}]' THEN
-    rest := translate(rest, '{"".join(UPPER)}', '{"".join(map(str.lower, UPPER))}');
+  IF octet_length(rest) <> length(rest) AND rest ~ '[{"".join(UPPER)}]' THEN{TO_LOWER}
   END IF;
   IF rest !~ '[0-9]' THEN
     RETURN rest || E'\\x01' || counted;

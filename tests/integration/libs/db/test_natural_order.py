@@ -57,6 +57,15 @@ async def test_keys_do_not_depend_on_the_collation(connection: asyncpg.Connectio
             assert key == natural_sort_key(name), (name, collation)
 
 
+async def test_every_letter_has_the_same_key(connection: asyncpg.Connection) -> None:
+    letters = [chr(code) for code in range(1, 0x3000)]
+    names = [*letters, "".join(letters[0x40:0x130]), "ÀĀΑАꙀḀ԰Ա"]
+    query = (
+        "SELECT natural_sort_key(name) FROM unnest($1::text[]) WITH ORDINALITY AS given (name, place) ORDER BY place"
+    )
+    assert [key for (key,) in await connection.fetch(query, names)] == [natural_sort_key(name) for name in names]
+
+
 async def test_names_of_any_length_are_stored(connection: asyncpg.Connection) -> None:
     insert = (
         "INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)"
