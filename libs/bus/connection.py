@@ -31,6 +31,9 @@ RECONNECT_WAIT_S: Final = 0.25
 """Between two attempts to connect; somewhat more in effect, as every attempt takes its time."""
 PING_INTERVAL_S: Final = 10
 """Two pings without an answer end a connection: a server that vanished without a word is noticed in half a minute."""
+FLUSH_S: Final = 2.0
+_FLUSH_GIVEN_UP_S: Final = 10 * PING_INTERVAL_S
+"""Much longer than it takes to find that the server answers to nothing, and to connect anew."""
 
 ERRORS_LOGGED_EVERY_S: Final = 5.0
 
@@ -43,6 +46,7 @@ class Connection:
         self.client = Client()
         self.jetstream = JetStreamContext(self.client, timeout=settings.request_timeout_s)
         self._listeners: dict[int, Callable[[], None]] = {}
+        self._flushes: set[asyncio.Future[None]] = set()
         self._next_listener = 0
         self._connected = asyncio.Event()
         self._lost = asyncio.Event()
@@ -121,15 +125,37 @@ class Connection:
             **_credentials(settings),
         )
 
+    async def flush(self, *, timeout_s: float = FLUSH_S) -> None:
+        """Wait until the server has read what was sent.
+
+        Raises TimeoutError, NatsError or OSError when that is not known.
+        The client library stops reading from the server when the answer comes to a flush that nobody awaits any more,
+        so each goes on to its end, whatever becomes of its caller. A lost connection is found before that.
+        """
+        flushing = asyncio.ensure_future(self.client.flush(timeout=_FLUSH_GIVEN_UP_S))
+        self._flushes.add(flushing)
+        flushing.add_done_callback(self._flushed)
+        done, _ = await asyncio.wait((flushing,), timeout=timeout_s)
+        if not done:
+            raise TimeoutError("the bus has not answered to a flush")
+        flushing.result()
+
+    def _flushed(self, flushing: asyncio.Future[None]) -> None:
+        self._flushes.discard(flushing)
+        if not flushing.cancelled():
+            flushing.exception()  # its caller has it, or there is none
+
     async def close(self) -> None:
         """Send what is still buffered and close. Subscriptions have ended before, with their owners."""
         self._closing = True
         if self.client.is_connected:
             try:
-                await apart(self.client.flush(timeout=2))
+                await self.flush()
             except (NatsError, OSError, TimeoutError) as error:
                 log.warning("bus.flush_failed", error=repr(error))
         await apart(self.client.close())
+        for flushing in self._flushes:
+            flushing.cancel()
 
     async def _on_error(self, error: Exception) -> None:
         now = asyncio.get_running_loop().time()

@@ -17,7 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from libs.bus.availability import RESTART_PAUSE_S, retry_until_answered
-from libs.bus.connection import Connection, apart
+from libs.bus.connection import Connection
 from libs.bus.durables import Definition, provide, until_changed, watch_lag
 from libs.bus.message import Message, ack, give_back, kept_alive, read
 from libs.bus.pull import PullLostError, PullSession
@@ -168,6 +168,6 @@ async def flush(connection: Connection) -> None:
     if not connection.client.is_connected:
         return
     try:
-        await apart(connection.client.flush(timeout=2))
-    except (NatsError, OSError) as error:
+        await connection.flush()
+    except (NatsError, OSError, TimeoutError) as error:
         log.warning("bus.flush_failed", error=repr(error))

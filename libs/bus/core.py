@@ -164,8 +164,8 @@ async def _listen(
     try:
         subscription = await connection.client.subscribe(subject, queue=queue, cb=callback)
         if connection.client.is_connected:
-            await apart(connection.client.flush())  # from here on nothing is missed
-    except (NatsError, OSError) as error:
+            await connection.flush(timeout_s=10.0)  # from here on nothing is missed
+    except (NatsError, OSError, TimeoutError) as error:
         raise Unavailable(f"the bus did not accept a subscription to {subject}: {error}") from error
     return subscription
 

@@ -53,6 +53,18 @@ async def test_cancellation_is_never_swallowed(bus: Bus, call: Callable[[Bus], A
     assert at_work
 
 
+async def test_a_subscription_that_is_given_up_leaves_the_connection_reading(bus: Bus) -> None:
+    given_up = 0
+    for turns in range(ROUNDS):
+        async with running(listen, bus) as task:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            given_up += task.cancel()
+        async with asyncio.timeout(5):
+            await read(bus)
+    assert given_up
+
+
 @asynccontextmanager
 async def running(call: Callable[[Bus], Awaitable[None]], bus: Bus) -> AsyncIterator[asyncio.Task[None]]:
     async def work() -> None:
