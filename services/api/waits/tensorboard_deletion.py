@@ -15,6 +15,7 @@ from libs.db.engine import Database
 from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
 from libs.db.tables.tasks import allocations, tasks
 from libs.errors import FailedPrecondition, Unavailable
+from libs.states.allocation import AllocationState, at_least
 from libs.waiting import wait_until_set
 from services.api.waits.notifier import Notifier, allocation_topic
 from services.api.waits.scheduler import wait_until_reconciled
@@ -22,7 +23,9 @@ from services.api.waits.scheduler import wait_until_reconciled
 LONGEST_S: Final = 45.0
 """Less than the 60 seconds after which the usual proxies give a request up."""
 UNHEARD_S: Final = 3.0
-"""How long a request waits to be taken up; a scheduler that stands by takes over in less."""
+"""How long a request waits for a scheduler; one that stands by takes over in less."""
+UNTAKEN_S: Final = 10.0
+"""How long it waits until the launcher of the pool has seen its task."""
 LOOK_S: Final = 0.5
 
 _OF_TENSORBOARD: Final = tasks.c.spec["argv"].contains(literal(["--delete-tensorboards"], JSONB))
@@ -34,6 +37,8 @@ class TensorboardDeletion(Struct, frozen=True, kw_only=True):
     task_id: str | None = None
     """Newest task that deletes, or has deleted, such files of the experiment."""
     allocation_id: str | None = None
+    is_taken_up: bool = False
+    """A launcher has seen that task."""
     is_over: bool = True
     failure: str | None = None
     """Why that task did not delete them."""
@@ -49,7 +54,14 @@ async def tensorboard_deletion(connection: AsyncConnection, experiment_id: int) 
     is_requested = bool(await connection.scalar(select(asked)))
     columns = allocations.c
     newest = (
-        select(columns.task_id, columns.allocation_id, columns.released_at, columns.stopped_early, columns.exit_reason)
+        select(
+            columns.task_id,
+            columns.allocation_id,
+            columns.state,
+            columns.released_at,
+            columns.stopped_early,
+            columns.exit_reason,
+        )
         .join(tasks, tasks.c.task_id == columns.task_id)
         .where(tasks.c.experiment_id == experiment_id, tasks.c.task_type == "CHECKPOINT_GC", _OF_TENSORBOARD)
         .order_by(columns.requested_at.desc())
@@ -64,6 +76,7 @@ async def tensorboard_deletion(connection: AsyncConnection, experiment_id: int) 
         is_requested=is_requested,
         task_id=row.task_id,
         allocation_id=row.allocation_id,
+        is_taken_up=at_least(AllocationState(row.state), AllocationState.PULLING),
         is_over=is_over,
         failure=(row.exit_reason or "it ended without a reason") if failed else None,
     )
@@ -72,7 +85,7 @@ async def tensorboard_deletion(connection: AsyncConnection, experiment_id: int) 
 async def wait_until_deleted(
     db: Database, bus: Bus, notifier: Notifier, experiment_id: int, *, earlier: TensorboardDeletion
 ) -> None:
-    """Return when the files are gone, or when no scheduler takes the request up, which stays stored.
+    """Return when the files are gone, or when no scheduler or launcher takes the request up, which stays stored.
 
     earlier  how it was before the request: an earlier task that has failed says nothing about this request
     Raises FailedPrecondition when the files could not be deleted, and Unavailable when it takes longer than
@@ -85,10 +98,12 @@ async def wait_until_deleted(
         async with db.read() as connection:
             now = await tensorboard_deletion(connection, experiment_id)
         waited_s = loop.time() - begun_s
-        if now.is_requested and waited_s >= UNHEARD_S:
+        if waited_s >= UNHEARD_S and now.is_requested:
             return
         if not now.is_under_way:
             break
+        if waited_s >= UNTAKEN_S and not now.is_taken_up:
+            return
         if waited_s >= LONGEST_S:
             raise Unavailable(
                 f"the TensorBoard files of experiment {experiment_id} are not deleted yet; ask again to wait for it "
