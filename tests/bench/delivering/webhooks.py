@@ -13,6 +13,7 @@ from uuid import uuid4
 import aiohttp
 import asyncpg
 import msgspec
+import uvloop
 
 from libs.webhooks.events import TriggerType, WebhookEvent
 from services.scheduler.settings import WebhookSettings
@@ -27,21 +28,26 @@ _GIVE_UP_S: Final = 120
 _CLUSTER: Final = "webhooks: {signing_key: bench, allowed_networks: [127.0.0.0/8]}\n"
 
 
-async def measure(_: BenchSystem) -> list[Result]:
-    """In a system of its own, which may send to this machine. The best of some rounds each, in turns."""
+def measure(_: BenchSystem) -> list[Result]:
+    """In a system of its own, which may send to this machine, and which no running loop can start."""
     with running_system(cluster=_CLUSTER) as system, _receiver() as url:
-        database = await asyncpg.connect(system.database_url)
-        async with aiohttp.ClientSession() as client:
-            bare, alone, beside = [], [], []
-            hook = await _add(database, f"{url}/hook")
-            for _round in range(ROUNDS):
-                bare.append(await _rate(client, url, lambda: _post(client, f"{url}/hook")))
-                alone.append(await _rate(client, url, lambda: _enqueue(database, hook)))
-            hanging = await _add(database, f"{url}/hang")
-            for _round in range(ROUNDS):
-                await _enqueue(database, hanging)
-                beside.append(await _rate(client, url, lambda: _enqueue(database, hook)))
-        await database.close()
+        return uvloop.run(_measure(system.database_url, url))
+
+
+async def _measure(database_url: str, url: str) -> list[Result]:
+    """The best of some rounds each, in turns."""
+    database = await asyncpg.connect(database_url)
+    async with aiohttp.ClientSession() as client:
+        bare, alone, beside = [], [], []
+        hook = await _add(database, f"{url}/hook")
+        for _round in range(ROUNDS):
+            bare.append(await _rate(client, url, lambda: _post(client, f"{url}/hook")))
+            alone.append(await _rate(client, url, lambda: _enqueue(database, hook)))
+        hanging = await _add(database, f"{url}/hang")
+        for _round in range(ROUNDS):
+            await _enqueue(database, hanging)
+            beside.append(await _rate(client, url, lambda: _enqueue(database, hook)))
+    await database.close()
     return [
         Result(
             name=f"{EVENTS:,} deliveries against a bare client",
