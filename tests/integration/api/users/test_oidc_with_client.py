@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import socket
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from tests.harness.api import ApiProcess
 from tests.harness.det import Det
 from tests.harness.oidc_provider import OidcStandIn
+from tests.harness.waiting import wait_until
 from tests.integration.api.users.provider_api import api_with_provider
 from tests.integration.api.world import World
 
@@ -64,10 +66,24 @@ def stranger(api: ApiProcess, provider: OidcStandIn, tmp_path: Path) -> Det:
 
 @pytest.fixture
 def port_of_client() -> Iterator[None]:
-    """The client knows no other, so that one test of this machine at a time can have it."""
-    with Path("/tmp/resolute-test-port-49176.lock").open("w") as lock:
+    """The client knows no other, so that one test of this machine at a time can have it.
+
+    Connections that go out are given such ports too, and keep them for a minute after their end. A socket
+    that is bound and does not listen keeps new ones away, and leaves the port to the client.
+    """
+    with Path(f"/tmp/resolute-test-port-{PORT_OF_CLIENT}.lock").open("w") as lock, socket.socket() as kept:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        wait_until(lambda: _bound(kept), timeout_s=120, what=f"port {PORT_OF_CLIENT}")
         yield
+
+
+def _bound(kept: socket.socket) -> bool:
+    try:
+        kept.bind(("127.0.0.1", PORT_OF_CLIENT))
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.usefixtures("port_of_client")
