@@ -96,8 +96,12 @@ Instant: TypeAlias = Annotated[datetime, Meta(tz=True)]
 """A moment in a request, RFC 3339 with an offset; replies use ``timestamp()``."""
 
 
-_ANOTHER_WAY: Final = re.compile(r"\.0+(?!\d)|(?<![\d.])\d{22}")
-"""What looks like an integral float, or like a number that is written with an exponent."""
+_INTEGRAL: Final = re.compile(r"\.0+(?!\d)")
+"""What looks like an integral float."""
+_DIGITS: Final = bytes.maketrans(b"012345678", b"9" * 9)
+_MANY_DIGITS: Final = b"9" * 22
+"""What looks, with 9 for every digit, like a number that is written with an exponent. A regular expression takes ten
+times as long to find it."""
 _EXPONENT_FROM: Final = 10**21
 """From here on numbers are written with an exponent, as floats."""
 _AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
@@ -185,6 +189,6 @@ def struct_text(text: str) -> Any:
 
     One in which all numbers are written as they are here is put in order without a look at each value.
     """
-    if _ANOTHER_WAY.search(text) is None:
+    if _INTEGRAL.search(text) is None and _MANY_DIGITS not in text.encode().translate(_DIGITS):
         return Raw(json.encode(json.decode(text), order="deterministic"))
     return struct_value(json.decode(text))
