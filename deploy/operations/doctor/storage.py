@@ -24,7 +24,8 @@ def check_storage(storage: Mapping[str, Any] | None, roots: Mapping[str, str]) -
     roots  where directories of the machines that run tasks are seen here
     """
     if storage is None:
-        return ok(PART, "each experiment names its own")
+        remedy = "add checkpoint_storage to the cluster configuration"
+        return warning(PART, "an experiment is refused unless it or its workspace names one", remedy=remedy)
     kind = str(storage.get("type"))
     if kind in BUCKETS:
         return _check_bucket(storage)

@@ -102,7 +102,7 @@ def test_storage_is_tried_where_it_can_be_seen(tmp_path: Path) -> None:
     assert "not seen from here" in check_storage(here, {}).says
     nowhere = check_storage({"type": "azure", "container": "c", "connection_string": "AccountName=n"}, {})
     assert (nowhere.level, "connection_string" in nowhere.says) == ("problem", True)
-    assert check_storage(None, {}).level == "ok"
+    assert check_storage(None, {}).level == "warning"
 
 
 def test_storage_that_is_full_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
