@@ -1,17 +1,29 @@
 """Metric reports, one row per trial, group and step; partitioned by trial, so that no index outgrows memory.
 
 Rows that a restarted trial has rolled back stay, archived, and are invisible to every read.
+
+Where ``trials.summary_in_rows`` is set, its summary is here: one row for each group and name. Reports of such a trial
+are appended to ``metrics``; what lies behind ``folded_step`` of its group is the tail, which is not in the summary rows
+yet. Readers add it, from the same snapshot. All of it is written by the api alone. Locks are taken in the order
+experiments, trials, the advisory lock of a trial, groups. Whoever appends shares the advisory lock; whoever holds it
+alone knows that no report is being appended.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Identity, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Sequence, Table, Text, text
 
 from libs.db.tables.metadata import document, metadata, moment
 
 METRIC_PARTITIONS: Final = 8
+
+NOTHING_FOLDED: Final = -(2**31)
+"""In place of a step, before the first report of a group is in its summary."""
+
+SUMMARY_LOCKS: Final = 0x5E50_1075
+"""First key of the advisory locks of trials; the second is the id of the trial modulo 2147483647."""
 
 metrics = Table(
     "metrics",
@@ -44,6 +56,53 @@ Index(
     metrics.c.metric_group,
     metrics.c.end_time,
     postgresql_where=text("kind = 'PROFILING'"),
+)
+
+summary_ids = Sequence("metric_summary_ids", metadata=metadata)
+
+metric_groups = Table(
+    "metric_groups",
+    metadata,
+    Column("trial_id", BigInteger, ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True),
+    Column("metric_group", Text, primary_key=True),
+    # A summary that is made anew gets a new number; a trigger leaves the rows of the old one to ``metric_garbage``.
+    Column("summary_id", BigInteger, nullable=False, server_default=text("nextval('metric_summary_ids')")),
+    # Reports of this run may be appended: it has a report of the group, so those of earlier runs lie before that.
+    Column("run_id", Integer, nullable=False),
+    # Step of the newest report of the group that is in its summary rows, and so are all before it.
+    Column("folded_step", Integer, nullable=False, server_default=text(f"'{NOTHING_FOLDED}'::integer")),
+    # Goes up with whatever changes the summary rows.
+    Column("change_no", BigInteger, nullable=False, server_default="0"),
+    postgresql_with={"fillfactor": 50},
+)
+
+# No index on what folding changes, and room in each page, so that a new version of a row stays in the page of the old.
+metric_summaries = Table(
+    "metric_summaries",
+    metadata,
+    Column("summary_id", BigInteger, primary_key=True, autoincrement=False),
+    # metric_name_key(name): the name itself, unless it is too long for an index.
+    Column("name_key", Text(collation="C"), primary_key=True),
+    Column("name", Text, nullable=False),
+    # As in trials.summary_metrics, but without "last".
+    document("summary", nullable=False),
+    # Value in the last report that had it, NULL when that said null; it counts while last_step is folded_step.
+    document("last"),
+    Column("last_step", Integer, nullable=False, server_default=text(f"'{NOTHING_FOLDED}'::integer")),
+    postgresql_with={"fillfactor": 45},
+)
+
+# Trials with reports that may be in none of trials.summary_metrics, total_batches and the summary rows.
+metric_marks = Table(
+    "metric_marks",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    moment("marked_at", default_now=True),
+)
+
+# Summaries that nothing refers to any more; their rows are deleted piece by piece, and then the row here.
+metric_garbage = Table(
+    "metric_garbage", metadata, Column("summary_id", BigInteger, primary_key=True, autoincrement=False)
 )
 
 

@@ -40,7 +40,9 @@ trials = Table(
     moment("start_time", nullable=False),
     moment("end_time"),
     Column("total_batches", Integer, nullable=False, server_default="0"),
+    # With total_batches it lags behind while the trial has a row in metric_marks; see metrics.py.
     document("summary_metrics", default="{}"),
+    Column("summary_in_rows", Boolean, nullable=False, server_default=text("false")),
     Column("searcher_metric_value", Float),
     # Smaller is better, whatever the search says.
     Column("searcher_metric_signed", Float),
