@@ -16,6 +16,12 @@ export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: setup setup-interactive setup-storages setup-fuzz demo test test-slow test-unit check up down bench bench-cluster test-chaos test-fuzz test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
+# What uv installs is compiled when it is first imported: here once, instead of by every process of the first start.
+COMPILED := services.api.main, services.scheduler.main, services.launcher.main, services.logs.main, \
+	deploy.local.cli, deploy.local.supervision.supervisor
+COMPILED_FOR_TASKS := determined.cli, determined.core, determined.exec.harness, determined.exec.launch, \
+	determined.exec.prep_container
+
 # ---- installing -----------------------------------------------------------------------------------------------------
 setup: $(VENV)/.installed $(CLIENT)/.installed
 
@@ -27,12 +33,14 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c "import $(COMPILED)"
 	@touch $@
 
 # The client has a place of its own, as it has on a user's machine; tasks of the demo run in it too.
 $(CLIENT)/.installed: client-requirements.lock $(VENV)/.installed
 	@test -x $(CLIENT)/bin/python || $(PYTHON) -m venv $(CLIENT)
 	@$(BIN)/uv pip install -q --python $(CLIENT)/bin/python --require-hashes -r client-requirements.lock
+	@$(CLIENT)/bin/python -c "import $(COMPILED_FOR_TASKS)"
 	@touch $@
 
 # Programs that tasks of tests run: JupyterLab and TensorBoard. Those of ssh come from the system.

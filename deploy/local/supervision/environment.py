@@ -32,6 +32,9 @@ _EVERYBODY: Final = frozenset(
 )
 """In capitals or not, as names of proxies are written in both ways."""
 _EVERYBODY_PREFIXES: Final = ("LC_", "LD_", "MALLOC_", "OTEL_", "PYTHON", "RESOLUTE_")
+_NOBODY: Final = "PYTHONDONTWRITEBYTECODE"
+"""Images of Python often set it. Every service would then compile the same modules again at each of its starts, which
+takes several times as long as everything else that it does until it is ready."""
 _CLOUDS: Final = ("AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 _OF_SERVICE: Final[Mapping[str, tuple[str, ...]]] = {
     # Reads checkpoints in buckets; the secret of the client is that of logins at a provider (libs/cluster/oidc.py).
@@ -54,6 +57,8 @@ def service_environment(service: str, environ: Mapping[str, str]) -> dict[str, s
 
 
 def _needs(service: str, name: str, environ: Mapping[str, str]) -> bool:
+    if name == _NOBODY:
+        return False
     kind = service.partition("-")[0]
     if name.upper() in _EVERYBODY or name.startswith((*_EVERYBODY_PREFIXES, *_OF_SERVICE.get(kind, ()))):
         return True

@@ -34,3 +34,8 @@ def test_launchers_get_what_they_are_told_to_give_to_tasks() -> None:
     wanted = {**told, "WANDB_API_KEY": "w", "GITHUB_TOKEN": "g"}
     assert service_environment("launcher", environ) == supervisor_environment(environ) == wanted
     assert service_environment("api", environ) == told
+
+
+def test_services_keep_the_bytecode_of_what_they_compile() -> None:
+    environ = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    assert service_environment("api", environ) == supervisor_environment(environ) == {"PYTHONUNBUFFERED": "1"}
