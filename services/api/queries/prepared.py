@@ -6,15 +6,17 @@ Building a statement anew and looking up its compiled form costs several times w
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sqlalchemy import ARRAY, BindParameter, ColumnElement, Select, any_, bindparam
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import driver_connection
+from libs.db.engine import DriverConnection, driver_connection
 
+ESCAPE: Final = "/"
+"""Stands before characters of a pattern that mean themselves (``escaped``)."""
 _DIALECT: Final = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 
 
@@ -26,6 +28,13 @@ def given(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
 def one_of_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """Whether ``column`` is in the list that a parameter is."""
     return column == any_(bindparam(name, None, type_=ARRAY(column.type)))
+
+
+def escaped(text: str) -> str:
+    """A text to look for with LIKE, in which no character stands for others."""
+    for character in (ESCAPE, "%", "_"):
+        text = text.replace(character, ESCAPE + character)
+    return text
 
 
 class PreparedQuery:
@@ -40,9 +49,14 @@ class PreparedQuery:
         row: Any = namedtuple("Row", names)  # type: ignore[misc]
         self._make: Callable[[Any], Any] = row._make
 
-    async def rows(self, connection: AsyncConnection, **parameters: Any) -> list[Any]:
+    async def rows(self, connection: AsyncConnection | DriverConnection, **parameters: Any) -> list[Any]:
         """Named tuples with the columns of the query."""
-        driver = await driver_connection(connection)
+        return [self._make(record) for record in await self.records(connection, **parameters)]
+
+    async def records(
+        self, connection: AsyncConnection | DriverConnection, **parameters: Any
+    ) -> list[Mapping[Any, Any]]:
+        """The same as mappings, as the driver makes them."""
+        driver = await driver_connection(connection) if isinstance(connection, AsyncConnection) else connection
         given = {**self._constants, **parameters}
-        records = await driver.fetch(self._sql, *[given[name] for name in self._names])
-        return [self._make(record) for record in records]
+        return await driver.fetch(self._sql, *[given[name] for name in self._names])

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import UNSET
-from sqlalchemy import delete, or_, select
+from sqlalchemy import Boolean, DateTime, bindparam, delete, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.db.engine import Database
 from libs.db.tables.cluster import cluster_message
 from libs.errors import InvalidRequest
 from libs.tasks.interactive.durations import parse_duration
+from services.api.queries.prepared import PreparedQuery
 from services.api.wire.base import timestamp
 from services.api.wire.cluster.cluster_message import ClusterMessage, SetClusterMessageRequest
 
@@ -43,15 +44,22 @@ async def clear_message(db: Database) -> None:
         await connection.execute(delete(cluster_message))
 
 
+_NOW: Final = bindparam("now", None, type_=DateTime(timezone=True))
+_MESSAGE: Final = PreparedQuery(
+    select(cluster_message).where(
+        or_(cluster_message.c.end_time.is_(None), cluster_message.c.end_time > _NOW),
+        or_(bindparam("scheduled", None, type_=Boolean), cluster_message.c.start_time <= _NOW),
+    )
+)
+
+
 async def read_message(db: Database, *, now: datetime, scheduled: bool = False) -> ClusterMessage | None:
     """What is shown now; with ``scheduled`` also what will be."""
-    query = select(cluster_message).where(or_(cluster_message.c.end_time.is_(None), cluster_message.c.end_time > now))
-    if not scheduled:
-        query = query.where(cluster_message.c.start_time <= now)
-    async with db.read() as connection:
-        row = (await connection.execute(query)).mappings().one_or_none()
-    if row is None:
+    async with db.read_prepared() as connection:
+        rows = await _MESSAGE.records(connection, now=now, scheduled=scheduled)
+    if not rows:
         return None
+    (row,) = rows
     return ClusterMessage(
         message=row["message"],
         start_time=timestamp(row["start_time"]),

@@ -16,7 +16,7 @@ from libs.events.changes import UserChanged
 from libs.tokens import digest, new_token
 from services.api.access import passwords
 from services.api.access.principal import Principal
-from services.api.queries.users.users import Row, user_by_id, user_by_name
+from services.api.queries.users.users import Row, locked_user, user_by_id, user_by_name
 
 SESSION_LIFETIME: Final = timedelta(days=7)
 
@@ -37,7 +37,7 @@ async def log_in(db: Database, *, username: str, salted_password: str, now: date
         raise PermissionDenied("user is not active")
     async with db.transaction() as connection:
         # Checking takes its time; a password that was changed meanwhile opens nothing any more.
-        now_kept = await user_by_id(connection, user["id"], lock=True)
+        now_kept = await locked_user(connection, user["id"])
         if now_kept["password_hash"] != user["password_hash"] or not now_kept["active"]:
             raise Unauthenticated("invalid credentials")
         return await open_session(connection, user["id"], now=now)

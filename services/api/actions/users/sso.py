@@ -16,7 +16,7 @@ from services.api.actions.users.provisioning import (
 )
 from services.api.actions.users.sessions import open_session
 from services.api.oidc.identity import Identity
-from services.api.queries.users.users import Row, user_by_id, user_by_name, users_named_like
+from services.api.queries.users.users import Row, locked_user, user_by_name, users_named_like
 
 
 class NotProvisioned(NotFound):
@@ -53,7 +53,7 @@ async def _log_in(db: Database, identity: Identity, *, provisions: bool, now: da
                 connection, identity.username, display_name=identity.display_name or "", now=now
             )
         else:
-            user = await user_by_id(connection, user["id"], lock=True)
+            user = await locked_user(connection, user["id"])
             _check(user)
         await update_remote_user(connection, user, display_name=identity.display_name, agent=identity.agent, now=now)
         if group_ids is not None:

@@ -18,7 +18,7 @@ from libs.events.changes import UserChanged
 from services.api.access import passwords
 from services.api.actions.posix_identity import posix_columns
 from services.api.actions.users.groups import personal_group
-from services.api.queries.users.users import Row, user_by_id, user_by_name
+from services.api.queries.users.users import Row, locked_user, user_by_id, user_by_name
 from services.api.wire.users.users import AgentUserGroup, NewUser, PatchUser
 
 SHORTEST_NAME: Final = 2
@@ -92,7 +92,7 @@ async def change_user(
     secret       what is kept of a new password
     by_provider  whether it is the provider of identities who asks, and who alone may rename its users
     """
-    before = await user_by_id(connection, user_id, lock=True)
+    before = await locked_user(connection, user_id)
     values = await _changes(connection, before, patch, by_provider=by_provider)
     if not isinstance(secret, UnsetType):
         if values.get("remote", before["remote"]):

@@ -21,7 +21,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.actions.webhooks.rights import require_webhook_edit
 from services.api.actions.webhooks.validation import check_event_webhook, check_url, check_webhook
 from services.api.queries.webhooks.webhooks import webhook_row, wire_event_webhook, wire_webhook
-from services.api.queries.workspaces.workspaces import workspace_row
+from services.api.queries.workspaces.workspaces import locked_workspace
 from services.api.wire.webhooks.event_webhooks import EventWebhook
 from services.api.wire.webhooks.webhooks import Webhook, WebhookMode
 
@@ -39,7 +39,7 @@ async def create_webhook(db: Database, rights: UserRights, webhook: Webhook, *, 
     check_webhook(webhook, allowed)
     workspace_id = webhook.workspace_id or None
     async with db.transaction() as connection:
-        workspace = await workspace_row(connection, workspace_id, lock=True) if workspace_id is not None else None
+        workspace = await locked_workspace(connection, workspace_id) if workspace_id is not None else None
         await require_webhook_edit(connection, rights, workspace_id)
         if workspace is not None and workspace["state"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new webhooks")

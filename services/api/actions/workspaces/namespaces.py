@@ -42,7 +42,7 @@ from services.api.cluster_admin.namespace_requests import (
     read_quotas,
     require_cluster,
 )
-from services.api.queries.workspaces.workspaces import Row, workspace_row
+from services.api.queries.workspaces.workspaces import Row, locked_workspace, workspace_row
 
 
 class BindingPlan(Struct, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ async def set_quotas(app: App, workspace_id: int, quotas: Mapping[str, int]) -> 
 
 async def changeable_workspace(connection: AsyncConnection, workspace_id: int) -> Row:
     """The workspace, locked. Raises NotFound, and FailedPrecondition for one that is being deleted."""
-    row = await workspace_row(connection, workspace_id, lock=True)
+    row = await locked_workspace(connection, workspace_id)
     if row["state"] == "DELETING":
         raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot be changed")
     return row

@@ -24,7 +24,7 @@ from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.actions.workspaces.rights import require_on_project
 from services.api.queries.workspaces.projects import project_row, stored_notes
-from services.api.queries.workspaces.workspaces import Row, workspace_row
+from services.api.queries.workspaces.workspaces import Row, locked_workspace
 from services.api.wire.workspaces.projects import Note, PatchProject, PostProjectRequest
 
 KEY_PATTERN: Final = re.compile(r"[A-Za-z0-9]{1,5}")
@@ -42,7 +42,7 @@ async def create_project(
     """Raises NotFound, FailedPrecondition, InvalidRequest, AlreadyExists."""
     _check_name(request.name)
     async with db.transaction() as connection:
-        workspace = await workspace_row(connection, workspace_id, lock=True)
+        workspace = await locked_workspace(connection, workspace_id)
         _check_takes_projects(workspace)
         await _check_name_free(connection, workspace_id, request.name)
         key = await _new_key(connection, request.name, request.key)
@@ -102,7 +102,7 @@ async def move_project(db: Database, project_id: int, *, destination: int, right
     """To another workspace, with its experiments."""
     async with db.transaction() as connection:
         # The workspace before the project, as in the deletion of a workspace with its projects.
-        into = await workspace_row(connection, destination, lock=True)
+        into = await locked_workspace(connection, destination)
         before = await _changeable(connection, project_id, rights, Action.MOVE_PROJECT)
         _check_takes_projects(into)
         await _check_name_free(connection, destination, before["name"])

@@ -17,7 +17,7 @@ from libs.db.engine import Database
 from libs.db.tables.templates import templates
 from libs.errors import AlreadyExists, FailedPrecondition, InvalidRequest, NotFound
 from services.api.queries.workspaces.templates import load_template, wire_template
-from services.api.queries.workspaces.workspaces import workspace_row
+from services.api.queries.workspaces.workspaces import locked_workspace
 from services.api.wire.workspaces.templates import Template, TemplateFields
 
 DEFAULT_WORKSPACE: Final = 1
@@ -90,7 +90,7 @@ async def _change(db: Database, name: str, values: dict[str, Any]) -> Template:
 async def _new(connection: AsyncConnection, name: str, fields: TemplateFields) -> dict[str, Any]:
     """The columns of a template that is not there yet; its workspace is kept from going away meanwhile."""
     workspace_id = fields.workspace_id or DEFAULT_WORKSPACE
-    workspace = await workspace_row(connection, workspace_id, lock=True)
+    workspace = await locked_workspace(connection, workspace_id)
     if workspace["state"]:
         raise FailedPrecondition(f"workspace ({workspace_id}) is being deleted and cannot add new templates")
     count = await connection.scalar(select(func.count()).select_from(templates).where(templates.c.name != name))

@@ -37,7 +37,7 @@ from services.api.actions.workspaces.rights import require_on_workspace
 from services.api.app import App
 from services.api.cluster_admin.namespace_requests import NamespaceRequest
 from services.api.queries.workspaces.available_pools import bound_pools, unavailable_pools
-from services.api.queries.workspaces.workspaces import Row, unmasked, workspace_row
+from services.api.queries.workspaces.workspaces import Row, locked_workspace, unmasked, workspace_row
 from services.api.wire.users.users import AgentUserGroup
 from services.api.wire.workspaces.workspaces import PatchWorkspace, PostWorkspaceRequest
 
@@ -115,7 +115,7 @@ async def patch_workspace(
                 app, connection, namespace_requests, workspace_id=workspace_id, name=row["name"], row=row
             )
     async with carried_out(app, plans), app.db.transaction() as connection:
-        before = await workspace_row(connection, workspace_id, lock=True)
+        before = await locked_workspace(connection, workspace_id)
         _check_may_patch(rights, before, patch)
         _check_mutable(before)
         values: dict[str, Any] = {}
@@ -146,7 +146,7 @@ async def patch_workspace(
 
 async def archive_workspace(db: Database, workspace_id: int, *, archived: bool, rights: UserRights) -> None:
     async with db.transaction() as connection:
-        before = await workspace_row(connection, workspace_id, lock=True)
+        before = await locked_workspace(connection, workspace_id)
         require_on_workspace(rights, Action.ARCHIVE_WORKSPACE if archived else Action.UNARCHIVE_WORKSPACE, before)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be archived")
@@ -175,7 +175,7 @@ async def delete_workspace(db: Database, workspace_id: int, *, rights: UserRight
     A namespace that was made for it goes when it is gone; the scheduler sees to that as well.
     """
     async with db.transaction() as connection:
-        before = await workspace_row(connection, workspace_id, lock=True)
+        before = await locked_workspace(connection, workspace_id)
         require_on_workspace(rights, Action.DELETE_WORKSPACE, before)
         if before["immutable"]:
             raise FailedPrecondition(f"workspace ({workspace_id}) is immutable and cannot be deleted")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.any_of import any_of
+from libs.db.engine import DriverConnection
 from libs.db.tables.users import groups, role_assignments, users
 from libs.errors import NotFound
 from libs.natural_order.sql import natural
+from services.api.queries.prepared import ESCAPE, PreparedQuery, escaped, given, one_of_given
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup, GetUsersQuery, SortUsers, User
@@ -61,18 +63,30 @@ def wire_user(row: Row) -> User:
     )
 
 
-async def user_by_id(connection: AsyncConnection, user_id: int, *, lock: bool = False) -> Row:
+_BY_ID: Final = PreparedQuery(select(users).where(users.c.id == given("id", users.c.id)))
+_BY_NAME: Final = PreparedQuery(select(users).where(users.c.username == given("name", users.c.username)))
+
+
+async def user_by_id(connection: AsyncConnection | DriverConnection, user_id: int) -> Row:
     """Raises NotFound."""
-    query = select(users).where(users.c.id == user_id)
-    row = (await connection.execute(query.with_for_update() if lock else query)).mappings().one_or_none()
+    for row in await _BY_ID.records(connection, id=user_id):
+        return row
+    raise UserNotFound
+
+
+async def locked_user(connection: AsyncConnection, user_id: int) -> Row:
+    """The same, locked until the transaction ends."""
+    query = select(users).where(users.c.id == user_id).with_for_update()
+    row = (await connection.execute(query)).mappings().one_or_none()
     if row is None:
         raise UserNotFound
     return row
 
 
-async def user_by_name(connection: AsyncConnection, username: str) -> Row | None:
+async def user_by_name(connection: AsyncConnection | DriverConnection, username: str) -> Row | None:
     """Names are compared exactly, and differ by case."""
-    return (await connection.execute(select(users).where(users.c.username == username))).mappings().one_or_none()
+    rows = await _BY_NAME.records(connection, name=username)
+    return rows[0] if rows else None
 
 
 async def users_named_like(connection: AsyncConnection, username: str) -> list[Row]:
@@ -81,27 +95,42 @@ async def users_named_like(connection: AsyncConnection, username: str) -> list[R
     return list((await connection.execute(select(users).where(same).order_by(users.c.id))).mappings())
 
 
-async def list_users(connection: AsyncConnection, query: GetUsersQuery) -> list[User]:
+async def list_users(connection: AsyncConnection | DriverConnection, query: GetUsersQuery) -> list[User]:
     """Every user that matches, sorted."""
-    statement = select(users)
+    wanted: dict[str, Any] = {}
     if query.name:
-        statement = statement.where(
-            or_(
-                users.c.username.icontains(query.name, autoescape=True),
-                users.c.display_name.icontains(query.name, autoescape=True),
-            )
-        )
+        wanted["name"] = escaped(query.name)
     if isinstance(query.active, bool):
-        statement = statement.where(users.c.active.is_(query.active))
+        wanted["active"] = query.active
     if isinstance(query.admin, bool):
-        statement = statement.where(users.c.admin.is_(query.admin))
+        wanted["admin"] = query.admin
     if query.role_id_assigned_directly_to_user:
-        holders = select(groups.c.user_id).join(role_assignments, role_assignments.c.group_id == groups.c.id)
-        wanted = any_of(role_assignments.c.role_id, query.role_id_assigned_directly_to_user)
-        statement = statement.where(users.c.id.in_(holders.where(wanted, groups.c.user_id.is_not(None))))
-    column = _SORT_COLUMN[query.sort_by]
-    descending = query.order_by is OrderBy.DESC
-    statement = statement.order_by(
-        column.desc().nulls_last() if descending else column.asc(), users.c.id.desc() if descending else users.c.id
-    )
-    return [wire_user(row) for row in (await connection.execute(statement)).mappings()]
+        wanted["roles"] = query.role_id_assigned_directly_to_user
+    listing = _listing(query.sort_by, query.order_by, frozenset(wanted))
+    return [wire_user(row) for row in await listing.records(connection, **wanted)]
+
+
+_NAME: Final = given("name", users.c.username)
+_HOLDERS: Final = (
+    select(groups.c.user_id)
+    .join(role_assignments, role_assignments.c.group_id == groups.c.id)
+    .where(one_of_given(role_assignments.c.role_id, "roles"), groups.c.user_id.is_not(None))
+)
+_CONDITIONS: Final[Mapping[str, ColumnElement[bool]]] = {
+    "name": or_(
+        users.c.username.icontains(_NAME, escape=ESCAPE),
+        users.c.display_name.icontains(_NAME, escape=ESCAPE),
+    ),
+    "active": users.c.active == given("active", users.c.active),
+    "admin": users.c.admin == given("admin", users.c.admin),
+    "roles": users.c.id.in_(_HOLDERS),
+}
+
+
+@cache
+def _listing(sort_by: SortUsers, order_by: OrderBy, wanted: frozenset[str]) -> PreparedQuery:
+    """All users, in one of the few orders that there are, that fulfil the conditions of these names."""
+    column = _SORT_COLUMN[sort_by]
+    descending = order_by is OrderBy.DESC
+    order = (column.desc().nulls_last(), users.c.id.desc()) if descending else (column.asc(), users.c.id)
+    return PreparedQuery(select(users).where(*(_CONDITIONS[name] for name in sorted(wanted))).order_by(*order))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import BigInteger, Boolean, ColumnElement, Select, and_, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import CREDENTIALS, MASK, mask_credentials
 from libs.db.any_of import any_of
+from libs.db.engine import DriverConnection
 from libs.db.tables.experiments import experiments
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
@@ -18,6 +20,7 @@ from libs.errors import NotFound
 from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
@@ -32,7 +35,7 @@ WIRE_STATES: Final = {
 }
 
 
-def workspaces_seen_by(user_id: int) -> Select[Any]:
+def _workspaces_seen_by(user_id: ColumnElement[int]) -> Select[Any]:
     """Every workspace with what a caller sees of it; rows have the columns of ``workspaces`` and the counts."""
     num_projects = select(func.count()).where(projects.c.workspace_id == workspaces.c.id).scalar_subquery()
     num_experiments = (
@@ -51,8 +54,8 @@ def workspaces_seen_by(user_id: int) -> Select[Any]:
     ).select_from(workspaces.join(users, users.c.id == workspaces.c.owner_id).outerjoin(workspace_pins, pin))
 
 
-def wire_workspace(row: Row) -> Workspace:
-    storage = row["checkpoint_storage"]
+def wire_workspace(row: Row, *, shows_storage: bool = True) -> Workspace:
+    storage = row["checkpoint_storage"] if shows_storage else None
     return Workspace(
         id=row["id"],
         name=row["name"],
@@ -93,61 +96,88 @@ def _identity(row: Row) -> AgentUserGroup | Any:
     return AgentUserGroup(**{name: UNSET if value is None else value for name, value in given.items()})
 
 
-async def workspace_row(connection: AsyncConnection, workspace_id: int, *, user_id: int = 0, lock: bool = False) -> Row:
+_READER: Final = bindparam("reader", None, type_=BigInteger)
+_BY_ID: Final = PreparedQuery(_workspaces_seen_by(_READER).where(workspaces.c.id == given("id", workspaces.c.id)))
+
+
+async def workspace_row(connection: AsyncConnection | DriverConnection, workspace_id: int, *, user_id: int = 0) -> Row:
     """Raises NotFound."""
-    if lock:
-        await connection.execute(select(workspaces.c.id).where(workspaces.c.id == workspace_id).with_for_update())
-    query = workspaces_seen_by(user_id).where(workspaces.c.id == workspace_id)
-    row: Row | None = (await connection.execute(query)).mappings().one_or_none()
-    if row is None:
-        raise NotFound("workspace", workspace_id)
-    return row
+    for row in await _BY_ID.records(connection, reader=user_id, id=workspace_id):
+        return row
+    raise NotFound("workspace", workspace_id)
+
+
+async def locked_workspace(connection: AsyncConnection, workspace_id: int) -> Row:
+    """The same, locked until the transaction ends."""
+    await connection.execute(select(workspaces.c.id).where(workspaces.c.id == workspace_id).with_for_update())
+    return await workspace_row(connection, workspace_id)
 
 
 async def list_workspaces(
-    connection: AsyncConnection, query: GetWorkspacesQuery, *, rights: UserRights
+    connection: AsyncConnection | DriverConnection, query: GetWorkspacesQuery, *, rights: UserRights
 ) -> list[Workspace]:
     """Every workspace that matches and that the caller may see; the caller's pinned ones first among equals."""
-    statement = workspaces_seen_by(rights.principal.user_id)
-    statement = statement.where(rights.where(Action.VIEW_WORKSPACE, workspaces.c.id))
+    wanted: dict[str, Any] = {}
+    if (seen := rights.workspaces_where(Action.VIEW_WORKSPACE)) is not None:
+        wanted["seen"] = seen
     if query.name:
-        statement = statement.where(_is_named(query.name))
+        wanted["name"] = query.name.lower()
     if query.name_case_sensitive:
-        statement = statement.where(workspaces.c.name == query.name_case_sensitive)
+        wanted["exact_name"] = query.name_case_sensitive
     if isinstance(query.archived, bool):
-        statement = statement.where(workspaces.c.archived.is_(query.archived))
+        wanted["archived"] = query.archived
     if isinstance(query.pinned, bool):
-        pinned = workspace_pins.c.pinned_at
-        statement = statement.where(pinned.is_not(None) if query.pinned else pinned.is_(None))
-    statement = of_users(statement, query.users, query.user_ids, owner=workspaces.c.owner_id)
-    column = natural(workspaces.c.name) if query.sort_by is SortWorkspaces.NAME else workspaces.c.id
-    descending = query.order_by is OrderBy.DESC
-    statement = statement.order_by(
-        column.desc() if descending else column.asc(),
-        workspace_pins.c.pinned_at.desc().nulls_last(),
-        workspaces.c.id,
-    )
-    found = [wire_workspace(row) for row in (await connection.execute(statement)).mappings()]
-    if not query.name_case_sensitive:
-        # Clients ask for the one of that name when they describe it; other lists say nothing of storage.
-        for workspace in found:
-            workspace.checkpoint_storage_config = UNSET
-    return found
+        wanted["pinned"] = query.pinned
+    if query.users or query.user_ids:
+        wanted |= {"usernames": query.users, "user_ids": query.user_ids}
+    conditions = frozenset(wanted)
+    if "%" in query.name:
+        conditions = conditions - {"name"} | {"pattern"}
+        wanted["pattern"] = query.name.replace("\\", "\\\\").replace("_", "\\_")
+    listing = _listing(query.sort_by is SortWorkspaces.NAME, query.order_by is OrderBy.DESC, conditions)
+    rows = await listing.records(connection, reader=rights.principal.user_id, **wanted)
+    # Clients ask for the one of that name when they describe it; other lists say nothing of storage.
+    return [wire_workspace(row, shows_storage=bool(query.name_case_sensitive)) for row in rows]
 
 
-def _is_named(wanted: str) -> ColumnElement[bool]:
+def _is_named() -> ColumnElement[bool]:
     """The workspace of that name, whatever its case; if there is none, those that ``%`` in it makes a pattern for.
 
     Clients take the first hit for the workspace they named, so a name goes before the pattern that it could be, and
     ``_``, which many names have, stands for itself (docs/reference/platform.md 7).
     """
-    exactly = func.lower(workspaces.c.name) == wanted.lower()
-    if "%" not in wanted:
-        return exactly
     others = workspaces.alias()
-    is_a_name = select(others.c.id).where(func.lower(others.c.name) == wanted.lower()).exists()
-    pattern = wanted.replace("\\", "\\\\").replace("_", "\\_")
-    return or_(exactly, and_(~is_a_name, workspaces.c.name.ilike(pattern, escape="\\")))
+    is_a_name = select(others.c.id).where(func.lower(others.c.name) == _NAME).exists()
+    pattern = workspaces.c.name.ilike(given("pattern", workspaces.c.name), escape="\\")
+    return or_(func.lower(workspaces.c.name) == _NAME, and_(~is_a_name, pattern))
+
+
+_NAME: Final = given("name", workspaces.c.name)
+_PINNED: Final = bindparam("pinned", None, type_=Boolean)
+_CONDITIONS: Final[Mapping[str, ColumnElement[bool]]] = {
+    "seen": one_of_given(workspaces.c.id, "seen"),
+    "name": func.lower(workspaces.c.name) == _NAME,
+    "pattern": _is_named(),
+    "exact_name": workspaces.c.name == given("exact_name", workspaces.c.name),
+    "archived": workspaces.c.archived == given("archived", workspaces.c.archived),
+    "pinned": workspace_pins.c.pinned_at.is_not(None) == _PINNED,
+    "user_ids": or_(one_of_given(users.c.username, "usernames"), one_of_given(workspaces.c.owner_id, "user_ids")),
+}
+
+
+@cache
+def _listing(by_name: bool, descending: bool, conditions: frozenset[str]) -> PreparedQuery:
+    """All workspaces that fulfil the conditions of these names, in one of the few orders that there are."""
+    column = natural(workspaces.c.name) if by_name else workspaces.c.id
+    return PreparedQuery(
+        _workspaces_seen_by(_READER)
+        .where(*(_CONDITIONS[name] for name in sorted(conditions) if name in _CONDITIONS))
+        .order_by(
+            column.desc() if descending else column.asc(),
+            workspace_pins.c.pinned_at.desc().nulls_last(),
+            workspaces.c.id,
+        )
+    )
 
 
 def of_users(statement: Select[Any], names: list[str], ids: list[int], *, owner: ColumnElement[int]) -> Select[Any]:

@@ -46,7 +46,7 @@ def _is_secure(call: Call[App, None, Any]) -> bool:
 
 
 async def current_user(call: Call[App, None, None]) -> UserResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         return UserResponse(user=wire_user(await user_by_id(connection, call.principal.user_id)))
 
 

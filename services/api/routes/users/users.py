@@ -41,19 +41,19 @@ LONGEST_SETTING_NAME: Final = 256
 async def get_users(call: Call[App, GetUsersQuery, None]) -> GetUsersResponse:
     if call.query.role_id_assigned_directly_to_user and not call.rights.by_roles:
         raise InvalidRequest("roleIdAssignedDirectlyToUser: cannot filter by role, roles are not enabled")
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         found = await list_users(connection, call.query)
     page, pagination = list_page(found, offset=call.query.offset, limit=call.query.limit)
     return GetUsersResponse(users=page, pagination=pagination)
 
 
 async def get_user(call: Call[App, None, None]) -> UserResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         return UserResponse(user=wire_user(await user_by_id(connection, call.path_int("userId"))))
 
 
 async def get_user_by_username(call: Call[App, None, None]) -> UserResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         row = await user_by_name(connection, call.path_str("username"))
     if row is None:
         raise UserNotFound

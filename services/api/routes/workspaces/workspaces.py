@@ -34,14 +34,14 @@ from services.api.wire.workspaces.workspaces import (
 
 
 async def get_workspaces(call: Call[App, GetWorkspacesQuery, None]) -> GetWorkspacesResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         found = await list_workspaces(connection, call.query, rights=call.rights)
     page, pagination = list_page(found, offset=call.query.offset, limit=call.query.limit)
     return GetWorkspacesResponse(workspaces=page, pagination=pagination)
 
 
 async def get_workspace(call: Call[App, None, None]) -> WorkspaceResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         row = await workspace_row(connection, call.path_int("id"), user_id=call.principal.user_id)
     return WorkspaceResponse(workspace=wire_workspace(row))
 

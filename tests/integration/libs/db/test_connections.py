@@ -1,12 +1,17 @@
-"""Which of the connections of a pool a read gets."""
+"""Which of the connections of a pool a read gets, and that none is lost by it."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import asyncpg
+import pytest
 from sqlalchemy import text
 
 from libs.db.engine import Database, DatabaseSettings, connect_database
+from tests.harness import PostgresServer
+from tests.harness.containers import ContainerPostgres
 
 
 async def test_reads_one_at_a_time_share_a_connection_however_many_there_are(database_url: str) -> None:
@@ -23,3 +28,40 @@ async def _server_process(db: Database, others: asyncio.Barrier) -> int:
         await others.wait()
     assert isinstance(process, int)
     return process
+
+
+async def test_prepared_reads_use_the_connections_of_other_reads_and_give_them_back(database_url: str) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+        process = await _server_process(db, asyncio.Barrier(1))
+        for _ in range(3):
+            assert await _prepared(db) == process
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await _prepared(db, "SELECT 1 / 0")
+        late = asyncio.ensure_future(_prepared(db, "SELECT pg_sleep(30)"))
+        await asyncio.sleep(0.1)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        assert await _prepared(db) == process
+        assert await _server_process(db, asyncio.Barrier(1)) == process
+
+
+async def test_prepared_reads_get_another_connection_in_place_of_one_that_was_lost(
+    database_url: str, postgres_server: PostgresServer | ContainerPostgres
+) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
+        lost = await _prepared(db)
+        terminated = asyncio.ensure_future(_prepared(db, "SELECT pg_sleep(30)"))
+        await asyncio.sleep(0.1)
+        name = database_url.rpartition("/")[2]
+        postgres_server.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+        with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError)):
+            await terminated
+        await asyncio.sleep(0.1)
+        assert await _prepared(db) != lost
+
+
+async def _prepared(db: Database, statement: str = "SELECT pg_backend_pid()") -> Any:
+    async with db.read_prepared() as connection:
+        ((value,),) = await connection.fetch(statement)
+    return value

@@ -1,0 +1,137 @@
+"""How often small reads ask the database, and that each time a statement goes to the driver as it was prepared."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+import asyncpg
+import pytest
+from sqlalchemy import Engine, event
+
+from libs.clock import SystemClock
+from libs.cluster.loading import load_cluster_config
+from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.ids import UserId
+from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
+from services.api.http.call import Call
+from services.api.http.replies.streams import StreamResult
+from services.api.http.routing import Handler
+from services.api.routes.cluster.master import get_master, info
+from services.api.routes.users.sessions import current_user
+from services.api.routes.users.users import get_user, get_user_by_username, get_users
+from services.api.routes.workspaces.workspaces import get_workspace, get_workspaces
+from services.api.wire.ordering import OrderBy
+from services.api.wire.users.users import GetUsersQuery, SortUsers
+from services.api.wire.workspaces.workspaces import GetWorkspacesQuery, SortWorkspaces
+
+READER: Final = Principal(user_id=UserId(2), username="determined")
+
+
+class Read(NamedTuple):
+    name: str
+    handler: Handler
+    statements: int
+    query: Any = None
+    body: Any = None
+    path: dict[str, str] = {}  # nobody changes it
+
+
+READS: Final = (
+    Read("info", info, 0),
+    Read("master", get_master, 1),
+    Read("me", current_user, 1),
+    Read("a user", get_user, 1, path={"userId": "2"}),
+    Read("a user by name", get_user_by_username, 1, path={"username": "admin"}),
+    Read("users", get_users, 1, query=GetUsersQuery()),
+    Read(
+        "some users by name",
+        get_users,
+        1,
+        query=GetUsersQuery(name="a", active=True, admin=True, sort_by=SortUsers.NAME, order_by=OrderBy.DESC),
+    ),
+    Read("a workspace", get_workspace, 1, path={"id": "1"}),
+    Read("workspaces", get_workspaces, 1, query=GetWorkspacesQuery()),
+    Read(
+        "some workspaces by name",
+        get_workspaces,
+        1,
+        query=GetWorkspacesQuery(
+            name="U%", archived=False, pinned=False, users=["admin"], sort_by=SortWorkspaces.NAME, order_by=OrderBy.DESC
+        ),
+    ),
+)
+
+
+@pytest.fixture
+async def db(database_url: str) -> AsyncIterator[Database]:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+        yield db
+
+
+@pytest.mark.parametrize("read", READS, ids=lambda read: read.name)
+async def test_a_read_is_so_many_prepared_statements(db: Database, read: Read) -> None:
+    call = _call(db, read)
+    with _statements() as (prepared, built):
+        await _answer(read, call)
+    assert (len(prepared), built) == (read.statements, []), prepared
+
+
+def _call(db: Database, read: Read) -> Call[Any, Any, Any]:
+    """As the server makes it for ``READER``."""
+    app = SimpleNamespace(
+        db=db,
+        clock=SystemClock(),
+        cluster=load_cluster_config(None),
+        cluster_id="cluster",
+        master_id="master",
+    )
+    return Call(
+        app=app,
+        request_id="1",
+        query=read.query,
+        body=read.body,
+        path=read.path,
+        principal=READER,
+        headers={},
+        scope={},
+        receive=_nothing,
+        rights=UserRights(READER),
+    )
+
+
+async def _nothing() -> Any:
+    raise AssertionError("nothing of the request is left to receive")
+
+
+async def _answer(read: Read, call: Call[Any, Any, Any]) -> None:
+    result = await read.handler(call)
+    if isinstance(result, StreamResult):
+        async for _ in result.batches:
+            pass
+
+
+@contextmanager
+def _statements() -> Iterator[tuple[list[str], list[str]]]:
+    """Statements that the driver was given as they are, and those that SQLAlchemy has built, in the block."""
+    prepared: list[str] = []
+    built: list[str] = []
+
+    def note_built(_: Any, __: Any, sql: str, *___: Any) -> None:
+        built.append(sql)
+
+    def note_fetched(self: Any, query: str, *args: Any, **options: Any) -> Any:
+        prepared.append(query)
+        return fetch(self, query, *args, **options)
+
+    fetch = asyncpg.Connection.fetch
+    event.listen(Engine, "before_cursor_execute", note_built)
+    asyncpg.Connection.fetch = note_fetched
+    try:
+        yield prepared, built
+    finally:
+        asyncpg.Connection.fetch = fetch
+        event.remove(Engine, "before_cursor_execute", note_built)
