@@ -1,14 +1,14 @@
 """The locked path, for any report: lock the trials of a batch, read what each report meets, decide, write all at once.
 
 A batch holds at most one report per trial (profiling apart), so no report depends on another of its batch, and each is
-accepted or refused by itself. Locks are taken in the order experiments, trials, each in the order of their ids.
+accepted or refused by itself. Locks are taken in the order experiments, trials, summaries in rows, each in the order of
+their ids. What a report does to a summary depends on its form: ``column_form.py``, ``row_form.py``.
 Source: docs/reference/experiments.md 9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,12 +17,15 @@ from libs.errors import InvalidRequest, NotFound, ResoluteError
 from libs.events.changes import ExperimentChanged, PublicEvent, TrialChanged
 from libs.states import experiment as experiment_states
 from services.api.metrics import statements as sql
-from services.api.metrics.fast_path import KnownTrial
-from services.api.metrics.groups import Kind, group_of_summary, summary_key
-from services.api.metrics.merge import Merged, from_document, merge, to_document
+from services.api.metrics.column_form import store_in_column
+from services.api.metrics.groups import Kind
+from services.api.metrics.measured import BatchOutcome, MeasuredExperiment, MeasuredTrial, PendingWrite
+from services.api.metrics.merge import from_document, merge, to_document
 from services.api.metrics.report import MetricReport, encode
 from services.api.metrics.rollback import ReportPosition, StoredReport, find_position
-from services.api.metrics.summary import GroupSummary, TrialSummary, decode_summary, fold, fold_more
+from services.api.metrics.row_form import open_rows, prepare_rows, store_in_rows
+from services.api.metrics.rows.promotion import promote
+from services.api.metrics.summary import decode_summary
 from services.api.metrics.validations import (
     Score,
     SearchGoal,
@@ -38,69 +41,13 @@ class ExperimentsNeeded(Exception):
     """The batch turned out to change experiments, whose locks come before those of trials."""
 
 
-@dataclass(slots=True)
-class MeasuredExperiment:
-    """``changed`` says to whoever drives its search that there is news for it."""
-
-    id: int
-    changed: ExperimentChanged
-    is_searching: bool
-    goal: SearchGoal
-    best_signed: float | None
-
-
-@dataclass(slots=True)
-class MeasuredTrial:
-    """A locked trial, and what this batch makes of it."""
-
-    id: int
-    experiment_id: int
-    state: str
-    run: int
-    total_batches: int
-    summary: TrialSummary
-    standing: ValidationStanding
-    restarts: int
-    task_id: str
-
-
-@dataclass(slots=True)
-class PendingWrite:
-    """What one accepted report writes."""
-
-    report: MetricReport
-    trial: MeasuredTrial
-    position: ReportPosition
-    merged: Merged | None = None
-
-    @property
-    def metrics(self) -> Mapping[str, Any]:
-        """All metrics of the row after it."""
-        return self.report.measured.avg if self.merged is None else self.merged.whole.avg
-
-    @property
-    def moves_standing(self) -> bool:
-        return self.report.kind is Kind.VALIDATION or any(row.kind is Kind.VALIDATION for row in self.position.back)
-
-
-@dataclass(slots=True)
-class BatchOutcome:
-    """What became of a batch.
-
-    errors   by position in the batch, None for a report that is stored
-    events   to announce with it
-    written  trials by id, as they are once the transaction has committed
-    """
-
-    errors: list[ResoluteError | None]
-    events: list[PublicEvent] = field(default_factory=list)
-    written: dict[int, KnownTrial] = field(default_factory=dict)
-
-
-async def store_locked(driver: Any, reports: Sequence[MetricReport], *, with_experiments: bool) -> BatchOutcome:
+async def store_locked(
+    driver: Any, reports: Sequence[MetricReport], *, with_experiments: bool, to_rows: bool = False
+) -> BatchOutcome:
     """Store a batch with the asyncpg connection ``driver``, in a transaction that the caller has begun and will commit.
 
     with_experiments  lock the experiments as well, without which nothing about validations can change
+    to_rows           put the summaries of trials that are reported into rows
 
     Raises ExperimentsNeeded, and what the database raises; nothing may be committed then.
     """
@@ -112,6 +59,7 @@ async def store_locked(driver: Any, reports: Sequence[MetricReport], *, with_exp
     accepted = [n for n, error in enumerate(outcome.errors) if error is None]
     profiling = [reports[n] for n in accepted if reports[n].kind is Kind.PROFILING]
     ordinary = {n: reports[n] for n in accepted if reports[n].kind is not Kind.PROFILING}
+    await _open_summaries(driver, [trials[report.trial_id] for report in ordinary.values()], to_rows=to_rows)
 
     writes: list[PendingWrite] = []
     positions = await _find_positions(driver, ordinary, trials)
@@ -130,7 +78,7 @@ async def store_locked(driver: Any, reports: Sequence[MetricReport], *, with_exp
     if not with_experiments and any(write.moves_standing for write in writes):
         raise ExperimentsNeeded
 
-    outcome.written = await _write(driver, writes, profiling, experiments)
+    await _write(driver, writes, profiling, experiments, outcome)
     outcome.events = [*_trial_events(writes, profiling, trials), *await _tell_searchers(driver, writes, experiments)]
     return outcome
 
@@ -169,6 +117,7 @@ async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredT
     trials = {}
     for row in await driver.fetch(sql.LOCK_TRIALS, trial_ids):
         ident, experiment_id, state, run, total, summary, value, signed, best_id, latest_id, restarts, task_id = row
+        # The summary is absent where it is in rows.
         best = None if signed is None else Score(value, signed)
         trials[ident] = MeasuredTrial(
             ident,
@@ -176,12 +125,22 @@ async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredT
             state,
             run,
             total,
-            decode_summary(summary),
+            decode_summary(summary or "{}"),
             ValidationStanding(best, best_id, latest_id),
             restarts,
             task_id or "",
+            {} if summary is None else None,
         )
     return trials
+
+
+async def _open_summaries(driver: Any, trials: Sequence[MeasuredTrial], *, to_rows: bool) -> None:
+    """What is only profiled stays out of it: appending other reports need not wait for that."""
+    if to_rows and (in_columns := [trial for trial in trials if trial.groups is None]):
+        await promote(driver, [trial.id for trial in in_columns])
+        for trial in in_columns:
+            trial.summary, trial.groups = {}, {}
+    await open_rows(driver, {trial.id: trial for trial in trials if trial.groups is not None})
 
 
 async def _find_positions(
@@ -196,13 +155,11 @@ async def _find_positions(
         if report.step > trial.total_batches:
             continue  # nothing of the trial is at its step or later
         met.append(n)
-        probes.extend(
-            (n, trial.id, report.run, report.step, report.group, group_of_summary(key)) for key in trial.summary
-        )
+        probes.extend((n, trial.id, report.run, report.step, report.group, group) for group in trial.reported)
     rows: dict[int, list[StoredReport]] = {n: [] for n in met}
     documents: dict[int, str] = {}
     if probes:
-        for row in await driver.fetch(sql.NEIGHBOURS, *_columns(probes)):
+        for row in await driver.fetch(sql.NEIGHBOURS, *sql.columns(probes)):
             n, ident, run, group, kind, step, document = row
             rows[n].append(StoredReport(id=ident, run=run, group=group, kind=Kind(kind), step=step))
             if document is not None:
@@ -222,39 +179,21 @@ async def _write(
     writes: Sequence[PendingWrite],
     profiling: Sequence[MetricReport],
     experiments: Mapping[int, MeasuredExperiment],
-) -> dict[int, KnownTrial]:
+    outcome: BatchOutcome,
+) -> None:
+    in_rows = [write for write in writes if write.trial.groups is not None]
+    await prepare_rows(driver, in_rows)
     if archived := [(write.trial.id, row.id) for write in writes for row in write.position.back]:
-        await driver.execute(sql.ARCHIVE, *_columns(archived))
+        await driver.execute(sql.ARCHIVE, *sql.columns(archived))
     row_ids = await _insert(driver, [write for write in writes if write.merged is None])
     if replaced := [_replacement(write) for write in writes if write.merged is not None]:
-        await driver.execute(sql.REPLACE_METRICS, *_columns(replaced))
+        await driver.execute(sql.REPLACE_METRICS, *sql.columns(replaced))
     if profiling:
         rows = [(r.trial_id, r.run, r.group, r.end_time, r.document) for r in profiling]
-        await driver.execute(sql.INSERT_PROFILING, *_columns(rows))
-    if not writes:
-        return {}
-    for write in writes:
-        await _count(driver, write)
-    versions = await driver.fetch(
-        sql.UPDATE_TRIALS,
-        *_columns((w.trial.id, w.trial.total_batches, msgspec.json.encode(w.trial.summary).decode()) for w in writes),
-    )
+        await driver.execute(sql.INSERT_PROFILING, *sql.columns(rows))
+    outcome.written = await store_in_column(driver, [write for write in writes if write.trial.groups is None])
+    outcome.in_rows = await store_in_rows(driver, in_rows)
     await _update_standings(driver, writes, row_ids, experiments)
-    by_id = {write.trial.id: write.trial for write in writes}
-    return {trial_id: _known(by_id[trial_id], version) for trial_id, version in versions}
-
-
-def _known(trial: MeasuredTrial, version: int) -> KnownTrial:
-    return KnownTrial(
-        trial.experiment_id,
-        trial.state,
-        trial.run,
-        trial.total_batches,
-        trial.summary,
-        trial.restarts,
-        trial.task_id,
-        version,
-    )
 
 
 async def _insert(driver: Any, writes: Sequence[PendingWrite]) -> dict[int, int]:
@@ -263,7 +202,7 @@ async def _insert(driver: Any, writes: Sequence[PendingWrite]) -> dict[int, int]
         return {}
     reports = [write.report for write in writes]
     rows = [(r.trial_id, r.run, r.group, r.kind.value, r.step, r.end_time, r.document) for r in reports]
-    return dict(await driver.fetch(sql.INSERT_ROWS, *_columns(rows)))
+    return dict(await driver.fetch(sql.INSERT_ROWS, *sql.columns(rows)))
 
 
 def _replacement(write: PendingWrite) -> tuple[int, int, str]:
@@ -271,31 +210,6 @@ def _replacement(write: PendingWrite) -> tuple[int, int, str]:
     assert write.position.existing is not None
     document = to_document(write.report.kind, write.merged.whole)
     return write.trial.id, write.position.existing.id, encode(document)
-
-
-async def _count(driver: Any, write: PendingWrite) -> None:
-    """Bring summary and total of the trial up to date, in memory; its rows are written already."""
-    report, trial = write.report, write.trial
-    assert report.step is not None
-    key = summary_key(report.group)
-    if write.position.back:
-        for touched in {report.group, *(row.group for row in write.position.back)}:
-            trial.summary[summary_key(touched)] = await _summarise(driver, trial.id, touched)
-        trial.total_batches = await driver.fetchval(sql.SURVIVING_STEPS, trial.id)
-        return
-    group = trial.summary.setdefault(key, {})
-    if write.merged is not None:
-        fold_more(group, write.merged.added, newest=write.position.newest)
-    else:
-        fold(group, report.measured.avg, newest=write.position.newest)
-    trial.total_batches = max(trial.total_batches, report.step)
-
-
-async def _summarise(driver: Any, trial_id: int, group: str) -> GroupSummary:
-    summary: GroupSummary = {}
-    async for row in driver.cursor(sql.SURVIVING_METRICS, trial_id, group, prefetch=1000):
-        fold(summary, msgspec.json.decode(row["metrics"]), newest=True)
-    return summary
 
 
 async def _update_standings(
@@ -321,7 +235,7 @@ async def _update_standings(
         ):
             overtaken.add(experiment.id)
     if changed:
-        await driver.execute(sql.UPDATE_STANDINGS, *_columns(_standing_row(trial) for trial in changed))
+        await driver.execute(sql.UPDATE_STANDINGS, *sql.columns(_standing_row(trial) for trial in changed))
     if overtaken:
         await driver.execute(sql.UPDATE_BEST_TRIALS, sorted(overtaken))
 
@@ -355,7 +269,7 @@ async def _tell_searchers(
         if experiment.is_searching and is_news:
             told.append((experiment.id, write.trial.id, encode({"metrics": write.metrics})))
     if told:
-        await driver.execute(sql.TELL_SEARCHERS, *_columns(told))
+        await driver.execute(sql.TELL_SEARCHERS, *sql.columns(told))
     return [experiments[ident].changed for ident in sorted({ident for ident, _, _ in told})]
 
 
@@ -388,8 +302,3 @@ def _trial_events(
                 restarts=trial.restarts,
                 group=group,
             )
-
-
-def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows, of which there is at least one, as the array parameters of a statement."""
-    return [list(column) for column in zip(*rows, strict=True)]

@@ -5,7 +5,8 @@ Rows are locked without their keys: new rows elsewhere that only refer to them d
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 LOCK_EXPERIMENTS: Final = """
 SELECT e.id, e.state, e.unmanaged, e.job_id, e.project_id, e.progress, coalesce(e.config ->> 'name', '') AS name,
@@ -19,7 +20,8 @@ SELECT e.id, e.state, e.unmanaged, e.job_id, e.project_id, e.progress, coalesce(
 """
 
 LOCK_TRIALS: Final = """
-SELECT id, experiment_id, state, run_id, total_batches, summary_metrics::text AS summary,
+SELECT id, experiment_id, state, run_id, total_batches,
+       CASE WHEN NOT summary_in_rows THEN summary_metrics::text END AS summary,
        searcher_metric_value, searcher_metric_signed, best_validation_id, latest_validation_id, restarts,
        (SELECT t.task_id FROM trial_tasks t WHERE t.trial_id = trials.id ORDER BY t.position DESC LIMIT 1) AS task_id
   FROM trials
@@ -169,3 +171,8 @@ SELECT subject, headers::jsonb, payload
   FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS message (subject, headers, payload, position)
  ORDER BY position
 """
+
+
+def columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
+    """Rows, of which there is at least one, as the array parameters of a statement."""
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -2,14 +2,14 @@
 
 Nobody waits for company: a report that finds its lane idle is written at once. Under load the batches grow by
 themselves, and with them the number of reports per commit, which is why all reports that can take the fast path share
-one lane. It never waits for a lock. What does wait, for its trial or for the experiments of a batch, has lanes of its
-own. A report that cannot be stored fails alone.
+one lane, and all that can be appended another. Neither waits for a lock. What does wait, for its trial or for the
+experiments of a batch, has lanes of its own. A report that cannot be stored fails alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
@@ -28,6 +28,7 @@ from services.api.metrics.fast_path import KnownTrials, store_fast
 from services.api.metrics.groups import Kind
 from services.api.metrics.locked_path import ExperimentsNeeded, store_locked
 from services.api.metrics.report import MetricReport
+from services.api.metrics.rows.append_path import AppendableTrials, append
 
 log = structlog.get_logger()
 
@@ -42,8 +43,8 @@ _LINGER_S: Final = 0.5
 
 class MetricsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lanes: Annotated[int, Meta(ge=1)] = 2
-    """Transactions at a time beside the fast path's; a trial always takes the same lane. Each uses a connection while
-    it is busy."""
+    """Transactions at a time beside those of the fast path and of appending; a trial always takes the same lane. Each
+    uses a connection while it is busy."""
     max_batch: Annotated[int, Meta(ge=1)] = 500
     """Reports that share a transaction at most."""
     max_waiting: Annotated[int, Meta(ge=1)] = 20_000
@@ -68,23 +69,38 @@ _Outcome: TypeAlias = ResoluteError | _Undecided | None
 """What became of a report; None: it is stored."""
 _Commit: TypeAlias = Callable[[Any, Sequence[MetricReport], Announcements], Awaitable[Sequence[_Outcome]]]
 """Stores a batch with an asyncpg connection; one outcome per report, in their order."""
+ToRows: TypeAlias = Callable[[], bool]
+
+
+def _never() -> bool:
+    return False
 
 
 class MetricsWriter:
     """The one way reports get into the database. ``run`` must be running for ``store`` to return."""
 
-    def __init__(self, *, db: Database, settings: MetricsSettings | None = None) -> None:
+    def __init__(self, *, db: Database, settings: MetricsSettings | None = None, to_rows: ToRows = _never) -> None:
+        """to_rows  whether the summary of a trial is put into rows when it is reported next"""
         settings = settings or MetricsSettings()
-        self._known = KnownTrials()
-        self._locked = [_Lane(db, settings, partial(_take_locked_path, self._known)) for _ in range(settings.lanes)]
-        self._fast = _Lane(db, settings, partial(_take_fast_path, self._known), otherwise=self._locked_lane)
+        self._known = _Known(KnownTrials(), AppendableTrials())
+        locked = partial(_take_locked_path, self._known, to_rows)
+        self._locked = [_Lane(db, settings, locked, key=_trial) for _ in range(settings.lanes)]
+        self._fast = _Lane(
+            db, settings, partial(_take_fast_path, self._known.trials), key=_trial, otherwise=self._locked_lane
+        )
+        self._append = _Lane(
+            db, settings, partial(_take_append_path, self._known.in_rows), key=_step, otherwise=self._locked_lane
+        )
 
     async def store(self, report: MetricReport) -> None:
         """Return when the report is committed, or was before (clients repeat requests).
 
         Raises InvalidRequest, NotFound; Unavailable when too many wait; and what the database raises.
         """
-        lane = self._fast if self._known.covers(report) else self._locked_lane(report)
+        if self._known.in_rows.covers(report):
+            lane = self._append
+        else:
+            lane = self._fast if self._known.trials.covers(report) else self._locked_lane(report)
         waiting = _Waiting(report, asyncio.get_running_loop().create_future())
         lane.add(waiting)
         await waiting.done
@@ -92,16 +108,32 @@ class MetricsWriter:
     async def run(self) -> None:
         """Write until cancelled; whoever waits then gets Unavailable."""
         async with asyncio.TaskGroup() as tasks:
-            for lane in (self._fast, *self._locked):
+            for lane in (self._fast, self._append, *self._locked):
                 tasks.create_task(lane.run(), name="metrics lane")
 
     def _locked_lane(self, report: MetricReport) -> _Lane:
         return self._locked[report.trial_id % len(self._locked)]
 
 
+class _Known(Struct, frozen=True):
+    """Trials as their last report has left them, whose summary is in a column, and in rows."""
+
+    trials: KnownTrials
+    in_rows: AppendableTrials
+
+
+def _trial(report: MetricReport) -> Hashable:
+    return report.trial_id
+
+
+def _step(report: MetricReport) -> Hashable:
+    return report.trial_id, report.group, report.step
+
+
 class _Lane:
     """Reports that wait for the same connection.
 
+    key        of reports with the same one, no two share a batch, profiling apart
     otherwise  the lane for what this one could not decide
     """
 
@@ -111,11 +143,13 @@ class _Lane:
         settings: MetricsSettings,
         commit: _Commit,
         *,
+        key: Callable[[MetricReport], Hashable],
         otherwise: Callable[[MetricReport], _Lane] | None = None,
     ) -> None:
         self._db = db
         self._settings = settings
         self._commit = commit
+        self._key = key
         self._otherwise = otherwise
         self._waiting: list[_Waiting] = []
         self._arrived = asyncio.Event()
@@ -170,17 +204,18 @@ class _Lane:
         return bool(self._waiting)
 
     def _take(self) -> list[_Waiting]:
-        """The reports of the next batch: the oldest of each trial (profiling apart), the others stay in line."""
+        """The reports of the next batch: the oldest of each key (profiling apart), the others stay in line."""
         batch: list[_Waiting] = []
         left: list[_Waiting] = []
-        trials: set[int] = set()
+        taken: set[Hashable] = set()
         for waiting in self._waiting:
             report = waiting.report
-            if len(batch) == self._settings.max_batch or report.trial_id in trials:
+            key = self._key(report)
+            if len(batch) == self._settings.max_batch or key in taken:
                 left.append(waiting)
                 continue
             if report.kind is not Kind.PROFILING:
-                trials.add(report.trial_id)
+                taken.add(key)
             batch.append(waiting)
         self._waiting = left
         if not left:
@@ -247,16 +282,38 @@ async def _take_fast_path(
     return [None if stored.get(report.trial_id) is report else _Undecided.LOCKED_PATH for report in reports]
 
 
+async def _take_append_path(
+    known: AppendableTrials, driver: Any, reports: Sequence[MetricReport], announcements: Announcements
+) -> Sequence[_Outcome]:
+    """Append what can be appended, without waiting for anybody."""
+    covered = [report for report in reports if known.covers(report)]
+    prepared = known.prepare(covered)
+    written: set[tuple[int, str, int]] = set()
+    try:
+        if covered:
+            written = await append(driver, prepared, announcements.admit(prepared.events, _now_s()))
+    except (*MAYBE_BAD_VALUE, *_LOST_RACE, asyncpg.IntegrityConstraintViolationError) as error:
+        if isinstance(error, asyncpg.InterfaceError) and not is_bad_value(error):
+            raise
+        log.info("metrics.append_failed", error=str(error), reports=len(covered))
+    else:
+        BATCHES.inc()
+    known.advance(written)
+    return [None if _step(report) in written else _Undecided.LOCKED_PATH for report in reports]
+
+
 async def _take_locked_path(
-    known: KnownTrials, driver: Any, reports: Sequence[MetricReport], announcements: Announcements
+    known: _Known, to_rows: ToRows, driver: Any, reports: Sequence[MetricReport], announcements: Announcements
 ) -> Sequence[_Outcome]:
     """Store or refuse each report, waiting for the locks that takes."""
     with_experiments = any(report.kind is Kind.VALIDATION for report in reports)
-    known.forget(report.trial_id for report in reports if report.kind is not Kind.PROFILING)
+    trial_ids = [report.trial_id for report in reports if report.kind is not Kind.PROFILING]
+    known.trials.forget(trial_ids)
+    known.in_rows.forget(trial_ids)
     for tries_left in reversed(range(_TRIES)):
         try:
             async with driver.transaction():
-                outcome = await store_locked(driver, reports, with_experiments=with_experiments)
+                outcome = await store_locked(driver, reports, with_experiments=with_experiments, to_rows=to_rows())
                 await enqueue_events(driver, announcements.admit(outcome.events, _now_s()))
         except ExperimentsNeeded:
             with_experiments = True
@@ -267,7 +324,8 @@ async def _take_locked_path(
             log.info("metrics.race_lost", error=str(error), reports=len(reports))
             continue
         BATCHES.inc()
-        known.remember(outcome.written)
+        known.trials.remember(outcome.written)
+        known.in_rows.remember(outcome.in_rows)
         return outcome.errors
     raise Unavailable("the reports met too many others, try again")
 

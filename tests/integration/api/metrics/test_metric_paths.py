@@ -1,10 +1,10 @@
-"""The fast path and the locked path of metric reports leave the same rows for the same reports."""
+"""The fast path, the locked path and the append path of metric reports leave the same rows for the same reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +17,10 @@ from libs.db.tables.trials import trials
 from libs.events.changes import PublicEvent, TrialChanged
 from services.api.metrics.fast_path import KnownTrials, store_fast
 from services.api.metrics.locked_path import store_locked
-from services.api.metrics.report import make_report
+from services.api.metrics.report import MetricReport, make_report
+from services.api.metrics.rows.append_path import AppendableTrials, append
+from services.api.metrics.rows.folding import fold_trial
+from services.api.metrics.rows.settling import settle
 from tests.integration.api.tasks.service import new_run, row_of, rows_of
 
 TIME: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -45,6 +48,12 @@ class Restart(msgspec.Struct, frozen=True):
     """The trial begins its next run."""
 
 
+class Fold(msgspec.Struct, frozen=True):
+    """What was appended is folded; only where there is something to fold."""
+
+
+Happening: TypeAlias = Sent | Restart | Fold
+
 SENT = st.builds(
     Sent,
     group=st.sampled_from(["training", "training", "custom", "validation"]),
@@ -53,23 +62,29 @@ SENT = st.builds(
     batches=st.none() | st.just([{"loss": 0.5}]),
     late=st.sampled_from([False, False, False, True]),
 )
-HISTORIES = st.lists(st.one_of(SENT, SENT, SENT, SENT, st.just(Restart())), min_size=4, max_size=14)
+HISTORIES = st.lists(st.one_of(SENT, SENT, SENT, SENT, st.just(Restart()), st.just(Fold())), min_size=4, max_size=14)
 
 
 class Training:
     """One trial, and what was told about its reports."""
 
-    def __init__(self, db: Database, *, fast: bool) -> None:
+    def __init__(self, db: Database, path: Literal["fast", "append", "locked"]) -> None:
         self._db = db
-        self._known = KnownTrials() if fast else None
+        self._path = path
+        self._known = KnownTrials()
+        self._in_rows = AppendableTrials()
         self.told: list[str] = []
         self.events: list[PublicEvent] = []
-        self.took_fast_path = 0
+        self.took_path = 0
 
-    async def live(self, history: Sequence[Sent | Restart]) -> None:
+    async def live(self, history: Sequence[Happening]) -> None:
         self.trial = (await new_run(self._db)).trial
         run, step = 1, 0
         for happening in history:
+            if isinstance(happening, Fold):
+                async with self._db.read() as connection:
+                    await fold_trial(await driver_connection(connection), self.trial)
+                continue
             if isinstance(happening, Restart):
                 run += 1
                 async with self._db.transaction() as tx:
@@ -90,20 +105,31 @@ class Training:
         )
         async with self._db.read() as connection:
             driver = await driver_connection(connection)
-            if self._known is not None and self._known.covers(report):
-                prepared = self._known.prepare([report])
-                written = await store_fast(driver, prepared, [])
-                self._known.remember(written)
-                if written:
-                    self.took_fast_path += 1
-                    self._tell(None, prepared.events)
-                    return
+            if (events := await self._store_by_path(driver, report)) is not None:
+                self.took_path += 1
+                self._tell(None, events)
+                return
             async with driver.transaction():
-                outcome = await store_locked(driver, [report], with_experiments=True)
-            if self._known is not None:
-                self._known.forget([self.trial])
-                self._known.remember(outcome.written)
+                to_rows = self._path == "append"
+                outcome = await store_locked(driver, [report], with_experiments=True, to_rows=to_rows)
+            self._known.forget([self.trial])
+            self._in_rows.forget([self.trial])
+            self._known.remember(outcome.written)
+            self._in_rows.remember(outcome.in_rows)
             self._tell(outcome.errors[0], outcome.events)
+
+    async def _store_by_path(self, driver: Any, report: MetricReport) -> Sequence[PublicEvent] | None:
+        if self._path == "fast" and self._known.covers(report):
+            prepared = self._known.prepare([report])
+            written = await store_fast(driver, prepared, [])
+            self._known.remember(written)
+            return prepared.events if written else None
+        if self._path == "append" and self._in_rows.covers(report):
+            appends = self._in_rows.prepare([report])
+            appended = await append(driver, appends, [])
+            self._in_rows.advance(appended)
+            return appends.events if appended else None
+        return None
 
     def _tell(self, error: Exception | None, events: Sequence[PublicEvent]) -> None:
         self.told.append(str(error))
@@ -113,6 +139,8 @@ class Training:
 
     async def remains(self) -> Any:
         """All that is stored of it, without ids."""
+        async with self._db.read() as connection:
+            await settle(await driver_connection(connection), self.trial)
         rows = await rows_of(self._db, metrics, trial_id=self.trial)
         position = {row.id: n for n, row in enumerate(sorted(rows, key=lambda row: row.id))}
         trial = await row_of(self._db, trials, id=self.trial)
@@ -126,17 +154,19 @@ class Training:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(history=HISTORIES)
-async def test_both_paths_leave_the_same_rows(db: Database, history: list[Sent | Restart]) -> None:
-    fast, locked = Training(db, fast=True), Training(db, fast=False)
-    await fast.live(history)
+async def test_all_paths_leave_the_same_rows(db: Database, history: list[Happening]) -> None:
+    locked = Training(db, "locked")
     await locked.live(history)
-    assert fast.told == locked.told
-    assert fast.events == locked.events
-    assert repr(await fast.remains()) == repr(await locked.remains())  # so that NaN is equal to NaN
+    expected = repr(await locked.remains())  # so that NaN is equal to NaN
+    for path in (Training(db, "fast"), Training(db, "append")):
+        await path.live(history)
+        assert path.told == locked.told
+        assert path.events == locked.events
+        assert repr(await path.remains()) == expected
 
 
 async def test_ordinary_training_takes_the_fast_path(db: Database) -> None:
     ordinary = Sent(group="training", ahead=1, avg={"loss": 0.5}, batches=None, late=False)
-    training = Training(db, fast=True)
-    await training.live([ordinary] * 5)
-    assert training.took_fast_path == 4
+    for path in (Training(db, "fast"), Training(db, "append")):
+        await path.live([ordinary] * 5)
+        assert path.took_path == 4
