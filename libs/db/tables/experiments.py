@@ -21,6 +21,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 from libs.natural_order.sql import natural
@@ -35,7 +36,7 @@ experiments = Table(
     document("users_pod"),
     Column("original_config", Text, nullable=False),
     Column("owner_id", BigInteger, ForeignKey("users.id"), nullable=False),
-    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False, index=True),
+    Column("project_id", BigInteger, ForeignKey("projects.id"), nullable=False),
     Column("parent_id", BigInteger),
     Column("job_id", Text, nullable=False, unique=True),
     Column("progress", Float),
@@ -61,6 +62,19 @@ Index("ix_experiments_deleting", experiments.c.id, postgresql_where=text("state 
 _name = experiments.c.config.op("->>")(literal_column("'name'", Text))
 natural_experiment_name = natural(func.coalesce(_name, literal_column("''", Text), type_=Text))
 Index("ix_experiments_natural_order", natural_experiment_name, experiments.c.id)
+# Lists have the ids of equal rows in the direction of the order, searches have them ascending.
+Index("ix_experiments_started", experiments.c.start_time, experiments.c.id)
+Index("ix_experiments_started_last", experiments.c.start_time.desc(), experiments.c.id)
+Index("ix_experiments_of_owner", experiments.c.owner_id, experiments.c.id)
+Index("ix_experiments_of_project", experiments.c.project_id, experiments.c.id)
+Index("ix_experiments_in_state", experiments.c.state, experiments.c.id)
+experiment_labels = experiments.c.config.op("->", return_type=JSONB())(literal_column("'labels'", Text))
+Index(
+    "ix_experiments_labels",
+    experiment_labels.label("labels"),
+    postgresql_using="gin",
+    postgresql_ops={"labels": "jsonb_path_ops"},
+)
 
 model_definitions = Table(
     "model_definitions",

@@ -75,6 +75,8 @@ Index("ix_trials_unfinished", trials.c.experiment_id, postgresql_where=text("end
 Index("ix_trials_early_exit", trials.c.early_exit_deadline, postgresql_where=text("early_exit_deadline IS NOT NULL"))
 # The runs of a project are counted without a look at their rows, which are long.
 Index("ix_trials_of_project", trials.c.project_id, trials.c.experiment_id, postgresql_include=["state", "archived"])
+Index("ix_trials_of_project_by_id", trials.c.project_id, trials.c.id)
+Index("ix_trials_started", trials.c.project_id, trials.c.start_time, trials.c.id)
 # Tables of runs are sorted by it, the best or the worst first; those without a value come last.
 Index("ix_trials_searcher_metric", trials.c.project_id, trials.c.searcher_metric_value, trials.c.id)
 Index(

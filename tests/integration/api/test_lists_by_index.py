@@ -1,7 +1,9 @@
-"""Large lists are read in the order of names by an index, and a page costs no sorting of all."""
+"""Large lists are read in their order by an index: a page costs neither a sort nor a look at all rows."""
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,19 +19,21 @@ from services.api.queries.experiments.experiments import list_experiments
 from services.api.queries.models.models import list_models
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs import search_runs
-from services.api.wire.experiments.experiments import ExperimentSortBy, GetExperimentsQuery
+from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.models.models import GetModelsQuery, SortModels
 from services.api.wire.ordering import OrderBy
 from services.api.wire.search.searches import SearchRequest
 from tests.bench.reading.statements import Read, statements_of
+from tests.scenarios.search.nodes import field, group
 
 MANY = 5_000
 FILL = f"""
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
-SELECT 'COMPLETED', jsonb_build_object('name', 'run ' || n), '', 2, 1, 'many' || n, now()
+SELECT (ARRAY['COMPLETED', 'ERROR'])[1 + n % 2], jsonb_build_object('name', 'run ' || n, 'labels', ARRAY['l' || n % 9]),
+       '', 1 + n % 2, 1, 'many' || n, now()
 FROM generate_series(1, {MANY}) n;
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
-SELECT id, 1, id, 'many' || id, 'COMPLETED', now() FROM experiments;
+SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id) FROM experiments;
 INSERT INTO models (name, owner_id, workspace_id) SELECT 'model ' || n, 2, 1 FROM generate_series(1, {MANY}) n;
 ANALYZE
 """
@@ -94,6 +98,71 @@ async def test_large_lists_are_read_in_the_order_of_an_index(
     finally:
         await connection.close()
     assert any(f"using {index}" in plan for plan in plans), "\n\n".join(plans)
+
+
+def _found(**wanted: Any) -> Read:
+    query = GetExperimentsQuery(limit=10, **wanted)
+    return lambda db: _read(db, lambda connection: list_experiments(connection, query, rights=READER))
+
+
+def _search(search: Any, sort: str, *conditions: dict[str, Any], project_id: int = 1) -> Read:
+    wanted = json.dumps({"filterGroup": group("and", *conditions), "showArchived": False})
+    request = SearchRequest(sort=sort, limit=10, project_id=project_id, filter=wanted)
+    now = {"now": datetime.now(UTC)} if search is search_experiments else {}
+    return lambda db: _read(db, lambda connection: search(connection, request, rights=READER, **now))
+
+
+START, IDS, DESC = ExperimentSortBy.START_TIME, ExperimentSortBy.ID, OrderBy.DESC
+FIRST_PAGES = {
+    "what det lists": (_found(archived=False, users=["determined"]), None),
+    "det with all users": (_found(archived=False), "pk_experiments"),
+    "newest ids": (_found(sort_by=IDS, order_by=DESC), "pk_experiments"),
+    "newest": (_found(sort_by=START, order_by=DESC), "ix_experiments_started"),
+    "oldest": (_found(sort_by=START), "ix_experiments_started"),
+    "deep": (_found(sort_by=START, offset=MANY // 2), "ix_experiments_started"),
+    "newest of a state": (_found(states=[ExperimentState.COMPLETED], sort_by=START, order_by=DESC), None),
+    "newest of a user": (_found(user_ids=[2], sort_by=START, order_by=DESC), None),
+    "newest of a label": (_found(labels=["l7"], sort_by=IDS, order_by=DESC), None),
+    "newest of a project": (_found(project_id=1, sort_by=START, order_by=DESC), None),
+    "newest that are searched": (_search(search_experiments, "startTime=desc"), "ix_experiments_started_last"),
+    "oldest that are searched": (_search(search_experiments, "startTime=asc"), "ix_experiments_started"),
+    "newest ids that are searched": (_search(search_experiments, "id=desc"), None),
+    "a search without a sort": (_search(search_experiments, ""), None),
+    "a search for a state": (_search(search_experiments, "id=desc", field("state", "=", "COMPLETED")), None),
+    "a search for a user": (_search(search_experiments, "id=desc", field("user", "=", 2, kind="NUMBER")), None),
+    "runs": (_search(search_runs, ""), None),
+    "newest runs": (_search(search_runs, "startTime=desc"), "ix_trials_started"),
+    "newest ids of runs": (_search(search_runs, "id=desc"), None),
+    "runs of the newest experiments": (_search(search_runs, "experimentId=desc"), None),
+    "runs of all projects": (_search(search_runs, "id=desc", project_id=0), "pk_trials"),
+}
+
+
+@pytest.mark.parametrize("what", FIRST_PAGES)
+async def test_a_page_costs_neither_a_sort_nor_all_rows(filled: str, what: str) -> None:
+    read, index = FIRST_PAGES[what]
+    (page,) = [each for each in await statements_of(asyncpg_url(filled), read) if "AS wanted" in each.sql]
+    connection = await asyncpg.connect(asyncpg_url(filled))
+    try:
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {page.sql}", *page.parameters))
+    finally:
+        await connection.close()
+    assert "->  Sort " not in plan, plan
+    assert not re.search("Seq Scan on (experiments|trials)", plan), plan
+    assert index is None or f"using {index} " in plan, plan
+
+
+async def test_labels_that_few_have_are_found_by_their_index(filled: str) -> None:
+    query = GetExperimentsQuery(labels=["nobody's"])
+    read: Read = lambda db: _read(db, lambda connection: list_experiments(connection, query, rights=READER))  # noqa: E731
+    (counting,) = await statements_of(asyncpg_url(filled), read)
+    connection = await asyncpg.connect(asyncpg_url(filled))
+    try:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {counting.sql}", *counting.parameters))
+    finally:
+        await connection.close()
+    assert "ix_experiments_labels" in plan, plan
 
 
 async def test_addresses_of_runs_are_sorted_without_a_key_of_each(filled: str) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import mask_secrets
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
-from libs.db.tables.experiments import experiments, model_definitions, natural_experiment_name
+from libs.db.tables.experiments import experiment_labels, experiments, model_definitions, natural_experiment_name
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
@@ -26,6 +26,8 @@ from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
 from services.api.queries.experiments.durations import whole_seconds
 from services.api.queries.experiments.original_config import mask_original_config
+from services.api.queries.ordering import ascending, asked_tables, descending
+from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -142,15 +144,20 @@ async def experiments_page(
 
     Raises InvalidRequest.
     """
-    counting = select(func.count()).select_from(_joined()).where(*conditions)
+    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
-    found = await connection.execute(
-        _select_all().where(*conditions).order_by(*order).offset(page.start).limit(page.limit)
+    wanted = (
+        select(experiments.c.id)
+        .select_from(_joined_for([*conditions, *order]))
+        .where(*conditions)
+        .order_by(*order)
+        .offset(page.start)
+        .limit(page.limit)
     )
-    rows = found.all()
+    rows = await rows_of_page(connection, _select_all(), experiments.c.id, wanted)
     shown = await _as_experiments(connection, rows, reader_id)
     for experiment, row in zip(shown, rows, strict=True):
         # Lists leave out what may be long; one experiment by itself has it. They add the name of the best trial.
@@ -168,6 +175,21 @@ def _joined() -> FromClause:
         .join(workspaces, workspaces.c.id == projects.c.workspace_id)
         .outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial_id)
     )
+
+
+def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
+    """Experiments, and of the others those that conditions or an order ask about; with each of them all are there."""
+    asked = asked_tables(expressions)
+    joined: FromClause = experiments
+    if users in asked:
+        joined = joined.join(users, users.c.id == experiments.c.owner_id)
+    if projects in asked or workspaces in asked:
+        joined = joined.join(projects, projects.c.id == experiments.c.project_id)
+    if workspaces in asked:
+        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    if best_trials in asked:
+        joined = joined.outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial_id)
+    return joined
 
 
 def _select_all() -> Select[Any]:
@@ -267,7 +289,7 @@ def matching_text(*, name: str, description: str, labels: Sequence[str]) -> list
     if description:
         conditions.append(experiments.c.config["description"].astext.icontains(description, autoescape=True))
     if labels:
-        conditions.append(experiments.c.config["labels"].contains(list(labels)))
+        conditions.append(experiment_labels.contains(list(labels)))
     return conditions
 
 
@@ -296,15 +318,8 @@ def _in_range(query: GetExperimentsQuery) -> list[ColumnElement[bool]]:
 
 
 def _order(query: GetExperimentsQuery) -> list[ColumnElement[Any]]:
-    column = _SORT_COLUMNS[query.sort_by]
-    if query.order_by is OrderBy.DESC:
-        return [descending(column), experiments.c.id.desc()]
-    return [column.asc(), experiments.c.id.asc()]
-
-
-def descending(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """NULLs last. Among names there are none, and their index, which begins with NULLs when read backwards, serves."""
-    return column.desc() if column is natural_experiment_name else column.desc().nulls_last()
+    column, direction = _SORT_COLUMNS[query.sort_by], descending if query.order_by is OrderBy.DESC else ascending
+    return [direction(each) for each in dict.fromkeys((column, experiments.c.id))]
 
 
 async def check_project_exists(connection: AsyncConnection, project_id: int) -> None:

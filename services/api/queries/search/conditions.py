@@ -15,7 +15,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import summary_key
-from services.api.queries.experiments.experiments import best_trials, descending
+from services.api.queries.experiments.experiments import best_trials
+from services.api.queries.ordering import ascending, descending
 from services.api.queries.search import addresses, hyperparameters, run_values
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
@@ -71,11 +72,12 @@ def where(table: SearchTable, node: Group | Field) -> ColumnElement[bool]:
 
 def order(table: SearchTable, keys: Sequence[SortKey]) -> list[ColumnElement[Any]]:
     """What to order by; ids, ascending, decide between equals. Raises InvalidRequest."""
-    wanted = [
-        descending(expression) if key.descending else expression.asc()
-        for key in keys
-        for expression in _sorted_by(table, key.column)
-    ]
+    wanted = []
+    for key in keys:
+        for expression in _sorted_by(table, key.column):
+            wanted.append(descending(expression) if key.descending else ascending(expression))
+            if expression is table.key:
+                return wanted  # nothing is left to decide
     return [*wanted, table.key.asc()]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import UNSET
 from sqlalchemy import ColumnElement, FromClause, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.sql.util import find_tables
 
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
@@ -19,6 +18,8 @@ from libs.db.tables.workspaces import projects, workspaces
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists
+from services.api.queries.ordering import asked_tables
+from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.search.conditions import RUNS, order, where
 from services.api.queries.search.fixed_columns import is_multitrial, local_id, run_duration
@@ -47,29 +48,31 @@ async def search_runs(
     page = sql_page(total, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination
-    rows = await connection.execute(
-        select(
-            *trials.c,
-            experiments.c.config,
-            experiments.c.parent_id,
-            experiments.c.progress,
-            experiments.c.unmanaged,
-            experiments.c.owner_id,
-            experiments.c.archived.label("parent_archived"),
-            experiments.c.external_id.label("external_experiment_id"),
-            projects.c.name.label("project_name"),
-            workspaces.c.id.label("workspace_id"),
-            workspaces.c.name.label("workspace_name"),
-            local_id.label("shown_local_id"),
-            run_duration.label("duration"),
-            is_multitrial.label("is_multitrial"),
-        )
-        .select_from(_joined())
+    shown = select(
+        *trials.c,
+        experiments.c.config,
+        experiments.c.parent_id,
+        experiments.c.progress,
+        experiments.c.unmanaged,
+        experiments.c.owner_id,
+        experiments.c.archived.label("parent_archived"),
+        experiments.c.external_id.label("external_experiment_id"),
+        projects.c.name.label("project_name"),
+        workspaces.c.id.label("workspace_id"),
+        workspaces.c.name.label("workspace_name"),
+        local_id.label("shown_local_id"),
+        run_duration.label("duration"),
+        is_multitrial.label("is_multitrial"),
+    ).select_from(_joined())
+    wanted = (
+        select(trials.c.id)
+        .select_from(_joined_for([*conditions, *sorting]))
         .where(*conditions)
         .order_by(*sorting)
         .offset(page.start)
         .limit(page.limit)
     )
+    rows = await rows_of_page(connection, shown, trials.c.id, wanted)
     return [_flat_run(row) for row in rows], page.pagination
 
 
@@ -113,9 +116,9 @@ def _joined() -> FromClause:
     )
 
 
-def _joined_for(conditions: Sequence[ColumnElement[bool]]) -> FromClause:
+def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
     """Runs and their experiments, and of the others, which every run has one of, those that are asked about."""
-    asked = {table for condition in conditions for table in find_tables(condition, check_columns=True)}
+    asked = asked_tables(expressions)
     joined: FromClause = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
     if users in asked:
         joined = joined.join(users, users.c.id == experiments.c.owner_id)

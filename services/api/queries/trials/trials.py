@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
@@ -17,6 +18,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     DateTime,
+    FromClause,
     Select,
     Text,
     and_,
@@ -39,6 +41,8 @@ from services.api.queries.checkpoints.best import best_checkpoints
 from services.api.queries.experiments.displayed_states import displayed
 from services.api.queries.experiments.experiments import check_exists
 from services.api.queries.metric_values import number_in, searcher_metric_of, sign_of_searcher_metric
+from services.api.queries.ordering import ascending, asked_tables, descending
+from services.api.queries.page_rows import numbered
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
@@ -124,7 +128,8 @@ async def list_trials(
     if page.limit == 0:
         return [], page.pagination
     listing = _listing(query.sort_by, query.order_by)
-    rows = await listing.rows(connection, **wanted, now=now, start=page.start, limit=page.limit)
+    found = await listing.rows(connection, **wanted, now=now, start=page.start, limit=page.limit)
+    rows = sorted(found, key=attrgetter("place"))
     return await _as_trials(connection, rows, now=now), page.pagination
 
 
@@ -291,9 +296,11 @@ def _listing(sort_by: TrialSortBy, order_by: OrderBy) -> PreparedQuery:
         column: ColumnElement[Any] = func.coalesce(trials.c.end_time, _NOW) - trials.c.start_time
     else:
         column = _SORT_COLUMNS[sort_by]
-    if order_by is OrderBy.DESC:
-        order = [column.desc().nulls_last(), trials.c.id.desc()]
-    else:
-        order = [column.asc(), trials.c.id.asc()]
+    direction = descending if order_by is OrderBy.DESC else ascending
+    order = [direction(each) for each in dict.fromkeys((column, trials.c.id))]
     start, limit = (bindparam(name, None, type_=BigInteger) for name in ("start", "limit"))
-    return PreparedQuery(_select_shown().where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit))
+    listed: FromClause = trials
+    if experiments in asked_tables(order):
+        listed = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+    wanted = select(trials.c.id).select_from(listed).where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit)
+    return PreparedQuery(numbered(_select_shown(), trials.c.id, wanted))
