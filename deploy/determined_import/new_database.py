@@ -20,6 +20,7 @@ from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copi
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
+from libs.db.engine import APPLICATION, FORMER_APPLICATION
 from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
@@ -187,7 +188,8 @@ async def _check_schema(connection: Any) -> None:
 async def _take_alone(connection: Any) -> None:
     """Keep schedulers away, and see that no service is there."""
     others = await connection.fetchval(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'resolute'"
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY($1)",
+        [APPLICATION, FORMER_APPLICATION],
     )
     if others or not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SCHEDULER_LOCK):
         raise ImportRefused(

@@ -28,6 +28,11 @@ SEARCHES_OF: Final = 5
 DIALECT: Final = "postgresql+asyncpg://"
 """For engines whose connections somebody else makes: SQLAlchemy does not understand all that a URL may say."""
 
+APPLICATION: Final = "resolute-2"
+"""Name of the connections of services, by which they know each other's release."""
+FORMER_APPLICATION: Final = "resolute"
+"""That of services which know summaries of metrics as a column of their trial only (migration 0009)."""
+
 Connection = AsyncConnection
 
 
@@ -147,7 +152,7 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
     """
 
     def connect() -> Awaitable[Any]:
-        server_settings = {"application_name": "resolute", "jit": "off"}
+        server_settings = {"application_name": APPLICATION, "jit": "off"}
         connecting: Awaitable[Any] = asyncpg.connect(
             address(settings), timeout=10, command_timeout=120, server_settings=server_settings
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from deploy.local.configuration.plan import SERVICES_ROLE
+from libs.db.engine import APPLICATION
 from tests.harness.whole_system import WholeSystem
 
 
 def test_no_service_has_the_superuser_or_its_password(whole_system: WholeSystem) -> None:
     connected = whole_system.rows(
         "SELECT DISTINCT usename, rolsuper FROM pg_stat_activity JOIN pg_roles ON rolname = usename"
-        " WHERE application_name = 'resolute'"
+        f" WHERE application_name = '{APPLICATION}'"
     )
     assert connected == [{"usename": SERVICES_ROLE, "rolsuper": False}]
     layout, options = whole_system.layout, whole_system.options

@@ -11,7 +11,7 @@ from deploy.determined_import.importing import run_import
 from deploy.determined_import.kinds.logs import LINES
 from deploy.determined_import.refusal import ImportRefused
 from deploy.determined_import.report import ImportReport
-from libs.db.engine import asyncpg_url
+from libs.db.engine import APPLICATION, FORMER_APPLICATION, asyncpg_url
 from tests.harness.determined.rows import CLUSTER_ID, DELETING, FINISHED, ODD, UNFINISHED
 from tests.integration.api.conftest import run_async
 
@@ -142,8 +142,9 @@ async def test_an_installation_that_was_used_is_refused_and_left_as_it_was(old_u
     assert await rows_of(new_url, "SELECT count(*) FROM imports") == [(0,)]
 
 
-async def test_services_must_not_run_meanwhile(old_url: str, new_url: str) -> None:
-    service = await asyncpg.connect(asyncpg_url(new_url), server_settings={"application_name": "resolute"})
+@pytest.mark.parametrize("name", [APPLICATION, FORMER_APPLICATION])
+async def test_services_must_not_run_meanwhile(old_url: str, new_url: str, name: str) -> None:
+    service = await asyncpg.connect(asyncpg_url(new_url), server_settings={"application_name": name})
     try:
         with pytest.raises(ImportRefused, match="stop them"):
             await imported(old_url, new_url)

@@ -14,23 +14,26 @@ from services.api.metrics.rows.summary_rows import fold_tail, group_row
 _FIRST: Final = 0
 
 
-async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> None:
+async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> int:
     """Fold all reports of a trial and write its summary and total into its row, on an asyncpg connection outside of a
     transaction. Reports of the trial wait for the last part of it.
 
     to_column  keep the summary in the column alone from now on
+    Returns how many reports were folded.
     """
-    await fold_trial(driver, trial_id)
+    # Who has the row of the trial next decides whether the release before has to wait once more.
+    folded = 0 if to_column else await fold_trial(driver, trial_id)
     async with driver.transaction():
         await driver.execute(sql.WRITES_ROWS)
         if await driver.fetchval(sql.LOCK_TRIAL, trial_id):
             await driver.execute(sql.LOCK_SUMMARIES, [trial_id])
             rows = [group_row(record) for record in await driver.fetch(sql.LOCK_GROUPS, [trial_id])]
             for row in rows:
-                await fold_tail(driver, row)
+                folded += await fold_tail(driver, row)
             total = max((row.newest_step for row in rows), default=_FIRST)
             await driver.execute(sql.WRITE_COLUMN, trial_id, total, not to_column)
             if to_column:
                 await driver.execute(sql.FORGET_GROUPS, [trial_id])
         # Also of a trial that is deleted, or in its column.
         await driver.execute(sql.UNMARK, trial_id)
+    return folded

@@ -1,0 +1,49 @@
+"""Whether services of a release are connected that know summaries in columns only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+
+from libs.db.engine import FORMER_APPLICATION, Database, driver_connection
+from libs.db.failures import is_connection_failure
+from libs.errors import Unavailable
+
+log = structlog.get_logger()
+
+_CONNECTED: Final = """
+SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1)
+"""
+_LOOK_EVERY_S: Final = 2.0
+
+
+class FormerRelease:
+    """What is known of it. Until somebody has looked it counts as connected, and so does a database that is away."""
+
+    def __init__(self) -> None:
+        self.is_connected = True
+
+    def is_gone(self) -> bool:
+        return not self.is_connected
+
+    async def look(self, driver: Any) -> None:
+        """Find out with an asyncpg connection. Raises what the database raises."""
+        connected = await driver.fetchval(_CONNECTED, FORMER_APPLICATION)
+        if connected != self.is_connected:
+            log.info("metrics.former_release", is_connected=connected)
+        self.is_connected = connected
+
+    async def follow(self, db: Database) -> None:
+        """Look every now and then until cancelled."""
+        while True:
+            try:
+                async with db.read() as connection:
+                    await self.look(await driver_connection(connection))
+            except Exception as error:
+                if not (isinstance(error, Unavailable) or is_connection_failure(error)):
+                    raise
+                self.is_connected = True
+                log.info("metrics.former_release_unknown", error=str(error))
+            await asyncio.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,167 @@
+"""The owner of the summaries in rows: what was appended is folded, settled, and what was replaced is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from libs.db.engine import Database, driver_connection
+from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, metric_summaries
+from libs.db.tables.trials import trials
+from services.api.metrics.locked_path import store_locked
+from services.api.metrics.report import MetricReport
+from services.api.metrics.rows import owner as owners
+from services.api.metrics.rows.append_path import AppendableTrials, append
+from services.api.metrics.rows.former_release import FormerRelease
+from services.api.metrics.rows.owner import SummaryKeeper, keep_summaries
+from services.api.metrics.rows.settling import settle
+from tests.integration.api.metrics.reporting import a_report
+from tests.integration.api.tasks.service import new_run, row_of, rows_of
+
+
+class Reports:
+    """Stores reports as the writer does, the first ones of a group by the locked path."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.known = AppendableTrials()
+
+    async def store(self, *reports: MetricReport) -> None:
+        async with self._db.read() as connection:
+            driver = await driver_connection(connection)
+            for report in reports:
+                if self.known.covers(report):
+                    appended = await append(driver, self.known.prepare([report]), [])
+                    self.known.advance(appended)
+                    if appended:
+                        continue
+                async with driver.transaction():
+                    outcome = await store_locked(driver, [report], with_experiments=True, to_rows=True)
+                assert outcome.errors == [None]
+                self.known.remember(outcome.in_rows)
+
+
+class Gone(FormerRelease):
+    """Nobody of the release before is connected."""
+
+    async def look(self, driver: Any) -> None:
+        self.is_connected = False
+
+
+class There(FormerRelease):
+    async def look(self, driver: Any) -> None:
+        self.is_connected = True
+
+
+@pytest.fixture
+def reports(db: Database) -> Reports:
+    return Reports(db)
+
+
+async def look(db: Database, former: FormerRelease, *, times: int = 1) -> None:
+    async with db.read() as connection:
+        owner = SummaryKeeper(await driver_connection(connection), former)
+        for _ in range(times):
+            await owner.look()
+
+
+async def names_of(db: Database, trial: int) -> Sequence[Any]:
+    (group,) = await rows_of(db, metric_groups, trial_id=trial, metric_group="training")
+    return await rows_of(db, metric_summaries, summary_id=group.summary_id)
+
+
+async def test_report_beyond_all_others_changes_no_summary(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(*(a_report(trial, step) for step in range(1, 6)))
+    assert await names_of(db, trial) == []
+    row = await row_of(db, trials, id=trial)
+    assert (row.summary_in_rows, row.total_batches, row.summary_metrics) == (True, 0, {})
+    assert len(await rows_of(db, metric_marks, trial_id=trial)) == 1
+
+
+async def test_owner_folds_what_was_appended_and_settles_it(
+    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(*(a_report(trial, step) for step in range(1, 251)))
+    await look(db, Gone())
+    (name,) = await names_of(db, trial)
+    assert (name.name, name.summary["count"], name.last, name.last_step) == ("loss", 250, 250.0, 250)
+    assert (await row_of(db, trials, id=trial)).total_batches == 0, "it is settled later"
+    monkeypatch.setattr(owners, "_SETTLE_AGAIN_S", 0.0)
+    await look(db, Gone())
+    row = await row_of(db, trials, id=trial)
+    assert (row.summary_in_rows, row.total_batches) == (True, 250)
+    assert row.summary_metrics["avg_metrics"]["loss"]["sum"] == sum(range(251))
+    assert await rows_of(db, metric_marks, trial_id=trial) == []
+
+
+async def test_name_that_the_newest_report_lacks_has_no_last_value(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(a_report(trial, 1, avg={"a": 1, "b": 2}), a_report(trial, 2, avg={"a": 3}))
+    await look(db, Gone())
+    rows = {row.name: row for row in await names_of(db, trial)}
+    assert (rows["a"].last_step, rows["b"].last_step) == (2, 1)
+    async with db.read() as connection:
+        await settle(await driver_connection(connection), trial)
+    summary = (await row_of(db, trials, id=trial)).summary_metrics["avg_metrics"]
+    assert (summary["a"]["last"], "last" in summary["b"]) == (3, False)
+
+
+async def test_names_of_any_length_have_rows_of_their_own(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    names = ["", "n" * 512, "n" * 513, "n" * 20_000, "\N{SNOWMAN}" * 700, "n" * 20_001, "\N{SNOWMAN}" * 701]
+    await reports.store(*(a_report(trial, step, avg=dict.fromkeys(names, step)) for step in (1, 2)))
+    await look(db, Gone())
+    rows = await names_of(db, trial)
+    assert {row.name: row.summary["count"] for row in rows} == dict.fromkeys(names, 2)
+    assert max(len(row.name_key.encode()) for row in rows) <= 513
+
+
+async def test_replaced_and_orphaned_summaries_are_deleted(
+    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(a_report(trial, 1), a_report(trial, 5))
+    await look(db, Gone())
+    (before,) = await rows_of(db, metric_groups, trial_id=trial)
+    async with db.read() as connection:
+        driver = await driver_connection(connection)
+        await driver.execute("UPDATE trials SET run_id = 2 WHERE id = $1", trial)
+        await reports.store(a_report(trial, 3, run=2))
+        (after,) = await rows_of(db, metric_groups, trial_id=trial)
+        assert after.summary_id != before.summary_id
+        await look(db, Gone(), times=2)
+        assert await rows_of(db, metric_garbage) == []
+        assert await rows_of(db, metric_summaries, summary_id=before.summary_id) == []
+        assert [row.summary["sum"] for row in await names_of(db, trial)] == [4]
+        await driver.execute("DELETE FROM trials WHERE id = $1", trial)
+    monkeypatch.setattr(owners, "_SETTLE_AGAIN_S", 0.0)
+    await look(db, Gone(), times=2)
+    assert await rows_of(db, metric_summaries, summary_id=after.summary_id) == []
+    assert await rows_of(db, metric_groups, trial_id=trial) == []
+    assert await rows_of(db, metric_marks, trial_id=trial) == []
+
+
+async def test_trial_goes_back_to_its_column_while_the_release_before_is_there(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(a_report(trial, 1), a_report(trial, 2))
+    await look(db, There())
+    row = await row_of(db, trials, id=trial)
+    assert (row.summary_in_rows, row.total_batches, row.summary_metrics["avg_metrics"]["loss"]["sum"]) == (False, 2, 3)
+    assert await rows_of(db, metric_groups, trial_id=trial) == []
+
+
+async def test_one_owner_settles_what_is_left_when_it_is_stopped(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    owning = [asyncio.create_task(keep_summaries(db, Gone())) for _ in range(2)]
+    await asyncio.sleep(0.5)
+    await reports.store(a_report(trial, 1), a_report(trial, 2))
+    for task in owning:
+        task.cancel()
+    await asyncio.gather(*owning, return_exceptions=True)
+    assert (await row_of(db, trials, id=trial)).total_batches == 2
+    assert await rows_of(db, metric_marks, trial_id=trial) == []
