@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-ALL = ("rich", "pygments", "aiohttp", "alembic")
+ALL = ("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm")
 CASES = {
     "api": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark"),
     "scheduler": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),

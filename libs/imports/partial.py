@@ -1,0 +1,69 @@
+"""Imports of a package some of its modules only, for as long as nobody asks for the rest.
+
+Some packages import in ``__init__`` everything that they offer, however little of it a program uses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+
+def import_partly(package: str, parts: Mapping[str, Sequence[str]]) -> None:
+    """From now on, an import of ``package`` imports only ``parts`` of it. Nothing happens where it is loaded already.
+
+    parts  module of the package -> names in it that the package offers as its own
+    Whoever asks the package for another name gets it: its own ``__init__`` is executed then.
+    """
+    if package not in sys.modules:
+        sys.meta_path.insert(0, _Finder(package, parts))
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, package: str, parts: Mapping[str, Sequence[str]]) -> None:
+        self._package = package
+        self._parts = parts
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._package:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, self._parts)
+        return spec
+
+
+class _Loader(Loader):
+    def __init__(self, whole: Loader, parts: Mapping[str, Sequence[str]]) -> None:
+        self._whole = whole
+        self._parts = parts
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._whole.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        offered = vars(module)
+        for part, names in self._parts.items():
+            loaded = import_module(f"{module.__name__}.{part}")
+            offered.update((name, getattr(loaded, name)) for name in names)
+        # Last: modules of the package look for one another in it while they are imported.
+        offered["__getattr__"] = self._rest_of(module)
+
+    def _rest_of(self, module: ModuleType) -> Callable[[str], Any]:
+        """The function that modules are asked for names which they do not have (PEP 562)."""
+
+        def get(name: str) -> Any:
+            if name.startswith("__"):  # the import system and tools ask for many that no package has
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            vars(module).pop("__getattr__", None)
+            self._whole.exec_module(module)
+            return getattr(module, name)
+
+        return get
