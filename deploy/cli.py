@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from deploy.command_line import DEFAULT_STATE, STATE_VARIABLE, Commands, in_words
 from libs.errors import ResoluteError
+from libs.imports.lean import import_without
 
 
 class Subcommand(NamedTuple):
@@ -163,6 +164,7 @@ def _parsers(module: str | None) -> tuple[argparse.ArgumentParser, Commands]:
     parser.add_argument("--version", action="version", version=f"%(prog)s {metadata.version('resolute')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     if module is not None:
+        import_without("structlog", "rich")  # tracebacks in colour: as much to load as all that is below deploy.local
         import_module(module).add_parser(commands)
         for each in SUBCOMMANDS:
             if each.module == module:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from libs.db.migrate import MIGRATION_LOCK
+from libs.db.schema.found import MIGRATION_LOCK
 
 REVISION_TABLE: Final = "alembic_version"
 _COLUMNS: Final = f"""

@@ -36,9 +36,10 @@ from deploy.local.layout import Layout
 from deploy.local.supervision import processes
 from deploy.operations.settings import OperationsSettings, add_settings_argument, load_settings, names_database
 from libs.bus import Bus, connect_bus
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
-from libs.db.migrate import revisions, schema_of, upgrade
+from libs.db.migrate import upgrade
+from libs.db.schema.found import revisions, schema_of
 from libs.errors import FailedPrecondition, InvalidRequest, Unavailable
 from libs.telemetry import TelemetrySettings, configure_logging
 

@@ -21,7 +21,7 @@ from deploy.determined_import.importing import run_import
 from deploy.determined_import.refusal import ImportRefused
 from deploy.determined_import.report import ImportReport, as_text
 from deploy.operations.settings import add_settings_argument, load_settings
-from libs.db.engine import address
+from libs.db.connecting.settings import address
 
 SOURCE_VARIABLE: Final = "RESOLUTE_IMPORT_SOURCE"
 DISAGREES: Final = 2

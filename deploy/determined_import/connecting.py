@@ -8,7 +8,7 @@ from typing import Any, Final
 import asyncpg
 
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from libs.db.failures import DRIVER_ERRORS
 
 CONNECT_TIMEOUT_S: Final = 30.0

@@ -13,7 +13,7 @@ import asyncpg
 
 from deploy.determined_import.connecting import CONNECT_TIMEOUT_S
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from libs.db.failures import DRIVER_ERRORS
 
 _CUSTOM_FORMAT: Final = b"PGDMP"

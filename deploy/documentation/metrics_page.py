@@ -11,6 +11,7 @@ from libs.telemetry import MetricDefinition, defined_metrics
 _PRODUCT: Final = (
     "services.api.main",
     "services.scheduler.main",
+    "services.scheduler.acting",
     "services.launcher.main",
     "services.launcher.backends.kubernetes.wiring.opening",
     "services.logs.main",

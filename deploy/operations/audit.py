@@ -14,7 +14,8 @@ from deploy.command_line import Commands, behind_the_command, past_moment
 from deploy.operations.settings import add_settings_argument, load_settings
 from deploy.terminal import colours, in_a_line, paint
 from libs.db.audit.search import AuditFilter, find_records
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 
 
 def add_parser(commands: Commands) -> None:

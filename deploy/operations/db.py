@@ -20,9 +20,10 @@ from deploy.operations.settings import (
     names_database,
 )
 from libs.db.availability import retry_until_available
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import may_be_starting
-from libs.db.migrate import Schema, schema_of, upgrade
+from libs.db.migrate import upgrade
+from libs.db.schema.found import Schema, schema_of
 from libs.db.services_role.changed_password import change_password
 from libs.db.services_role.role import ServicesRole, provide_role
 from libs.errors import FailedPrecondition, Unavailable

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from deploy.command_line import state_folder
 from libs.bus.settings import BusSettings
-from libs.db.engine import DatabaseSettings
+from libs.db.connecting.settings import DatabaseSettings
 from libs.db.services_role.role import ServicesRole
 from libs.errors import FailedPrecondition
 from libs.settings import load

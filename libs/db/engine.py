@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final, Protocol
-from urllib.parse import quote
+from typing import Any, Final, Protocol
 
 import asyncpg
 import msgspec
-from msgspec import Meta, Struct
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from libs.db.audit.records import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
-from libs.db.failures import DRIVER_ERRORS, may_be_starting
+from libs.db.connecting.settings import DatabaseSettings, address
+from libs.db.failures import is_of_database, may_be_starting
 from libs.db.lost_connections import replace_lost_connections
-from libs.db.storage_probe import DatabaseStorage
-from libs.secret_files import read_secret
+from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE, DatabaseStorage
 
 SEARCHES_OF: Final = 5
 """One of so many connections of a pool may be in a search that runs long."""
@@ -43,41 +40,6 @@ class DriverConnection(Protocol):
         """Rows of one statement, which is prepared when it is asked for the first time."""
 
 
-class DatabaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    url: str = "postgresql://postgres@127.0.0.1:5432/resolute"
-    """``postgresql://user:password@host:port/name``; ``?sslmode=verify-full&sslrootcert=FILE`` and the like encrypt."""
-    password: str | None = None
-    """In place of one in ``url``."""
-    password_file: str | None = None
-    """File with the password, read for each new connection, so that a new password needs no restart; wins."""
-    pool_size: Annotated[int, Meta(ge=1)] = 10
-    """Connections that one process keeps open at most."""
-    connect_timeout_s: Annotated[float, Meta(gt=0)] = 60.0
-    """How long a starting service waits for the database before it gives up."""
-    migrate: bool = True
-    """Whether services bring the schema up to date when they start. Otherwise they wait until ``resolute db upgrade``
-    has."""
-
-
-def asyncpg_url(url: str) -> str:
-    """The same database, named the way asyncpg wants it."""
-    _, separator, rest = url.partition("://")
-    if not separator:
-        raise ValueError(f"database url {url!r} must look like postgresql://user@host:port/name")
-    return f"postgresql://{rest}"
-
-
-def address(settings: DatabaseSettings) -> str:
-    """Where the database is and how to log in at this moment, the way asyncpg wants it. Raises OSError."""
-    url = asyncpg_url(settings.url)
-    password = settings.password if settings.password_file is None else read_secret(settings.password_file)
-    if password is None:
-        return url
-    place, slash, rest = url.removeprefix("postgresql://").partition("/")
-    login, _, hosts = place.rpartition("@")
-    return f"postgresql://{login.partition(':')[0]}:{quote(password, safe='')}@{hosts}{slash}{rest}"
-
-
 class Database:
     """The pool of one process. Safe for concurrent use by any number of tasks."""
 
@@ -85,7 +47,7 @@ class Database:
         self._engine = engine
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._settings = settings
-        self._storage = DatabaseStorage(engine)
+        self._storage = DatabaseStorage(self._write_file)
         self.searches = asyncio.Semaphore(max(1, settings.pool_size // SEARCHES_OF))
         """Turns for statements that somebody's input makes slow: never all connections at once are theirs."""
 
@@ -122,13 +84,20 @@ class Database:
         """Why the database cannot be relied on now; None when it answers."""
         try:
             await _answers(self._engine)
-        except (OSError, DBAPIError, *DRIVER_ERRORS) as error:
+        except Exception as error:
+            if not is_of_database(error):
+                raise
             return f"does not answer: {error}"
         return None
 
     async def storage_problem(self) -> str | None:
         """``storage_probe.DatabaseStorage.problem``: why it cannot store anything now; None when it can."""
         return await self._storage.problem()
+
+    async def _write_file(self) -> None:
+        async with self._engine.connect() as connection:
+            await connection.execute(text(LITTLE_MEMORY))
+            await connection.execute(text(WRITE_FILE))
 
 
 async def driver_connection(connection: AsyncConnection) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 import asyncpg
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as NoConnectionFree
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import DBAPIError
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What asyncpg raises, besides OSError: the last when a connection ends under it at an awkward moment."""
@@ -38,12 +40,12 @@ def is_connection_failure(error: BaseException) -> bool:
     """
     if is_refused_by_driver(error):
         return False
-    if isinstance(error, DBAPIError) and (
-        error.connection_invalidated or isinstance(error, (OperationalError, InterfaceError))
-    ):
+    if _is_from_sqlalchemy(error, "OperationalError", "InterfaceError"):
         return True
-    if isinstance(error, NoConnectionFree):
-        return True  # those that there are wait for a server that hangs
+    if _is_wrapped(error) and error.connection_invalidated:
+        return True
+    if _is_from_sqlalchemy(error, "TimeoutError"):
+        return True  # no connection is free: those that there are wait for a server that hangs
     cause = driver_error(error)
     return isinstance(cause, _LOST) or _cannot_work(cause)
 
@@ -55,7 +57,7 @@ def _cannot_work(cause: BaseException | None) -> bool:
 
 def driver_error(error: BaseException) -> BaseException | None:
     """What asyncpg said, behind the error and the adapter of SQLAlchemy; they do not tell one refusal from another."""
-    return error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig is not None else error
+    return error.orig.__cause__ if _is_wrapped(error) and error.orig is not None else error
 
 
 def is_refused_by_driver(error: BaseException) -> bool:
@@ -78,4 +80,19 @@ def is_bad_value(error: BaseException) -> bool:
 
 def may_be_starting(error: BaseException) -> bool:
     """True for whatever a database may answer before it has ever answered well, refused credentials included."""
-    return isinstance(error, (OSError, DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError))
+    return isinstance(error, (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)) or _is_wrapped(error)
+
+
+def is_of_database(error: BaseException) -> bool:
+    """True for whatever a database or the way to it says."""
+    return isinstance(error, (OSError, *DRIVER_ERRORS)) or _is_wrapped(error)
+
+
+def _is_wrapped(error: BaseException) -> TypeGuard[DBAPIError]:
+    return _is_from_sqlalchemy(error, "DBAPIError")
+
+
+def _is_from_sqlalchemy(error: BaseException, *names: str) -> bool:
+    """Whether it is one of these errors, without loading SQLAlchemy: where that is not loaded, nobody raises them."""
+    errors = sys.modules.get("sqlalchemy.exc")
+    return errors is not None and isinstance(error, tuple(getattr(errors, name) for name in names))

@@ -18,7 +18,6 @@ import structlog
 
 from libs.bus import Outbound
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, event_headers
-from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events.subjects import event_source
@@ -57,7 +56,14 @@ class Publisher(Protocol):
     def fits(self, message: Outbound) -> bool: ...
 
 
-async def relay_outbox(db: Database, bus: Publisher) -> None:
+class Located(Protocol):
+    """What the relay needs to make a connection of its own: ``libs.db.engine.Database``, or an address alone."""
+
+    @property
+    def url(self) -> str: ...
+
+
+async def relay_outbox(db: Located, bus: Publisher) -> None:
     """Relay until cancelled; losing the database or the bus only delays."""
     await with_retry(
         lambda: _relay_while_connected(db.url, bus),

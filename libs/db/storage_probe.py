@@ -7,15 +7,13 @@ That needs no right, and leaves nothing behind (PostgreSQL manual, resource cons
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import asyncpg
 import structlog
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from libs.db.failures import DRIVER_ERRORS, driver_error
+from libs.db.failures import driver_error, is_of_database
 
 log = structlog.get_logger()
 
@@ -29,8 +27,9 @@ DISK_FULL: Final = "its disk is full"
 class DatabaseStorage:
     """What the last write came to; whoever asks at the same time shares it."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, write: Callable[[], Awaitable[object]]) -> None:
+        """``write`` executes LITTLE_MEMORY and WRITE_FILE in one transaction."""
+        self._write_file = write
         self._asking = asyncio.Lock()
         self._problem: str | None = None
         self._until = 0.0
@@ -46,10 +45,10 @@ class DatabaseStorage:
 
     async def _write(self) -> str | None:
         try:
-            async with self._engine.connect() as connection:
-                await connection.execute(text(LITTLE_MEMORY))
-                await connection.execute(text(WRITE_FILE))
-        except (OSError, DBAPIError, *DRIVER_ERRORS) as error:
+            await self._write_file()
+        except Exception as error:
+            if not is_of_database(error):
+                raise
             cause = driver_error(error)
             log.warning("database.not_stored", error=str(cause))
             return f"does not store: {DISK_FULL if isinstance(cause, asyncpg.DiskFullError) else cause}"

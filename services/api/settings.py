@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from libs.bus.settings import BusSettings
-from libs.db.engine import DatabaseSettings
+from libs.db.connecting.settings import DatabaseSettings
 from libs.serving.limits import HttpLimits
 from libs.telemetry import TelemetrySettings
 from services.api.http.decoding.upload_memory import BODY_FACTOR

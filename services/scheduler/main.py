@@ -10,9 +10,11 @@ from pathlib import Path
 import structlog
 
 from libs.bus import connect_bus
-from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
-from libs.db.engine import connect_database
+from libs.db.availability import retry_until_available
+from libs.db.connecting.probe import DatabaseProbe
+from libs.db.connecting.settings import DatabaseAddress
+from libs.db.failures import may_be_starting
 from libs.db.migrate import provide_schema
 from libs.db.relay import relay_outbox
 from libs.events import subjects
@@ -20,7 +22,6 @@ from libs.run_until_first_exits import run_until_first_exits
 from libs.service import run_service, until_signalled
 from libs.service_log import ship_lines
 from libs.serving.status import serve_status
-from services.scheduler.controller import SchedulerController
 from services.scheduler.scheduler_lease import hold_lease
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.unapplied_policies import APPLIES, shortfalls
@@ -35,23 +36,28 @@ async def main(settings: SchedulerSettings) -> None:
         log.warning("pool.policy_not_applied", pool=each.pool, asks_for=each.asks_for, applies=APPLIES)
     async with AsyncExitStack() as stack:
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus")))
-        db = await stack.enter_async_context(connect_database(settings.database))
+        database = DatabaseAddress(settings.database)
+        probe = DatabaseProbe(lambda: database.url)
+        stack.push_async_callback(probe.close)
+        await retry_until_available(
+            probe.ask, timeout_s=settings.database.connect_timeout_s, is_transient=may_be_starting
+        )
         await provide_schema(settings.database)
-        readiness.register("database", db.problem)
-        readiness.register("database storage", db.storage_problem)
+        readiness.register("database", probe.problem)
+        readiness.register("database storage", probe.storage_problem)
         bus = await stack.enter_async_context(connect_bus(settings.bus))
         # Whoever stands by is as ready as whoever acts: an upgrade waits for it before it ends the other one.
         readiness.register("bus", bus.problem)
 
         async def act() -> None:
-            # Made anew each time: what one term of office has in memory is of no use to the next.
-            clock = SystemClock()
-            await SchedulerController(db=db, bus=bus, clock=clock, cluster=cluster, settings=settings).run()
+            from services.scheduler import acting  # noqa: PLC0415  whoever stands by does without its memory
+
+            await acting.act(settings, cluster, bus)
 
         # One loop failing ends the service; its restart is the recovery.
         await run_until_first_exits(
-            outbox=relay_outbox(db, bus),
-            lease=hold_lease(lambda: db.url, act, settings.lease),
+            outbox=relay_outbox(database, bus),
+            lease=hold_lease(lambda: database.url, act, settings.lease),
             lines=ship_lines(bus, subjects.service_lines("scheduler", socket.gethostname())),
         )
 

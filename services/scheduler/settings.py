@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from libs.bus import BusSettings
-from libs.db.engine import DatabaseSettings
+from libs.db.connecting.settings import DatabaseSettings
 from libs.telemetry import TelemetrySettings
 
 

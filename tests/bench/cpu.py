@@ -21,7 +21,7 @@ class Spent:
 def spent_s(pids: Mapping[str, int]) -> float:
     """Processor time so far of a running system and of this process; ``pids`` by name, as ``BenchSystem.pids``."""
     own = os.times()
-    return own.user + own.system + sum(map(cpu_s, pids.values())) + _workers_cpu_s(pids["postgres"])
+    return own.user + own.system + sum(map(cpu_s, pids.values())) + workers_cpu_s(pids["postgres"])
 
 
 def cpu_s(pid: int) -> float:
@@ -30,7 +30,7 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _workers_cpu_s(postmaster: int) -> float:
+def workers_cpu_s(postmaster: int) -> float:
     """The same of the server's own processes, those that have ended included."""
     children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
     ended = _stat(postmaster)

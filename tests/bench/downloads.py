@@ -21,7 +21,8 @@ import pytest
 
 from libs.checkpoint_storage.files import BucketFiles
 from libs.checkpoint_storage.opening import open_bucket
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.ids import new_uuid
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem

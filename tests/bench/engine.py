@@ -17,7 +17,8 @@ import httpx
 
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from services.api.metrics.statements import TELL_SEARCHERS
 from services.scheduler.experiments.reconciler import ExperimentReconciler
 from tests.bench.result import Result

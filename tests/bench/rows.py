@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import func
 
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.ids import new_uuid
 from tests.builders import insert_allocation, insert_allocation_session, insert_experiment, insert_task, insert_trial
 

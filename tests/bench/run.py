@@ -15,7 +15,20 @@ from typing import Any, Final
 import structlog
 import uvloop
 
-from tests.bench import commands, downloads, engine, idle, imports, logs, metrics, planner, searcher, submit
+from tests.bench import (
+    commands,
+    downloads,
+    engine,
+    idle,
+    imports,
+    libraries,
+    logs,
+    metrics,
+    planner,
+    searcher,
+    starting,
+    submit,
+)
 from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
@@ -26,6 +39,8 @@ from tests.bench.system import BenchSystem, running_system
 
 BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Result]] | list[Result]]]] = {
     "idle": idle.measure,
+    "starting": starting.measure,
+    "libraries": libraries.measure,
     "submit": submit.measure,
     "commands": commands.measure,
     "metrics": metrics.measure,

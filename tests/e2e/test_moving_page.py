@@ -15,7 +15,7 @@ import pytest
 
 from deploy.local.layout import Layout, Options
 from deploy.local.servers.postgres import find_postgres_bin
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.determined.rows import FINISHED, PASSWORD, UNFINISHED

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.loop_thread import LoopThread

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from libs.run_until_first_exits import end
 
 _SSL_REQUEST = 80877103

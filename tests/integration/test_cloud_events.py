@@ -13,7 +13,8 @@ from sqlalchemy import text
 
 from libs.bus import Bus, CoreMessage
 from libs.clock import SystemClock
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.outbox import announce, enqueue, message
 from libs.db.relay import relay_outbox
 from libs.events import subjects

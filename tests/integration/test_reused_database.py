@@ -7,7 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from libs.db.engine import DatabaseSettings, asyncpg_url, connect_database
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.engine import connect_database
 from tests.builders import insert_experiment, insert_trial, insert_workspace
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres

@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deploy.determined_import.searches.replay import NotReplayable, PastTrial, PastValidation, Replayed, replay
 from libs.db.any_of import any_of
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.new_trials import Origin, insert_trials
 from libs.db.tables.experiments import experiments, searcher_snapshots
 from libs.db.tables.metrics import metrics

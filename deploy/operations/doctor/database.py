@@ -11,9 +11,9 @@ import asyncpg
 from deploy.operations.doctor.clocks import clock_difference
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
 from libs.clock import Clock
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
-from libs.db.migrate import Schema, schema_of
+from libs.db.schema.found import Schema, schema_of
 from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE
 
 PART: Final = "database"

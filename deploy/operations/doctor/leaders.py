@@ -10,7 +10,7 @@ import asyncpg
 from msgspec import Struct
 
 from deploy.operations.doctor.findings import Finding, ok, problem
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
 from libs.db.relay import RELAY_LOCK
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK

@@ -9,7 +9,7 @@ import asyncpg
 
 from deploy.operations.doctor.findings import Finding, ok, problem, warning
 from libs.cluster.config import ClusterConfig
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
 
 PART: Final = "scim"

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import asyncpg
 import structlog
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from libs.db.services_role.password import SALT_BYTES, scram_verifier
 from libs.errors import FailedPrecondition
 

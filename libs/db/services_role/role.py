@@ -15,8 +15,8 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
-from libs.db.engine import asyncpg_url
-from libs.db.migrate import MIGRATION_LOCK
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.schema.found import MIGRATION_LOCK
 from libs.db.services_role.handover import hand_over
 from libs.db.services_role.password import SALT_BYTES, scram_verifier
 from libs.errors import FailedPrecondition

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.events.observations import ObservedPod
 from libs.events.orders import ProxyPort
 from libs.ids import new_uuid

@@ -9,7 +9,8 @@ from typing import Any
 import asyncpg
 from sqlalchemy import Engine, event
 
-from libs.db.engine import Database, DatabaseSettings, connect_database, driver_connection
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database, driver_connection
 
 Read = Callable[[Database], Awaitable[object]]
 

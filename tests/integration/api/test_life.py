@@ -14,7 +14,8 @@ from sqlalchemy import select
 
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, SecurityConfig
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.tables.users import users
 from libs.errors import InvalidRequest
 from libs.ids import UserId

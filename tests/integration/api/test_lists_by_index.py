@@ -11,7 +11,8 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from libs.db.engine import Database, asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.engine import Database
 from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights

@@ -13,7 +13,8 @@ from sqlalchemy import Engine, event
 
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights

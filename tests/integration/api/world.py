@@ -13,7 +13,8 @@ import msgspec
 from sqlalchemy import select, update
 
 from libs.bus import BusSettings, connect_bus
-from libs.db.engine import Connection, Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, Database, connect_database
 from libs.db.tables.tasks import allocations, jobs
 from libs.events import subjects
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity

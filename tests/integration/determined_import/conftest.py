@@ -9,7 +9,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.determined.rows import populate

@@ -13,7 +13,8 @@ from sqlalchemy import select
 from deploy.determined_import.importing import run_import
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.db.tables.tasks import allocations, tasks
 from services.scheduler.allocations.task_tokens import TaskTokens
 from services.scheduler.experiments.reconciler import ExperimentReconciler

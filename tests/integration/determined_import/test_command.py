@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from deploy.local.servers.postgres import find_postgres_bin
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness.determined.rows import add_metrics
 from tests.harness.processes import REPOSITORY
 from tests.integration.api.conftest import run_async

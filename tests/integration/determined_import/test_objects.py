@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from deploy.determined_import.report import as_text
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.client_program import ClientProgram

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from deploy.determined_import.importing import run_import
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats

@@ -11,7 +11,7 @@ import pytest
 from deploy.determined_import.importing import run_import
 from deploy.determined_import.refusal import ImportRefused
 from deploy.determined_import.report import ImportReport
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness.determined.rows import FINISHED_TRIAL, UNFINISHED
 from tests.integration.determined_import.conftest import make_old
 

@@ -12,7 +12,7 @@ import pytest
 from deploy.determined_import.importing import run_import
 from deploy.determined_import.kinds.compared import BOTH, HANGING, TAKEN
 from deploy.determined_import.report import ImportReport, as_text
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats

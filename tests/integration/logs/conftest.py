@@ -20,7 +20,8 @@ from sqlalchemy import text
 
 from libs.bus import BusSettings
 from libs.capture.lines import encode_end, encode_line
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from services.api.queries.tasks.log_following import read_logs
 from services.api.queries.tasks.logs import LogFilter, LogRow
 from services.logs.main import main

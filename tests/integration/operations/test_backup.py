@@ -26,8 +26,10 @@ from deploy.backup.command import back_up, restore
 from deploy.backup.database import LAYOUT
 from deploy.operations.settings import OperationsSettings
 from libs.bus import Bus, BusSettings, connect_bus
-from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database
-from libs.db.migrate import revisions, upgrade
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.engine import Database, connect_database
+from libs.db.migrate import upgrade
+from libs.db.schema.found import revisions
 from libs.db.services_role.role import provide_role
 from libs.db.tables.experiments import experiments
 from libs.db.tables.logs import day_partition, day_partition_ddl, task_logs

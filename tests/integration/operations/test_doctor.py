@@ -16,7 +16,7 @@ from deploy.operations.doctor.command import examine
 from deploy.operations.settings import OperationsSettings
 from libs.bus import BusSettings, CoreMessage, connect_bus
 from libs.clock import SystemClock
-from libs.db.engine import DatabaseSettings, asyncpg_url
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.relay import RELAY_LOCK
 from libs.errors import FailedPrecondition
 from libs.events import subjects

@@ -23,7 +23,8 @@ from libs.bus import BusSettings
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, ScimAuthConfig, ScimConfig
 from libs.cluster.oidc import SECRET_VARIABLE, OidcConfig
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.tables.users import oauth_clients
 from tests.harness.clock import FakeClock
 from tests.harness.oidc_provider import DISCOVERY, OidcStandIn, oidc_provider

@@ -15,7 +15,8 @@ from libs.cluster.config import (
     SecurityConfig,
     TaskContainerDefaults,
 )
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.tables.namespaces import workspace_namespace_bindings
 from libs.db.tables.templates import config_policies, templates
 from tests.builders import insert_experiment, insert_project, insert_workspace

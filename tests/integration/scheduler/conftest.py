@@ -6,7 +6,8 @@ import pytest
 
 from libs.bus import Bus
 from libs.cluster.config import ClusterConfig
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.reused_database import ReusedDatabase

@@ -11,7 +11,7 @@ import asyncpg
 import yaml
 
 from deploy.operations.doctor.findings import Finding, ok, problem
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
 from services.launcher.backends.process.preparation.interpreter import closed_to_others
 from services.launcher.backends.process.supervision.spawning import PYTHON

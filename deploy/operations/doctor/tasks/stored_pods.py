@@ -14,7 +14,7 @@ import asyncpg
 
 from deploy.operations.doctor.findings import Finding, ok, warning
 from libs.cluster.config import ClusterConfig, TaskContainerDefaults
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import DRIVER_ERRORS
 from libs.podspec.references import Reference, is_allowed, is_made_for_tasks, references
 

@@ -10,7 +10,8 @@ import pytest
 
 from deploy import cli
 from libs.db.audit.search import forget_records
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from tests.integration.api.world import World
 
 

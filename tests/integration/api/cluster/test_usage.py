@@ -15,7 +15,8 @@ import httpx
 import pytest
 from sqlalchemy import delete, select, update
 
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.db.tables.cluster import usage_days
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocation_usage, tasks

@@ -14,7 +14,8 @@ import pytest
 from msgspec import Struct
 from sqlalchemy import select
 
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.db.tables.tasks import allocations
 from services.scheduler.usage_days import UsageDays
 from tests.builders import (

@@ -20,7 +20,8 @@ from sqlalchemy import select
 from libs.bus import BusSettings, connect_bus
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig, PoolConfig
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.tables.users import users as users_table
 from services.api.app import App
 from services.api.bootstrap import bootstrap

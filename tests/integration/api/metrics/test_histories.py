@@ -18,7 +18,8 @@ import structlog
 from sqlalchemy import update
 
 from libs.bus import Bus
-from libs.db.engine import Database, DatabaseSettings, asyncpg_url, connect_database
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.engine import Database, connect_database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from tests.builders import insert_project, insert_workspace

@@ -12,7 +12,8 @@ import asyncpg
 import httpx
 import pytest
 
-from libs.db.engine import Database, asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.engine import Database
 from tests.harness.api import ApiProcess
 from tests.harness.no_tls import NO_TLS
 from tests.harness.seeds import chance

@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from libs.db.engine import Database, asyncpg_url, driver_connection
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.engine import Database, driver_connection
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport

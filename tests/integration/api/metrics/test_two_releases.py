@@ -8,7 +8,8 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from libs.db.engine import FORMER_APPLICATION, Database, asyncpg_url, driver_connection
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.engine import FORMER_APPLICATION, Database, driver_connection
 from libs.db.tables.metrics import metric_marks
 from libs.db.tables.trials import trials
 from services.api.metrics.rows.append_path import append

@@ -9,7 +9,8 @@ import pytest
 
 from libs.bus import Bus
 from libs.clock import SystemClock
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from tests.harness import FakeClock
 from tests.integration.api.tasks.service import Replica, Run, new_run, replica
 

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import insert, update
 
 from libs.clock import SystemClock
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.db.outbox import announce
 from libs.db.tables.users import allocation_sessions, user_sessions, users
 from libs.errors import Unauthenticated

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from libs.db.engine import Connection, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, connect_database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.models import models
 from libs.db.tables.tasks import jobs, tasks

@@ -12,7 +12,7 @@ import pytest
 
 from deploy import cli
 from deploy.local.servers.ports import free_port
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.harness import PostgresServer
 
 

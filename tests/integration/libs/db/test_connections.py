@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.event_fields import completed
 from libs.events.changes import (
     ExperimentChanged,

@@ -14,7 +14,8 @@ from deploy.operations.doctor.database import check_database
 from libs.bus import Bus, CoreMessage
 from libs.clock import SystemClock
 from libs.db import storage_probe
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.failures import is_connection_failure
 from libs.db.migrate import upgrade
 from libs.db.outbox import enqueue, message

@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import insert
 
 from libs.db.checkpoints.gc_candidates import gc_candidates
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.tables.models import model_versions, models
 from tests.builders import OWNER, insert_checkpoint, insert_experiment, insert_trial
 

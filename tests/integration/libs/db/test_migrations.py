@@ -16,8 +16,9 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from libs.db.engine import DatabaseSettings
-from libs.db.migrate import provide_schema, schema_of, upgrade
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.migrate import provide_schema, upgrade
+from libs.db.schema.found import schema_of
 from libs.db.tables import metadata
 from libs.errors import Unavailable
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from libs.natural_order.keys import natural_sort_key
 from tests.harness.loop_thread import LoopThread
 

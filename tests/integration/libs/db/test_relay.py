@@ -11,7 +11,8 @@ from sqlalchemy import text
 
 from libs import telemetry
 from libs.bus import Bus, CoreMessage
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.outbox import LARGEST_TRIAL_EVENT, announce, enqueue, event_message, message
 from libs.db.relay import relay_outbox
 from libs.errors import Unavailable

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from tests.harness import PostgresServer
 
 

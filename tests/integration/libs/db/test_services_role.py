@@ -14,8 +14,9 @@ import pytest
 from msgspec import structs
 
 from deploy.local.servers.postgres import TEST_SETTINGS
-from libs.db.engine import asyncpg_url
-from libs.db.migrate import schema_of, upgrade
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.migrate import upgrade
+from libs.db.schema.found import schema_of
 from libs.db.services_role import handover
 from libs.db.services_role.role import ServicesRole, provide_role
 from libs.errors import FailedPrecondition

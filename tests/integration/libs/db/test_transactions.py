@@ -9,7 +9,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.transactions import in_transaction
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres

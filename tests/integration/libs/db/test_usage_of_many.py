@@ -6,7 +6,7 @@ from typing import Final
 
 import asyncpg
 
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 
 TASKS: Final = 2_000
 INSERT_TASKS: Final = (

@@ -13,7 +13,7 @@ import sys
 from typing import Any, NoReturn
 
 from libs.bus import BusSettings
-from libs.db.engine import DatabaseSettings
+from libs.db.connecting.settings import DatabaseSettings
 from services.logs.main import main
 from services.logs.settings import IntakeSettings, LogsSettings, WriterSettings
 from services.logs.writing import store as store_module

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import text
 
 from libs.bus import Bus, BusSettings, Message
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.tables.logs import SHARD_LOCK
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from libs.bus import Bus
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.db.outbox import announce
 from libs.events import subjects
 from libs.events.changes import WorkspaceChanged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from libs.db.engine import DatabaseSettings, address
+from libs.db.connecting.settings import DatabaseSettings, address
 
 
 def test_password_may_be_in_the_url_beside_it_or_in_a_file(tmp_path: Path) -> None:

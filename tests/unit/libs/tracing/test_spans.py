@@ -90,7 +90,7 @@ def test_a_collector_may_be_named_with_and_without_the_path() -> None:
 def test_services_that_trace_nothing_do_not_import_opentelemetry() -> None:
     """Its SDK takes some 15 MB of each process."""
     look = (
-        "import sys, services.api.main, services.scheduler.main, services.launcher.main, services.logs.main;"
+        "import sys, services.api.main, services.scheduler.acting, services.launcher.main, services.logs.main;"
         "print(sorted(name for name in sys.modules if name.startswith('opentelemetry.sdk')))"
     )
     found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)

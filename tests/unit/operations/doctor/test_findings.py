@@ -23,7 +23,7 @@ from deploy.operations.doctor.pull_secrets import named_secrets
 from deploy.operations.doctor.storage import check_storage
 from libs.bus.contents.states import StreamStatus
 from libs.cluster.config import ClusterConfig
-from libs.db.migrate import Schema
+from libs.db.schema.found import Schema
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.events.subjects import STREAMS
 
