@@ -22,7 +22,7 @@ METRIC_PARTITIONS: Final = 8
 NOTHING_FOLDED: Final = -(2**31)
 """In place of a step, before the first report of a group is in its summary."""
 
-SUMMARY_LOCKS: Final = 0x5E50_1075
+SUMMARY_LOCKS: Final = 0x5E50_1078
 """First key of the advisory locks of trials; the second is the id of the trial modulo 2147483647."""
 
 metrics = Table(

@@ -26,7 +26,7 @@ from services.api.metrics.rows.settling import settle
 
 log = structlog.get_logger()
 
-OWNER_LOCK: Final = 0x5E50_1076
+OWNER_LOCK: Final = 0x5E50_1079
 """Key of the advisory lock; any number that nothing else uses."""
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
