@@ -1,4 +1,4 @@
-"""Measures what the whole system costs while nothing happens."""
+"""Measures what the whole system costs while nothing happens: services, standby, supervisor, database and bus."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ CORE_SHARE = 0.02
 RESIDENT_MB = 600
 SERVICES = ("api", "scheduler", "launcher", "logs")
 SERVICES_MB = 280
+PROPORTIONAL_MB = 200
 
 
 async def measure(system: BenchSystem) -> list[Result]:
@@ -23,7 +24,8 @@ async def measure(system: BenchSystem) -> list[Result]:
     before = spent_s(everything)
     await asyncio.sleep(WATCH_S)
     after = spent_s(everything)
-    resident = sum(map(resident_mb, system.pids(without=("postgres",)).values()))
+    without_database = system.pids(without=("postgres",)).values()
+    resident = sum(map(resident_mb, without_database))
     return [
         Result(
             name="idle: share of one core, everything",
@@ -38,6 +40,14 @@ async def measure(system: BenchSystem) -> list[Result]:
             value=resident,
             unit="MB",
             baseline=RESIDENT_MB,
+            goal=1.0,
+            better="lower",
+        ),
+        Result(
+            name="idle: memory, a shared page counted once",
+            value=sum(map(shared_out_mb, without_database)),
+            unit="MB",
+            baseline=PROPORTIONAL_MB,
             goal=1.0,
             better="lower",
         ),

@@ -37,7 +37,8 @@ class BenchSystem:
 
     def pids(self, *, without: tuple[str, ...] = ()) -> dict[str, int]:
         """Process ids by name, the supervisor's too."""
-        found = {name: processes.find(self.layout, name) for name in (*plan.PROCESSES, processes.SUPERVISOR)}
+        names = (*plan.process_names(self.layout), processes.SUPERVISOR)
+        found = {name: processes.find(self.layout, name) for name in names}
         return {name: process.pid for name, process in found.items() if process and name not in without}
 
     def log_in(self, username: str = "determined") -> str:
@@ -60,7 +61,7 @@ def running_system(*, slots: int = 2, cluster: str | None = None) -> Iterator[Be
             config = str(Path(folder) / "cluster.yaml")
             Path(config).write_text(cluster)
         arguments = argparse.Namespace(
-            host="127.0.0.1", port=0, slots=slots, python=python, config=config, standby="no"
+            host="127.0.0.1", port=0, slots=slots, python=python, config=config, standby="yes"
         )
         try:
             yield BenchSystem(layout, system.start(layout, arguments))
