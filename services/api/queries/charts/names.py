@@ -6,22 +6,24 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, Row, bindparam, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
+from services.api.queries.summaries import present_summaries
 from services.api.wire.charts.streams import MetricIdentifier, MetricNamesResponse
 
 _NAMES = text("""
 SELECT DISTINCT entry.key AS summary_key, named.name
   FROM trials
- CROSS JOIN jsonb_each(trials.summary_metrics) AS entry
+ CROSS JOIN jsonb_each(coalesce(:present -> trials.id::text, trials.summary_metrics)) AS entry
  CROSS JOIN jsonb_object_keys(CASE jsonb_typeof(entry.value) WHEN 'object' THEN entry.value ELSE '{}' END)
          AS named (name)
  WHERE trials.experiment_id = ANY(:ids)
-""").bindparams(bindparam("ids", type_=ARRAY(BigInteger)))
+""").bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("present", type_=JSONB))
 
 
 class MetricNames:
@@ -40,9 +42,11 @@ class MetricNames:
             searcher = experiments.c.config["searcher"]["metric"].astext
             named = await connection.execute(select(searcher).where(any_of(experiments.c.id, self._ids)))
             goals = sorted({name for name in named.scalars() if name} - self._searcher, key=natural_sort_key)
-            rows = sorted(await connection.execute(_NAMES, {"ids": self._ids}), key=_by_names)
-        found = [(group_of_summary(row.summary_key), row.name) for row in rows]
-        new = [pair for pair in found if pair not in self._told]
+            present = await present_summaries(connection, experiment_ids=self._ids)
+            found = await connection.execute(_NAMES, {"ids": self._ids, "present": present.by_text_id})
+            rows = sorted(found, key=_by_names)
+        pairs = [(group_of_summary(row.summary_key), row.name) for row in rows]
+        new = [pair for pair in pairs if pair not in self._told]
         self._searcher.update(goals)
         self._told.update(new)
         if new or goals or self._is_first:

@@ -8,7 +8,8 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.config.stored import part, prefers_small, text_in
+from libs.config.stored import part, prefers_small
+from libs.config.stored import text_in as text_at
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
@@ -18,6 +19,8 @@ from services.api.queries.charts.groups import points_per_series
 from services.api.queries.charts.points import WantedSeries, read_points
 from services.api.queries.charts.seen_rows import SeenRows
 from services.api.queries.metric_values import number_in
+from services.api.queries.search.documents import at, text_in
+from services.api.queries.summaries import present_series, total_batches_of
 from services.api.wire.base import struct_value
 from services.api.wire.charts.streams import SampleTrial, TrialsSampleQuery, TrialsSampleResponse
 
@@ -78,7 +81,7 @@ class TrialsSample:
         searcher = part(config, "searcher")
         if searcher.get("name") == "single":
             raise InvalidRequest("a search of a single trial has no sample of its trials")
-        if text_in(searcher, "name") in _BY_TRAINING:
+        if text_at(searcher, "name") in _BY_TRAINING:
             return await longest_trained(connection, self._experiment_id, limit=self._most_trials)
         return await best_by_metric(
             connection,
@@ -93,7 +96,7 @@ class TrialsSample:
 async def longest_trained(connection: AsyncConnection, experiment_id: int, *, limit: int) -> Sequence[Any]:
     """The trials that early stopping has let train most: id and hparams."""
     found = select(trials.c.id, trials.c.hparams).where(trials.c.experiment_id == experiment_id)
-    return (await connection.execute(found.order_by(trials.c.total_batches.desc(), trials.c.id).limit(limit))).all()
+    return (await connection.execute(found.order_by(total_batches_of().desc(), trials.c.id).limit(limit))).all()
 
 
 async def best_by_metric(
@@ -103,12 +106,13 @@ async def best_by_metric(
 
     Raises InvalidRequest when a trial has reported something else than numbers.
     """
-    summary = trials.c.summary_metrics[summary_key(group)][name]
+    present = await present_series(connection, [(group, name)], experiment_ids=[experiment_id])
+    summary, path = present.of(trials.c.summary_metrics), (summary_key(group), name)
     mine = trials.c.experiment_id == experiment_id
-    other = select(trials.c.id).where(mine, summary["type"].astext != "number").limit(1)
+    other = select(trials.c.id).where(mine, text_in(at(summary, (*path, "type"))) != "number").limit(1)
     if (trial_id := await connection.scalar(other)) is not None:
         raise InvalidRequest(f"metricName: '{name[:80]}' is not numeric, trial {trial_id} has reported something else")
-    value = number_in(summary["min" if smaller_is_better else "max"])
+    value = number_in(at(summary, (*path, "min" if smaller_is_better else "max")))
     order = (value.asc() if smaller_is_better else value.desc()).nulls_last()
     return (
         await connection.execute(

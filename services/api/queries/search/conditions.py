@@ -6,10 +6,11 @@ Source: docs/reference/platform.md 9, docs/reference/experiments.md 13.5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, or_, true
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
@@ -18,12 +19,14 @@ from services.api.metrics.groups import summary_key
 from services.api.queries.experiments.experiments import best_trials
 from services.api.queries.ordering import ascending, descending
 from services.api.queries.search import addresses, hyperparameters, run_values
+from services.api.queries.search.asked_metrics import asked_metrics
 from services.api.queries.search.documents import at, number_in, text_in
 from services.api.queries.search.fixed_columns import EXPERIMENT_COLUMNS, RUN_COLUMNS, FixedColumn
 from services.api.queries.search.language.filters import MOST_CHARACTERS_OF_A_NAME, ColumnType, Field, Group, Location
 from services.api.queries.search.language.metric_ids import AGGREGATES, MetricId, parse_metric_id
 from services.api.queries.search.language.sorting import SortKey
 from services.api.queries.search.operators import ValueKind, condition
+from services.api.queries.summaries import present_series
 
 METRICS: Final = frozenset({Location.TRAINING, Location.VALIDATIONS, Location.CUSTOM_METRIC})
 
@@ -60,6 +63,22 @@ RUNS: Final = SearchTable(
     fixed=frozenset({Location.EXPERIMENT, Location.RUN}),
     of_runs=True,
 )
+
+
+async def as_of_now(
+    connection: AsyncConnection,
+    table: SearchTable,
+    root: Group | Field | None,
+    keys: Sequence[SortKey],
+    *,
+    project_id: int,
+) -> SearchTable:
+    """A table whose metrics are as of now where a filter or an order asks about them.
+
+    project_id  where rows are looked for; 0 is every project
+    """
+    present = await present_series(connection, asked_metrics(root, keys), project_id=project_id or None)
+    return replace(table, summary=present.of(table.summary)) if present.documents else table
 
 
 def where(table: SearchTable, node: Group | Field) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from libs.db.tables.experiments import experiments
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists, experiments_page
-from services.api.queries.search.conditions import EXPERIMENTS, order, where
+from services.api.queries.search.conditions import EXPERIMENTS, as_of_now, order, where
 from services.api.queries.search.language.filters import parse_filter
 from services.api.queries.search.language.sorting import parse_sort
 from services.api.queries.trials.trials import trials_by_id
@@ -28,12 +28,14 @@ async def search_experiments(
     """
     conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
     conditions.append(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
-    if request.filter:
-        wanted = parse_filter(request.filter)
-        conditions.append(where(EXPERIMENTS, wanted.root))
+    wanted = parse_filter(request.filter) if request.filter else None
+    keys, root = parse_sort(request.sort), None if wanted is None else wanted.root
+    table = await as_of_now(connection, EXPERIMENTS, root, keys, project_id=request.project_id)
+    if wanted is not None:
+        conditions.append(where(table, wanted.root))
         if not wanted.show_archived:
             conditions.append(~experiments.c.archived)
-    sorting = order(EXPERIMENTS, parse_sort(request.sort))
+    sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
         conditions.append(experiments.c.project_id == request.project_id)

@@ -23,6 +23,7 @@ from services.api.queries.search.hyperparameters import PREFIX
 from services.api.queries.search.language.filters import ColumnType, Location
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import METADATA_PREFIX
+from services.api.queries.summaries import present_summaries
 from services.api.wire.search.project_columns import ProjectColumn, WireColumnType, WireLocation
 
 _N, _T, _D, _U = ColumnType.NUMBER, ColumnType.TEXT, ColumnType.DATE, ColumnType.UNSPECIFIED
@@ -39,7 +40,8 @@ Types = Mapping[str, set[str]]
 async def experiment_columns(connection: AsyncConnection, project_id: int) -> list[ProjectColumn]:
     """Fixed columns, metrics of best trials, and hyperparameters of configurations."""
     mine = experiments.c.project_id == project_id
-    best = select(trials.c.summary_metrics.label("document")).where(
+    present = await present_summaries(connection, project_id=project_id)
+    best = select(present.of(trials.c.summary_metrics).label("document")).where(
         trials.c.id.in_(select(experiments.c.best_trial_id).where(mine))
     )
     spaces = await connection.scalars(select(experiments.c.config["hyperparameters"]).where(mine).distinct())
@@ -56,11 +58,12 @@ async def run_columns(connection: AsyncConnection, project_id: int) -> list[Proj
     def of_runs(column: ColumnElement[Any]) -> Select[Any]:
         return select(column.label("document")).where(trials.c.project_id == project_id)
 
+    present = await present_summaries(connection, project_id=project_id)
     hyperparameters = await _types_of_leaves(connection, of_runs(trials.c.hparams))
     metadata = await _types_of_leaves(connection, of_runs(trials.c.metadata))
     return [
         *_fixed(RUN_TABLE, Location.RUN),
-        *await _metrics(connection, of_runs(trials.c.summary_metrics)),
+        *await _metrics(connection, of_runs(present.of(trials.c.summary_metrics))),
         *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, hyperparameters, _VALUE_TYPES),
         *_keys(METADATA_PREFIX, Location.RUN_METADATA, metadata, _METADATA_TYPES),
     ]

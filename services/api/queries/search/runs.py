@@ -21,11 +21,12 @@ from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.ordering import asked_tables
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
-from services.api.queries.search.conditions import RUNS, order, where
+from services.api.queries.search.conditions import RUNS, SearchTable, as_of_now, order, where
 from services.api.queries.search.fixed_columns import is_multitrial, local_id, run_duration
-from services.api.queries.search.language.filters import parse_filter
+from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import parse_sort
-from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
+from services.api.queries.summaries import PresentTrial, is_marked, present_trials
+from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
 from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.trials import TrialState
@@ -38,9 +39,12 @@ async def search_runs(
 
     Raises InvalidRequest, NotFound for an unknown project.
     """
-    conditions = run_conditions(request.filter, request.project_id)
+    filtered = parse_filter(request.filter) if request.filter else None
+    keys, root = parse_sort(request.sort), None if filtered is None else filtered.root
+    table = await as_of_now(connection, RUNS, root, keys, project_id=request.project_id)
+    conditions = run_conditions(table, filtered, request.project_id)
     conditions.append(rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id))
-    sorting = order(RUNS, parse_sort(request.sort))
+    sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
     counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
@@ -63,6 +67,7 @@ async def search_runs(
         local_id.label("shown_local_id"),
         run_duration.label("duration"),
         is_multitrial.label("is_multitrial"),
+        is_marked().label("is_marked"),
     ).select_from(_joined())
     wanted = (
         select(trials.c.id)
@@ -73,7 +78,8 @@ async def search_runs(
         .limit(page.limit)
     )
     rows = await rows_of_page(connection, shown, trials.c.id, wanted)
-    return [_flat_run(row) for row in rows], page.pagination
+    present = await present_trials(connection, [row.id for row in rows if row.is_marked])
+    return [_flat_run(row, present.get(row.id)) for row in rows], page.pagination
 
 
 async def select_run_ids(
@@ -83,7 +89,10 @@ async def select_run_ids(
 
     Raises InvalidRequest.
     """
-    conditions = [*run_conditions(filter_text, project_id), rights.where(right, projects.c.workspace_id)]
+    wanted = parse_filter(filter_text) if filter_text else None
+    root = None if wanted is None else wanted.root
+    table = await as_of_now(connection, RUNS, root, [], project_id=project_id)
+    conditions = [*run_conditions(table, wanted, project_id), rights.where(right, projects.c.workspace_id)]
     query = select(trials.c.id).select_from(_joined_for(conditions)).where(*conditions).order_by(trials.c.id)
     return list(await connection.scalars(query))
 
@@ -94,12 +103,11 @@ async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) ->
     return list(await connection.scalars(query))
 
 
-def run_conditions(filter_text: str, project_id: int) -> list[ColumnElement[bool]]:
+def run_conditions(table: SearchTable, wanted: Filter | None, project_id: int) -> list[ColumnElement[bool]]:
     """project_id  0 is every project. Raises InvalidRequest."""
     conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
-    if filter_text:
-        wanted = parse_filter(filter_text)
-        conditions.append(where(RUNS, wanted.root))
+    if wanted is not None:
+        conditions.append(where(table, wanted.root))
         if not wanted.show_archived:
             conditions += [~trials.c.archived, ~experiments.c.archived]
     if project_id:
@@ -129,7 +137,8 @@ def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
     return joined
 
 
-def _flat_run(row: Any) -> FlatRun:
+def _flat_run(row: Any, present: PresentTrial | None) -> FlatRun:
+    """present  if it is marked"""
     return FlatRun(
         id=row.id,
         local_id=row.shown_local_id,
@@ -142,7 +151,7 @@ def _flat_run(row: Any) -> FlatRun:
         searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
         external_run_id=UNSET if row.external_id is None else row.external_id,
         hyperparameters=struct_value(row.hparams),
-        summary_metrics=struct_value(row.summary_metrics),
+        summary_metrics=struct_value(row.summary_metrics) if present is None else struct_text(present.summary),
         user_id=row.owner_id,
         duration=row.duration,
         project_id=row.project_id,

@@ -45,6 +45,7 @@ from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import numbered
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
+from services.api.queries.summaries import PresentTrial, is_marked, present_trials, total_batches_of
 from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
 from services.api.wire.experiments.experiments import ExperimentState
@@ -153,6 +154,7 @@ def _select_shown() -> Select[Any]:
     """What ``_as_trial`` shows, and no more: a page has many rows, and a trial has many columns."""
     return select(
         *(cast(trials.c[name], Text).label(name) if name in _DOCUMENTS else trials.c[name] for name in _SHOWN),
+        is_marked().label("is_marked"),
         experiments.c.config["max_restarts"].label("max_restarts"),
     ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
 
@@ -165,10 +167,14 @@ async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: d
         validations=await _validations(connection, ids, metric_ids),
         checkpoints=await best_checkpoints(connection, ids),
     )
-    return [_as_trial(row, around) for row in rows]
+    present = await present_trials(connection, [row.id for row in rows if row.is_marked])
+    return [
+        _as_trial(row, around, present.get(row.id, PresentTrial(row.total_batches, row.summary_metrics)))
+        for row in rows
+    ]
 
 
-def _as_trial(row: Any, around: Surroundings) -> Trial:
+def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
     tasks = around.tasks.get(row.id, _NO_TASKS)
     task_ids = list(tasks.ids)
     return Trial(
@@ -179,7 +185,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         state=TrialState[displayed(row.state, tasks.live)],
         restarts=min(row.restarts, row.max_restarts) if isinstance(row.max_restarts, int) else row.restarts,
         hparams=struct_text(row.hparams),
-        total_batches_processed=row.total_batches,
+        total_batches_processed=present.total_batches,
         best_validation=around.validations.get(row.best_validation_id),
         latest_validation=around.validations.get(row.latest_validation_id),
         best_checkpoint=around.checkpoints.get(row.id),
@@ -189,7 +195,7 @@ def _as_trial(row: Any, around: Surroundings) -> Trial:
         task_id=task_ids[0] if task_ids else "",
         total_checkpoint_size=int64(row.checkpoint_size),
         checkpoint_count=row.checkpoint_count,
-        summary_metrics=struct_text(row.summary_metrics),
+        summary_metrics=struct_text(present.summary),
         task_ids=task_ids,
         searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
         log_retention_days=UNSET if row.log_retention_days is None else row.log_retention_days,
@@ -241,7 +247,7 @@ _SORT_COLUMNS: Final[dict[TrialSortBy, ColumnElement[Any]]] = {
     TrialSortBy.STATE: trials.c.state,
     TrialSortBy.BEST_VALIDATION_METRIC: trials.c.searcher_metric_signed,
     TrialSortBy.LATEST_VALIDATION_METRIC: _latest_value,
-    TrialSortBy.BATCHES_PROCESSED: trials.c.total_batches,
+    TrialSortBy.BATCHES_PROCESSED: total_batches_of(),
     TrialSortBy.RESTARTS: trials.c.restarts,
     TrialSortBy.CHECKPOINT_SIZE: trials.c.checkpoint_size,
     TrialSortBy.LOG_RETENTION_DAYS: trials.c.log_retention_days,
