@@ -14,7 +14,7 @@ from services.api.app import App
 from services.api.http.bound_route import basic_rights
 from services.api.http.database_errors import is_away
 from services.api.master_log import MasterLog
-from services.api.metrics.writer import MetricsSettings, MetricsWriter
+from services.api.metrics.writer import MetricsSettings, MetricsWriter, ToRows
 from services.api.updates.settings import UpdatesSettings
 from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
@@ -28,6 +28,7 @@ def new_app(
     cluster: ClusterConfig | None = None,
     cluster_id: str = "test",
     metrics: MetricsSettings | None = None,
+    to_rows: ToRows | None = None,
     narrow_user_tokens: bool = False,
     **others: Any,
 ) -> App:
@@ -42,7 +43,7 @@ def new_app(
         sessions=sessions,
         capacity=CapacityView(),
         notifier=Notifier(),
-        metrics_writer=MetricsWriter(db=db, settings=metrics),
+        metrics_writer=MetricsWriter(db=db, settings=metrics, **({} if to_rows is None else {"to_rows": to_rows})),
         master_log=MasterLog(),
         updates=Updates(db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()),
         **others,

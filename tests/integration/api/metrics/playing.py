@@ -16,7 +16,7 @@ from tests.integration.api.tasks.service import Run
 
 TERMINATE = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
- WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'resolute'
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'resolute%'
 """
 OF_ANOTHER_RUN = "invalid run id"
 
@@ -32,14 +32,21 @@ class Player:
 
     driver     a connection of its own, which nobody ends
     interrupt  what happens to the replicas when a history says so; in place of it their connections end
+    meanwhile  what happens to the trial while its reports are under way
     """
 
     def __init__(
-        self, post: Post, driver: asyncpg.Connection, *, interrupt: Callable[[], Awaitable[None]] | None = None
+        self,
+        post: Post,
+        driver: asyncpg.Connection,
+        *,
+        interrupt: Callable[[], Awaitable[None]] | None = None,
+        meanwhile: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self._post = post
         self._driver = driver
         self._interrupt = interrupt or self._terminate
+        self._meanwhile = meanwhile
         self.interrupted = 0
         self.repeated = 0
 
@@ -47,13 +54,19 @@ class Player:
         """Let a trial live through a history; returns what the reference makes of it."""
         reference = ReferenceTrial()
         for happening in happenings:
-            match happening:
-                case AtOnce(reports, cut):
-                    answers = await self._all(run, reports, cut)
-                    _take(reference, reports, answers)
-                case Restart(late, early):
-                    await self._restart(run, reference, late, early)
+            async with asyncio.TaskGroup() as tasks:
+                if self._meanwhile is not None:
+                    tasks.create_task(self._happen(self._meanwhile, run))
+                match happening:
+                    case AtOnce(reports, cut):
+                        answers = await self._all(run, reports, cut)
+                        _take(reference, reports, answers)
+                    case Restart(late, early):
+                        await self._restart(run, reference, late, early)
         return reference
+
+    async def _happen(self, meanwhile: Callable[[int], Awaitable[None]], run: Run) -> None:
+        await meanwhile(run.trial)
 
     async def _restart(
         self,

@@ -1,14 +1,16 @@
 """Random histories of reports end as the plain reference says, whatever is cut off in between.
 
-RESOLUTE_HISTORIES sets how many there are (30, unless it is set), RESOLUTE_TEST_SEED which.
+RESOLUTE_HISTORIES sets how many there are for each form of summaries (10, unless it is set), RESOLUTE_TEST_SEED which.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import asyncpg
@@ -22,6 +24,8 @@ from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
+from services.api.metrics.rows.folding import fold_trial
+from services.api.metrics.rows.settling import settle
 from tests.builders import insert_project, insert_workspace
 from tests.harness import FakeClock
 from tests.harness.seeds import chance
@@ -31,7 +35,7 @@ from tests.integration.api.metrics.readings import check_lists, check_ranges, ch
 from tests.integration.api.metrics.reference import ReferenceTrial
 from tests.integration.api.tasks.service import Replica, Run, new_experiment, new_run, replica
 
-HISTORIES: Final = int(os.environ.get("RESOLUTE_HISTORIES", "30"))
+HISTORIES: Final = int(os.environ.get("RESOLUTE_HISTORIES", "10"))
 OF_AN_EXPERIMENT: Final = 10
 
 
@@ -50,13 +54,49 @@ async def driver(database_url: str) -> AsyncIterator[asyncpg.Connection]:
     await connection.close()
 
 
+class Form:
+    """Where summaries are kept: in columns as from the release before, or in rows, or now here and now there.
+
+    driver  of whoever keeps summaries in rows; while reports are under way it folds some, settles trials, or takes them
+            back to their column
+    """
+
+    def __init__(self, name: str, driver: asyncpg.Connection) -> None:
+        self.name = name
+        self._driver = driver
+        self._chance = chance()
+        self._steps: list[Any] = {
+            "column": [],
+            "rows": [fold_trial, settle],
+            "changing": [fold_trial, settle, partial(settle, to_column=True)],
+        }[name]
+
+    def to_rows(self) -> bool:
+        return self.name == "rows" or (self.name == "changing" and self._chance.random() < 0.7)
+
+    async def meanwhile(self, trial: int) -> None:
+        if self._steps and self._chance.random() < 0.4:
+            await asyncio.sleep(self._chance.random() * 0.01)
+            await self._chance.choice(self._steps)(self._driver, trial)
+
+
+@pytest.fixture(params=["column", "rows", "changing"])
+async def form(request: pytest.FixtureRequest, database_url: str) -> AsyncIterator[Form]:
+    connection = await asyncpg.connect(asyncpg_url(database_url), server_settings={"application_name": "owner"})
+    yield Form(request.param, connection)
+    await connection.close()
+
+
 @pytest.fixture
-async def replicas(database_url: str, bus: Bus, clock: FakeClock) -> AsyncIterator[list[Replica]]:
+async def replicas(database_url: str, bus: Bus, clock: FakeClock, form: Form) -> AsyncIterator[list[Replica]]:
     """Two replicas, each with connections of its own."""
     async with AsyncExitStack() as stack:
         settings = DatabaseSettings(url=database_url, connect_timeout_s=10, pool_size=8)
         databases = [await stack.enter_async_context(connect_database(settings)) for _ in range(2)]
-        yield [await stack.enter_async_context(replica(database, bus, clock)) for database in databases]
+        yield [
+            await stack.enter_async_context(replica(database, bus, clock, to_rows=form.to_rows))
+            for database in databases
+        ]
 
 
 async def new_runs(db: Database, name: str) -> tuple[int, list[Run]]:
@@ -75,10 +115,10 @@ async def new_runs(db: Database, name: str) -> tuple[int, list[Run]]:
 @pytest.mark.parametrize("batch", range(-(-HISTORIES // OF_AN_EXPERIMENT)))
 @pytest.mark.timeout(300)
 async def test_random_histories_end_as_the_reference_says(
-    db: Database, driver: asyncpg.Connection, replicas: list[Replica], batch: int
+    db: Database, driver: asyncpg.Connection, form: Form, replicas: list[Replica], batch: int
 ) -> None:
     first = chance().randrange(2**32) + batch * OF_AN_EXPERIMENT
-    project, runs = await new_runs(db, f"histories-{batch}")
+    project, runs = await new_runs(db, f"histories-{form.name}-{batch}")
     played: dict[int, ReferenceTrial] = {}
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(replica.client()) for replica in replicas]
@@ -87,12 +127,15 @@ async def test_random_histories_end_as_the_reference_says(
             content = json.dumps(body).encode()
             return await clients[place].post(path, content=content, headers=headers)
 
-        player = Player(post, driver)
+        player = Player(post, driver, meanwhile=form.meanwhile)
         for seed, run in enumerate(runs, start=first):
             print(f"history({seed}) of trial {run.trial}")
             played[run.trial] = await player.play(run, history(seed))
             await check_rows(driver, run, played[run.trial])
         assert player.interrupted
+        forms = "SELECT count(*) FILTER (WHERE summary_in_rows) FROM trials WHERE id = ANY($1)"
+        in_rows = await driver.fetchval(forms, list(played))
+        assert in_rows == {"column": 0, "rows": len(runs)}.get(form.name, in_rows)
 
     async with replicas[0].client(headers=runs[0].user_headers) as client:
         for run in runs:

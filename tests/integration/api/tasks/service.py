@@ -23,7 +23,7 @@ from libs.db.tables.trials import trials
 from libs.ids import new_uuid
 from services.api.app import App
 from services.api.http.application import build_application
-from services.api.metrics.writer import MetricsSettings
+from services.api.metrics.writer import MetricsSettings, ToRows
 from services.api.routes.table import all_routes
 from tests.builders import (
     insert_allocation,
@@ -62,10 +62,19 @@ async def replica(
     *,
     relay: bool = False,
     settings: MetricsSettings | None = None,
+    to_rows: ToRows | None = None,
     narrow_user_tokens: bool = False,
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""
-    app = new_app(db, bus, clock, cluster_id="cluster", metrics=settings, narrow_user_tokens=narrow_user_tokens)
+    app = new_app(
+        db,
+        bus,
+        clock,
+        cluster_id="cluster",
+        metrics=settings,
+        to_rows=to_rows,
+        narrow_user_tokens=narrow_user_tokens,
+    )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.notifier.listening(bus))
         loops = [asyncio.create_task(app.metrics_writer.run())]
