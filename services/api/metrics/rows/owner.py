@@ -8,10 +8,12 @@ every step locks what it changes, a second owner would be in the way and do no h
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, Final
 
 import asyncpg
 import structlog
+from msgspec import Struct
 
 from libs.db.engine import Database
 from libs.db.failures import is_connection_failure
@@ -30,9 +32,6 @@ OWNER_LOCK: Final = 0x5E50_1079
 """Key of the advisory lock; any number that nothing else uses."""
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
-_SETTLE_AGAIN_S: Final = 2.0
-_SHARE: Final = 20
-"""Settling a trial, which its reports wait for, takes one part in so many of the time: wide ones are settled seldom."""
 _FAREWELL_S: Final = 5.0
 _LOST_RACE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
@@ -95,37 +94,64 @@ async def settle_all(driver: Any) -> int:
     return len(marked)
 
 
-class SummaryKeeper:
-    """What the owner does with an asyncpg connection, and when it settled which trial."""
+class FoldingPace(Struct, frozen=True):
+    """When a marked trial is attended to. The fewer reports are folded at a time, the more each of them costs; the more
+    there are to fold, the more those have to do who read the trial."""
 
-    def __init__(self, driver: Any, former: FormerRelease) -> None:
+    first_after_s: float = 10.0
+    again_after_s: float = 30.0
+    many: int = 100
+    """A trial that had so many reports to fold soon has as many again."""
+    soon_after_s: float = 1.0
+    share: int = 20
+    """Settling a trial, which its reports wait for, takes one part in so many of the time: wide ones are settled less
+    often than they are folded."""
+
+
+class SummaryKeeper:
+    """What the owner does with an asyncpg connection, and when."""
+
+    def __init__(self, driver: Any, former: FormerRelease, pace: FoldingPace | None = None) -> None:
         self._driver = driver
         self._former = former
-        self._settles_at: dict[int, float] = {}
+        self._pace = pace or FoldingPace()
+        self._plans: dict[int, _Plan] = {}
 
     async def look(self) -> None:
-        """Do what there is to do now, once for each trial. Raises what the database raises."""
+        """Do what is due now, once for each trial. Raises what the database raises."""
         await self._former.look(self._driver)
         marked = [trial_id for (trial_id,) in await self._driver.fetch(sql.MARKED)]
-        for trial_id in marked:
-            await self._attend(trial_id)
-        # Those that are not marked any more are settled: when they are next, it is as if they had never been.
-        self._settles_at = {
-            trial_id: at for trial_id, at in self._settles_at.items() if trial_id in marked or at > _now_s()
+        now_s = _now_s()
+        self._plans = {
+            trial_id: self._plans.get(trial_id) or _Plan(now_s + self._pace.first_after_s) for trial_id in marked
         }
+        for trial_id, plan in self._plans.items():
+            if self._former.is_connected:
+                # Services of the release before wait for it, and write it themselves from then on.
+                FOLDED.inc(await settle(self._driver, trial_id, to_column=True))
+            elif _now_s() >= plan.due_at_s:
+                await self._attend(trial_id, plan)
         await delete_garbage(self._driver)
 
-    async def _attend(self, trial_id: int) -> None:
-        began_s = _now_s()
-        if self._former.is_connected:
-            # Services of the release before wait for it, and write it themselves from then on.
-            await settle(self._driver, trial_id, to_column=True)
-        elif began_s >= self._settles_at.setdefault(trial_id, began_s + _SETTLE_AGAIN_S):
-            FOLDED.inc(await settle(self._driver, trial_id))
-            now_s = _now_s()
-            self._settles_at[trial_id] = now_s + max(_SETTLE_AGAIN_S, _SHARE * (now_s - began_s))
-        else:
-            FOLDED.inc(await fold_trial(self._driver, trial_id))
+    async def _attend(self, trial_id: int, plan: _Plan) -> None:
+        folded = 0
+        if plan.has_many or _now_s() < plan.settles_at_s:
+            folded += await fold_trial(self._driver, trial_id)
+        if (began_s := _now_s()) >= plan.settles_at_s:
+            folded += await settle(self._driver, trial_id)
+            plan.settles_at_s = _now_s() + self._pace.share * (_now_s() - began_s)
+        FOLDED.inc(folded)
+        plan.has_many = folded >= self._pace.many
+        plan.due_at_s = _now_s() + (self._pace.soon_after_s if plan.has_many else self._pace.again_after_s)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """When to attend to a marked trial, and from when on it may be settled."""
+
+    due_at_s: float
+    settles_at_s: float = 0.0
+    has_many: bool = True
 
 
 def _now_s() -> float:

@@ -5,32 +5,29 @@ Without a mark a trial is settled. It stays in rows until one of them writes its
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from services.api.metrics.rows import statements as sql
-from services.api.metrics.rows.folding import fold_trial
 from services.api.metrics.rows.summary_rows import fold_tail, group_row
-
-_FIRST: Final = 0
 
 
 async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> int:
     """Fold all reports of a trial and write its summary and total into its row, on an asyncpg connection outside of a
-    transaction. Reports of the trial wait for the last part of it.
+    transaction. Reports of the trial wait for that: fold most of them before, where there are many.
 
     to_column  keep the summary in the column alone from now on
     Returns how many reports were folded.
     """
-    # Who has the row of the trial next decides whether the release before has to wait once more.
-    folded = 0 if to_column else await fold_trial(driver, trial_id)
+    folded = 0
     async with driver.transaction():
         await driver.execute(sql.WRITES_ROWS)
         if await driver.fetchval(sql.LOCK_TRIAL, trial_id):
             await driver.execute(sql.LOCK_SUMMARIES, [trial_id])
             rows = [group_row(record) for record in await driver.fetch(sql.LOCK_GROUPS, [trial_id])]
             for row in rows:
-                folded += await fold_tail(driver, row)
-            total = max((row.newest_step for row in rows), default=_FIRST)
+                if row.newest_step > row.folded_step:
+                    folded += await fold_tail(driver, row)
+            total = max((row.newest_step for row in rows), default=0)
             await driver.execute(sql.WRITE_COLUMN, trial_id, total, not to_column)
             if to_column:
                 await driver.execute(sql.FORGET_GROUPS, [trial_id])

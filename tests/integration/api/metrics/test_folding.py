@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,10 +13,9 @@ from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, 
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
-from services.api.metrics.rows import owner as owners
 from services.api.metrics.rows.append_path import AppendableTrials, append
 from services.api.metrics.rows.former_release import FormerRelease
-from services.api.metrics.rows.owner import SummaryKeeper, keep_summaries
+from services.api.metrics.rows.owner import FoldingPace, SummaryKeeper, keep_summaries
 from services.api.metrics.rows.settling import settle
 from tests.integration.api.metrics.reporting import a_report
 from tests.integration.api.tasks.service import new_run, row_of, rows_of
@@ -61,9 +60,12 @@ def reports(db: Database) -> Reports:
     return Reports(db)
 
 
-async def look(db: Database, former: FormerRelease, *, times: int = 1) -> None:
+AT_ONCE: Final = FoldingPace(first_after_s=0)
+
+
+async def look(db: Database, former: FormerRelease, *, times: int = 1, pace: FoldingPace = AT_ONCE) -> None:
     async with db.read() as connection:
-        owner = SummaryKeeper(await driver_connection(connection), former)
+        owner = SummaryKeeper(await driver_connection(connection), former, pace)
         for _ in range(times):
             await owner.look()
 
@@ -82,17 +84,14 @@ async def test_report_beyond_all_others_changes_no_summary(db: Database, reports
     assert len(await rows_of(db, metric_marks, trial_id=trial)) == 1
 
 
-async def test_owner_folds_what_was_appended_and_settles_it(
-    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_owner_folds_what_was_appended_and_settles_it(db: Database, reports: Reports) -> None:
     trial = (await new_run(db)).trial
     await reports.store(*(a_report(trial, step) for step in range(1, 251)))
+    await look(db, Gone(), pace=FoldingPace())
+    assert await names_of(db, trial) == [], "a moment later there may be more"
     await look(db, Gone())
     (name,) = await names_of(db, trial)
     assert (name.name, name.summary["count"], name.last, name.last_step) == ("loss", 250, 250.0, 250)
-    assert (await row_of(db, trials, id=trial)).total_batches == 0, "it is settled later"
-    monkeypatch.setattr(owners, "_SETTLE_AGAIN_S", 0.0)
-    await look(db, Gone())
     row = await row_of(db, trials, id=trial)
     assert (row.summary_in_rows, row.total_batches) == (True, 250)
     assert row.summary_metrics["avg_metrics"]["loss"]["sum"] == sum(range(251))
@@ -121,9 +120,7 @@ async def test_names_of_any_length_have_rows_of_their_own(db: Database, reports:
     assert max(len(row.name_key.encode()) for row in rows) <= 513
 
 
-async def test_replaced_and_orphaned_summaries_are_deleted(
-    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_replaced_and_orphaned_summaries_are_deleted(db: Database, reports: Reports) -> None:
     trial = (await new_run(db)).trial
     await reports.store(a_report(trial, 1), a_report(trial, 5))
     await look(db, Gone())
@@ -139,11 +136,24 @@ async def test_replaced_and_orphaned_summaries_are_deleted(
         assert await rows_of(db, metric_summaries, summary_id=before.summary_id) == []
         assert [row.summary["sum"] for row in await names_of(db, trial)] == [4]
         await driver.execute("DELETE FROM trials WHERE id = $1", trial)
-    monkeypatch.setattr(owners, "_SETTLE_AGAIN_S", 0.0)
     await look(db, Gone(), times=2)
     assert await rows_of(db, metric_summaries, summary_id=after.summary_id) == []
     assert await rows_of(db, metric_groups, trial_id=trial) == []
     assert await rows_of(db, metric_marks, trial_id=trial) == []
+
+
+async def test_trial_that_takes_long_to_settle_is_folded_meanwhile(db: Database, reports: Reports) -> None:
+    trial = (await new_run(db)).trial
+    async with db.read() as connection:
+        slow = FoldingPace(first_after_s=0, again_after_s=0, share=1_000_000)
+        owner = SummaryKeeper(await driver_connection(connection), Gone(), slow)
+        for step in (1, 2, 3):
+            await reports.store(a_report(trial, 2 * step), a_report(trial, 2 * step + 1))
+            await owner.look()
+    (name,) = await names_of(db, trial)
+    assert name.last_step == 7
+    row = await row_of(db, trials, id=trial)
+    assert row.total_batches == 3, "that was settled at first"
 
 
 async def test_trial_goes_back_to_its_column_while_the_release_before_is_there(db: Database, reports: Reports) -> None:
