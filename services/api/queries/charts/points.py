@@ -18,12 +18,16 @@ from services.api.queries.charts.streaming import ROWS_AT_ONCE
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.charts.series import DataPoint
 
-_MOST_BATCHES: Final = 2**31 - 1
+MOST_BATCHES: Final = 2**31 - 1
 
-EPOCH: Final = """CASE
-    WHEN jsonb_typeof(metrics -> :key -> 'epoch') = 'number' THEN (metrics -> :key ->> 'epoch')::double precision
-    WHEN jsonb_typeof(metrics -> :key -> 'epochs') = 'number' THEN (metrics -> :key ->> 'epochs')::double precision
+
+def epoch_of(document: str) -> str:
+    """SQL for the epoch that a report gives, or NULL; ``document`` is SQL for what it says."""
+    return f"""CASE
+    WHEN jsonb_typeof({document} -> 'epoch') = 'number' THEN ({document} ->> 'epoch')::double precision
+    WHEN jsonb_typeof({document} -> 'epochs') = 'number' THEN ({document} ->> 'epochs')::double precision
 END"""
+
 
 _FROM: Final = """
   FROM metrics
@@ -31,16 +35,9 @@ _FROM: Final = """
    AND id > :floor_id AND id <> ALL(:seen)
    AND total_batches BETWEEN :first AND :last AND (metrics -> :key) ?| :names"""
 _VALUES: Final = f"""
-SELECT id, total_batches, end_time, {EPOCH} AS epoch,
+SELECT id, total_batches, end_time, {epoch_of("metrics -> :key")} AS epoch,
        (SELECT jsonb_object_agg(entry.key, entry.value)
           FROM jsonb_each(metrics -> :key) AS entry WHERE entry.key = ANY(:names)) AS numbers"""  # noqa: S608 - all of it is above
-
-
-class RowCondition(Struct, frozen=True):
-    """A condition in SQL on a row, and its parameters."""
-
-    sql: str
-    parameters: dict[str, Any]
 
 
 class WantedSeries(Struct, frozen=True, kw_only=True):
@@ -50,7 +47,6 @@ class WantedSeries(Struct, frozen=True, kw_only=True):
     names: Sequence[str]
     first_batches: int = 0
     last_batches: int = 0
-    conditions: Sequence[RowCondition] = ()
 
 
 async def read_points(
@@ -68,23 +64,19 @@ async def read_points(
         "key": key_of(wanted.group),
         "names": names,
         "first": wanted.first_batches,
-        "last": wanted.last_batches or _MOST_BATCHES,
+        "last": wanted.last_batches or MOST_BATCHES,
         "seen": [] if seen is None else seen.recent,
         "floor_id": 0 if seen is None else seen.floor_id,
     }
-    source = _FROM
-    for condition in wanted.conditions:
-        source += f"\n   AND {condition.sql}"
-        parameters |= condition.parameters
     kinds: list[Any] = [
         bindparam("names", type_=ARRAY(Text)),
         bindparam("key", type_=Text),
         bindparam("seen", type_=ARRAY(BigInteger)),
     ]
-    total = await connection.scalar(text(f"SELECT count(*) {source}").bindparams(*kinds), parameters) or 0
+    total = await connection.scalar(text(f"SELECT count(*) {_FROM}").bindparams(*kinds), parameters) or 0
     chosen = Downsampling[Any](total=total, limit=limit, width=len(names) or 1)
     if total:
-        statement = text(f"{_VALUES} {source}\n ORDER BY total_batches, id").bindparams(*kinds)
+        statement = text(f"{_VALUES} {_FROM}\n ORDER BY total_batches, id").bindparams(*kinds)
         async for rows in (await connection.stream(statement, parameters)).partitions(ROWS_AT_ONCE):
             for row in rows:
                 chosen.add(row, [read_number(row.numbers.get(name)) for name in names])

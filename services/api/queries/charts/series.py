@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from libs.db.engine import Database
+from libs.db.engine import Database, driver_connection
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.queries.charts.groups import group_of, points_per_series
-from services.api.queries.charts.points import EPOCH, RowCondition, WantedSeries, read_points
-from services.api.queries.trials.trials import load_trials
+from services.api.queries.charts.points import WantedSeries, epoch_of
+from services.api.queries.charts.time_series.chosen_points import RowCondition, read_chosen_points
+from services.api.queries.charts.time_series.compared_trials import load_compared_trials
 from services.api.wire.charts.series import (
     ComparableTrial,
     CompareTrialsQuery,
@@ -38,19 +39,22 @@ async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: dateti
         raise InvalidRequest("startBatches and endBatches must not be negative")
     ids = list(dict.fromkeys(query.trial_ids))
     series = wanted_series(query)
+    conditions = list(filter_conditions(query.time_series_filter))
     limit = points_per_series(query.max_datapoints, DEFAULT_POINTS, series=len(ids) * len(series))
-    async with db.read() as connection:
-        found = await load_trials(connection, ids, now=now)
     compared = []
-    for trial in found:
-        metrics = []
-        for wanted in series:
-            async with db.transaction() as connection:
-                points = await read_points(connection, trial.id, wanted, limit=limit)
-            if points:
-                kind = _TYPES.get(wanted.group, MetricType.UNSPECIFIED)
-                metrics.append(DownsampledMetrics(data=points, type=kind, group=wanted.group))
-        compared.append(ComparableTrial(trial=trial, metrics=metrics))
+    async with db.read() as connection:
+        found = await load_compared_trials(connection, ids, now=now)
+        driver = await driver_connection(connection)
+        # Points are chosen by one statement and read by another: both have to see the same reports.
+        async with driver.transaction(isolation="repeatable_read", readonly=True):
+            for trial in found:
+                metrics = []
+                for wanted in series:
+                    points = await read_chosen_points(driver, trial.id, wanted, limit=limit, conditions=conditions)
+                    if points:
+                        kind = _TYPES.get(wanted.group, MetricType.UNSPECIFIED)
+                        metrics.append(DownsampledMetrics(data=points, type=kind, group=wanted.group))
+                compared.append(ComparableTrial(trial=trial, metrics=metrics))
     return compared
 
 
@@ -68,14 +72,12 @@ def wanted_series(query: CompareTrialsQuery) -> list[WantedSeries]:
         only = group_of(query.group, query.metric_type)
         for each in (TRAINING, VALIDATION) if only is None else (only,):
             names[each] = query.metric_names
-    conditions = list(filter_conditions(query.time_series_filter))
     return [
         WantedSeries(
             group=group,
             names=names[group],
             first_batches=query.start_batches,
             last_batches=query.end_batches,
-            conditions=conditions,
         )
         for group in sorted(names)
     ]
@@ -88,7 +90,7 @@ def filter_conditions(wanted: TimeSeriesFilter) -> Iterator[RowCondition]:
     sets = [("= ANY", wanted.integer_range.incl), ("<> ALL", wanted.integer_range.not_in)]
     if not (wanted.name or numbers or times or any(values for _, values in sets)):
         return
-    columns = {"batches": "total_batches::double precision", "epoch": f"({EPOCH})", "time": "end_time"}
+    columns = {"batches": "total_batches::double precision", "epoch": f"({epoch_of('document')})", "time": "end_time"}
     if wanted.name not in columns:
         raise InvalidRequest(f"timeSeriesFilter.name: expected one of batches, epoch, time, got '{wanted.name[:80]}'")
     if wanted.name == "time" and (numbers or any(values for _, values in sets)):
@@ -97,14 +99,11 @@ def filter_conditions(wanted: TimeSeriesFilter) -> Iterator[RowCondition]:
         raise InvalidRequest(f"timeSeriesFilter: {wanted.name} has a doubleRange or an integerRange, not a timeRange")
     column = columns[wanted.name]
     kind = "timestamptz" if wanted.name == "time" else "double precision"
-    for number, (operator, value) in enumerate([*numbers, *times]):
-        yield RowCondition(f"{column} {operator} CAST(:limit_{number} AS {kind})", {f"limit_{number}": value})
-    for number, (operator, values) in enumerate(sets):
+    for operator, value in (*numbers, *times):
+        yield RowCondition(column, operator, kind, value)
+    for operator, values in sets:
         if values:
-            name = f"set_{number}"
-            yield RowCondition(
-                f"{column} {operator} (CAST(:{name} AS double precision[]))", {name: [float(value) for value in values]}
-            )
+            yield RowCondition(column, operator, "double precision[]", [float(value) for value in values])
 
 
 def _limits(limits: Any) -> Iterator[tuple[str, Any]]:

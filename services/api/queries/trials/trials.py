@@ -163,7 +163,7 @@ async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: d
     ids = [row.id for row in rows]
     metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
     around = Surroundings(
-        tasks=await _tasks_of(connection, ids, now),
+        tasks=await tasks_of(connection, ids, now),
         validations=await _validations(connection, ids, metric_ids),
         checkpoints=await best_checkpoints(connection, ids),
     )
@@ -175,7 +175,7 @@ async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: d
 
 
 def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
-    tasks = around.tasks.get(row.id, _NO_TASKS)
+    tasks = around.tasks.get(row.id, NO_TASKS)
     task_ids = list(tasks.ids)
     return Trial(
         id=row.id,
@@ -204,10 +204,11 @@ def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
     )
 
 
-async def _tasks_of(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, Tasks]:
+async def tasks_of(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, Tasks]:
+    """What each of the trials has run as, by trial; those without any task are left out."""
     found: dict[int, Tasks] = {}
     for row in await _TASKS.rows(connection, trials=trial_ids, now=now):
-        before = found.get(row.trial_id, _NO_TASKS)
+        before = found.get(row.trial_id, NO_TASKS)
         # What an ACTIVE trial does now is what its newest task does.
         found[row.trial_id] = Tasks(
             ids=(*before.ids, row.task_id),
@@ -260,7 +261,7 @@ _OF_EXPERIMENT: Final = and_(
     trials.c.experiment_id == given("experiment", trials.c.experiment_id),
     or_(_STATES.is_(None), trials.c.state == any_(_STATES)),
 )
-_NO_TASKS: Final = Tasks()
+NO_TASKS: Final = Tasks()
 
 _BY_ID: Final = PreparedQuery(_select_shown().where(one_of_given(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType, field
 
-from services.api.wire.base import Double, Instant, Message
+from services.api.wire.base import Double, Instant, Int64, Message
 from services.api.wire.experiments.experiments import Int32Filter
 from services.api.wire.trials.metrics import MetricType
-from services.api.wire.trials.trials import Trial
+from services.api.wire.trials.trials import TrialState
 
 
 class DoubleRange(Message):
@@ -64,8 +64,34 @@ class DownsampledMetrics(Message, kw_only=True):
     group: str
 
 
+class ComparedTrial(Message, kw_only=True):
+    """A trial beside its series: a ``Trial`` without what may hold a value for each metric that it has ever reported,
+    and without its best checkpoint.
+    """
+
+    id: int
+    experiment_id: int
+    start_time: str | None
+    end_time: str | None = None
+    state: TrialState
+    restarts: int
+    hparams: dict[str, Any]
+    total_batches_processed: int
+    runner_state: str = ""
+    wall_clock_time: float = 0.0
+    warm_start_checkpoint_uuid: str = ""
+    task_id: str = ""
+    total_checkpoint_size: Int64 = "0"
+    checkpoint_count: int = 0
+    task_ids: list[str] = []
+    searcher_metric_value: Double | UnsetType = UNSET
+    log_retention_days: int | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+    log_policy_matched: str | UnsetType = UNSET
+
+
 class ComparableTrial(Message, kw_only=True):
-    trial: Trial
+    trial: ComparedTrial
     metrics: list[DownsampledMetrics]
 
 

@@ -134,6 +134,18 @@ async def test_trials_come_in_the_order_asked_for(db: Database, owner: httpx.Asy
     assert (await owner.get(PATH)).status_code == 400
 
 
+async def test_series_come_without_summaries(db: Database, owner: httpx.AsyncClient, run: Run) -> None:
+    """One series of a trial costs the same however many names the trial has ever reported."""
+    wide = {"avg_metrics": {f"m{each}": {"type": "number", "count": 1, "last": 1} for each in range(1000)}}
+    await set_trial(db, run.trial, summary_metrics=wide)
+    whole = (await owner.get(f"/api/v1/trials/{run.trial}")).json()["trial"]
+    (found,) = (await owner.get(PATH, params={"trialIds": run.trial, "metricNames": "m1"})).json()["trials"]
+    assert len(whole["summaryMetrics"]["avg_metrics"]) == 1000
+    left_out = {"summaryMetrics", "bestValidation", "latestValidation", "bestCheckpoint"}
+    assert set(whole) - set(found["trial"]) == left_out
+    assert found["trial"] == {key: value for key, value in whole.items() if key not in left_out}
+
+
 async def test_metrics_by_checkpoint(owner: httpx.AsyncClient, client: httpx.AsyncClient, run: Run) -> None:
     reported = checkpoint(run)
     assert (await client.post("/api/v1/checkpoints", json=reported)).status_code == 200
