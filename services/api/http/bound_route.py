@@ -6,7 +6,7 @@ The order is that of trust: who asks, whether they may, and only then what of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
@@ -24,7 +24,7 @@ from services.api.access.rights.needs import check_needs, log_refusal
 from services.api.access.rights.rights import CHECK_PERMISSIONS, UserRights
 from services.api.http.audited_call import with_audit
 from services.api.http.call import Call
-from services.api.http.connection import while_connected
+from services.api.http.connection import raise_when_gone
 from services.api.http.decoding.body import BodyDecoder
 from services.api.http.decoding.query import QueryDecoder
 from services.api.http.decoding.receiving import read_body
@@ -143,20 +143,20 @@ class BoundRoute:
         explain: Callable[[Exception], ErrorReply],
         call: Call[Any, Any, Any],
     ) -> None:
-        until = None
+        beside: list[Callable[[], Coroutine[Any, Any, None]]] = [partial(raise_when_gone, exchange.receive)]
         if credentials is not None:
-            until = until_refused(partial(self._admit_again, credentials, call), every_s=self._recheck_interval_s)
+            admit_again = partial(self._admit_again, credentials, call)
+            beside.append(partial(until_refused, admit_again, every_s=self._recheck_interval_s))
         accept = exchange.headers.get("accept", "")
-        sending = send_stream(
+        await send_stream(
             exchange.send,
             stream,
             headers=[type_of_stream(accept), *exchange.reply_headers()],
             coding=coding_for(accept=accept, accept_encoding=exchange.headers.get("accept-encoding", "")),
             classify=explain,
             silence_s=self._silence_s,
-            until=until,
+            beside=beside,
         )
-        await while_connected(exchange.receive, sending)
 
     async def _admit_again(self, credentials: Credentials, call: Call[Any, Any, Any]) -> Principal:
         """Raises as for a new call, when what was good is not any more: the token, or the rights of its user."""

@@ -21,6 +21,12 @@ async def until_gone(receive: Receive) -> None:
         pass
 
 
+async def raise_when_gone(receive: Receive) -> None:
+    """Raises ClientGone when the client has closed the connection."""
+    await until_gone(receive)
+    raise ClientGone
+
+
 async def while_connected(receive: Receive, work: Awaitable[Result]) -> Result:
     """The result of ``work``, which is cancelled and awaited when the client goes away first: ClientGone then."""
     working = asyncio.ensure_future(work)

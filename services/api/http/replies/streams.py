@@ -17,15 +17,18 @@ import structlog
 from starlette.types import Send
 
 from libs.errors import Unavailable
-from libs.run_until_first_exits import run_until_first_exits
+from libs.run_until_first_exits import end
 from services.api.http.connection import ClientGone
 from services.api.http.database_errors import as_known_error
 from services.api.http.errors import ErrorReply
 from services.api.http.replies.reply import JSON_TYPE, Headers
 from services.api.http.replies.silence import LINES_TYPE, StreamCoding
 
+SHORT_S: Final = 0.1
+"""Most streams have ended by then; whatever goes on beside a stream begins only with those that have not."""
 _PREFIX: Final = b'{"result":'
 _SUFFIX: Final = b"}\n"
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 # Keeps nginx from holding lines back.
 _STREAM_HEADERS: Final = ((b"x-accel-buffering", b"no"), (b"cache-control", b"no-cache"))
 
@@ -44,8 +47,7 @@ class StreamResult:
 
 def encode_batch(batch: Sequence[msgspec.Struct]) -> bytes:
     """The lines of a batch, keys of maps in order; empty for an empty batch."""
-    encoder = msgspec.json.Encoder(order="deterministic")
-    return b"".join(_PREFIX + encoder.encode(message) + _SUFFIX for message in batch)
+    return b"".join([_PREFIX + _ENCODER.encode(message) + _SUFFIX for message in batch])
 
 
 def type_of_stream(accept: str) -> tuple[bytes, bytes]:
@@ -107,12 +109,12 @@ async def send_stream(
     coding: StreamCoding,
     classify: Callable[[Exception], ErrorReply],
     silence_s: float,
-    until: Coroutine[Any, Any, None] | None = None,
+    beside: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
 ) -> None:
     """Send a stream to its end.
 
     silence_s  how long nothing is sent before something is that means nothing
-    until      runs beside it; what it raises ends the stream like an error of its own
+    beside     run beside it, once it has taken ``SHORT_S``; what they raise ends the stream like an error of its own
     Nothing is sent before the first line is there, or ``silence_s`` are over, so an error up to there is raised, to be
     answered with its own status; a later one is classified and becomes the last line.
     """
@@ -124,9 +126,8 @@ async def send_stream(
             if lines:
                 await response.send(lines)
 
-    beside = {} if until is None else {"until": until}
     try:
-        await run_until_first_exits(batches=send_batches(), stay_open=response.stay_open(silence_s), **beside)
+        await _run_with(send_batches(), lambda: response.stay_open(silence_s), *beside)
     except ClientGone:
         raise
     except Exception as error:
@@ -138,6 +139,25 @@ async def send_stream(
         if isinstance(result.batches, AsyncGenerator):
             await result.batches.aclose()
     await response.end()
+
+
+async def _run_with(work: Coroutine[Any, Any, None], *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run ``work`` to its end and, if that takes long, what goes on beside it, until the first of these has ended.
+
+    Raises what the first that failed has raised.
+    """
+    tasks = [asyncio.create_task(work)]
+    try:
+        await asyncio.wait(tasks, timeout=SHORT_S)
+        if not tasks[0].done():
+            tasks += [asyncio.create_task(begin()) for begin in beside]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended = [task for task in tasks if task.done()]
+        await end(*tasks)
+    for task in (*ended, *tasks):
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
 
 
 async def until_refused(authenticate: Callable[[], Awaitable[object]], *, every_s: float) -> None:
