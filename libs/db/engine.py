@@ -100,12 +100,14 @@ class Database:
             await connection.execute(text(WRITE_FILE))
 
 
-async def driver_connection(connection: AsyncConnection) -> Any:
-    """The asyncpg connection below, for COPY and for statements on the hottest paths.
+async def driver_connection(connection: AsyncConnection | DriverConnection) -> Any:
+    """The asyncpg connection below, for COPY and for statements on the hottest paths; one of ``read_prepared`` itself.
 
     It is in the transaction of ``connection`` only once SQLAlchemy has executed something in it; before that, each
     statement commits by itself. Execute something first, or use ``read()`` and asyncpg's own ``transaction()``.
     """
+    if not isinstance(connection, AsyncConnection):
+        return connection
     below = connection.sync_connection
     if below is not None and not below.closed and not below.invalidated:
         return below.connection.driver_connection  # there already, and no greenlet is needed to look at it

@@ -57,6 +57,7 @@ class PreparedQuery:
         self, connection: AsyncConnection | DriverConnection, **parameters: Any
     ) -> list[Mapping[Any, Any]]:
         """The same as mappings, as the driver makes them."""
-        driver = await driver_connection(connection) if isinstance(connection, AsyncConnection) else connection
+        driver = await driver_connection(connection)
         given = {**self._constants, **parameters}
-        return await driver.fetch(self._sql, *[given[name] for name in self._names])
+        found: list[Mapping[Any, Any]] = await driver.fetch(self._sql, *[given[name] for name in self._names])
+        return found

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, FromClause, Text, and_, case, cast, exists
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import driver_connection
+from libs.db.engine import DriverConnection, driver_connection
 from libs.db.tables.metrics import metric_groups, metric_marks, metrics
 from libs.db.tables.trials import trials
 from services.api.metrics.groups import summary_key
@@ -122,7 +122,9 @@ def total_batches_of(table: FromClause = trials) -> ColumnElement[int]:
     return case((is_marked(table), total), else_=table.c.total_batches)
 
 
-async def present_trials(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, PresentTrial]:
+async def present_trials(
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int]
+) -> dict[int, PresentTrial]:
     """Trials that were marked a moment ago as they are now, by id; without those that are not there any more."""
     if not trial_ids:
         return {}
@@ -144,7 +146,10 @@ async def present_trials(connection: AsyncConnection, trial_ids: Sequence[int]) 
 
 
 async def present_summaries(
-    connection: AsyncConnection, *, project_id: int | None = None, experiment_ids: Sequence[int] | None = None
+    connection: AsyncConnection | DriverConnection,
+    *,
+    project_id: int | None = None,
+    experiment_ids: Sequence[int] | None = None,
 ) -> PresentSummaries:
     """Whole summaries of all marked trials, or of those of a project or of some experiments."""
     driver = await driver_connection(connection)
@@ -154,7 +159,7 @@ async def present_summaries(
 
 
 async def present_series(
-    connection: AsyncConnection,
+    connection: AsyncConnection | DriverConnection,
     series: Iterable[Series],
     *,
     project_id: int | None = None,

@@ -9,25 +9,31 @@ from typing import Any, Final, NamedTuple
 
 import asyncpg
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, func, select
 
 from libs.clock import SystemClock
 from libs.cluster.loading import load_cluster_config
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
+from libs.db.tables.experiments import experiments
 from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Handler
+from services.api.routes.charts.streams import metric_names
 from services.api.routes.cluster.master import get_master, info
+from services.api.routes.trials.metrics import get_metrics
 from services.api.routes.users.sessions import current_user
 from services.api.routes.users.users import get_user, get_user_by_username, get_users
 from services.api.routes.workspaces.workspaces import get_workspace, get_workspaces
+from services.api.wire.charts.streams import MetricNamesQuery
 from services.api.wire.ordering import OrderBy
+from services.api.wire.trials.metrics import GetMetricsQuery
 from services.api.wire.users.users import GetUsersQuery, SortUsers
 from services.api.wire.workspaces.workspaces import GetWorkspacesQuery, SortWorkspaces
+from tests import builders
 
 READER: Final = Principal(user_id=UserId(2), username="determined")
 
@@ -67,15 +73,44 @@ READS: Final = (
 )
 
 
+OF_A_TRIAL: Final = (
+    Read("names of metrics", metric_names, 3, query=MetricNamesQuery(ids=[1])),
+    Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
+    Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),
+)
+"""Of experiment 1, which has ended, with trial 1, which has reported three times."""
+
+
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
     async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
         yield db
 
 
+@pytest.fixture
+async def with_trial(db: Database) -> Database:
+    async with db.transaction() as connection:
+        if await connection.scalar(select(func.count()).select_from(experiments)):
+            return db
+        config = {"name": "one", "searcher": {"name": "single", "metric": "loss"}}
+        experiment = await builders.insert_experiment(connection, state="COMPLETED", config=config)
+        trial = await builders.insert_trial(connection, experiment_id=experiment, state="COMPLETED")
+        for step in range(3):
+            await builders.insert_metrics(connection, trial_id=trial, step=step, values={"loss": 0.5})
+    return db
+
+
 @pytest.mark.parametrize("read", READS, ids=lambda read: read.name)
 async def test_a_read_is_so_many_prepared_statements(db: Database, read: Read) -> None:
     call = _call(db, read)
+    with _statements() as (prepared, built):
+        await _answer(read, call)
+    assert (len(prepared), built) == (read.statements, []), prepared
+
+
+@pytest.mark.parametrize("read", OF_A_TRIAL, ids=lambda read: read.name)
+async def test_a_read_of_training_is_so_many_prepared_statements(with_trial: Database, read: Read) -> None:
+    call = _call(with_trial, read)
     with _statements() as (prepared, built):
         await _answer(read, call)
     assert (len(prepared), built) == (read.statements, []), prepared

@@ -61,7 +61,7 @@ async def _metrics(
     )
     if query.metric_group:
         statement = statement.where(metrics.c.metric_group == query.metric_group)
-    rows = (await connection.execute(statement.limit(MOST_REPORTS + 1))).all()
+    rows = (await connection.execute(statement.limit(MOST_REPORTS + 1))).mappings().all()
     if len(rows) > MOST_REPORTS:
         raise InvalidRequest(
             f"more than {MOST_REPORTS} reports: name a metricGroup, "

@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.errors import InvalidRequest, NotFound
 from libs.states.experiment import LIVE, ExperimentState
+from services.api.queries.prepared import PreparedQuery, one_of_given
 
 DEFAULT_PERIOD_S: Final = 30
 LOOK_FOR_THE_END_S: Final = 2.0
@@ -38,16 +38,19 @@ async def follow(
     """
     if period_s < 0:
         raise InvalidRequest("periodSeconds: must not be negative")
-    async with db.read() as connection:
-        await _check_all_exist(connection, experiment_ids)
+    # Before looking: everything reported up to the end is seen then.
+    goes_on = await _states(db, experiment_ids)
+    for experiment_id in experiment_ids:
+        if experiment_id not in goes_on:
+            raise NotFound("experiment", experiment_id)
+    ended = not any(goes_on.values())
     while True:
-        # Before looking: everything reported up to the end is seen then.
-        ended = await _have_ended(db, experiment_ids)
         async for batch in look():
             yield batch
         if ended:
             return
         await _pause(db, experiment_ids, period_s or DEFAULT_PERIOD_S)
+        ended = await _have_ended(db, experiment_ids)
 
 
 async def _pause(db: Database, experiment_ids: Sequence[int], period_s: float) -> None:
@@ -59,18 +62,20 @@ async def _pause(db: Database, experiment_ids: Sequence[int], period_s: float) -
             return
 
 
-async def _check_all_exist(connection: AsyncConnection, experiment_ids: Sequence[int]) -> None:
-    found = select(experiments.c.id).where(any_of(experiments.c.id, experiment_ids))
-    known = set((await connection.execute(found)).scalars())
-    for experiment_id in experiment_ids:
-        if experiment_id not in known:
-            raise NotFound("experiment", experiment_id)
-
-
 async def _have_ended(db: Database, experiment_ids: Sequence[int]) -> bool:
     """Whether none goes on; one that was deleted does not."""
-    goes_on = select(experiments.c.id).where(
-        any_of(experiments.c.id, experiment_ids), any_of(experiments.c.state, _GO_ON)
+    return not any((await _states(db, experiment_ids)).values())
+
+
+async def _states(db: Database, experiment_ids: Sequence[int]) -> dict[int, bool]:
+    """Whether each experiment goes on; those that are not there are absent."""
+    async with db.read_prepared() as connection:
+        rows = await _GOES_ON_BY_ID.records(connection, ids=experiment_ids)
+    return {row["id"]: row["goes_on"] for row in rows}
+
+
+_GOES_ON_BY_ID: Final = PreparedQuery(
+    select(experiments.c.id, any_of(experiments.c.state, _GO_ON).label("goes_on")).where(
+        one_of_given(experiments.c.id, "ids")
     )
-    async with db.read() as connection:
-        return not await connection.scalar(select(goes_on.exists()))
+)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Final
 
-from sqlalchemy import ARRAY, BigInteger, Row, bindparam, select, text
-from sqlalchemy.dialects.postgresql import JSONB
+from msgspec import json
 
-from libs.db.any_of import any_of
 from libs.db.engine import Database
-from libs.db.tables.experiments import experiments
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
 from services.api.queries.summaries import present_summaries
 from services.api.wire.charts.streams import MetricIdentifier, MetricNamesResponse
 
-_NAMES = text("""
-SELECT DISTINCT entry.key AS summary_key, named.name
+_NAMES: Final = """
+SELECT NULL AS summary_key, config -> 'searcher' ->> 'metric' AS name
+  FROM experiments
+ WHERE id = ANY($1::bigint[])
+ UNION ALL
+SELECT DISTINCT entry.key, named.name
   FROM trials
- CROSS JOIN jsonb_each(coalesce(:present -> trials.id::text, trials.summary_metrics)) AS entry
+ CROSS JOIN jsonb_each(coalesce($2::jsonb -> trials.id::text, trials.summary_metrics)) AS entry
  CROSS JOIN jsonb_object_keys(CASE jsonb_typeof(entry.value) WHEN 'object' THEN entry.value ELSE '{}' END)
          AS named (name)
- WHERE trials.experiment_id = ANY(:ids)
-""").bindparams(bindparam("ids", type_=ARRAY(BigInteger)), bindparam("present", type_=JSONB))
+ WHERE trials.experiment_id = ANY($1::bigint[])
+"""
+"""Of experiments, the names of their searcher metrics and, by the key of their group, all others."""
 
 
 class MetricNames:
@@ -38,14 +40,13 @@ class MetricNames:
 
     async def look(self) -> AsyncIterator[Sequence[MetricNamesResponse]]:
         """The names that are new; the first time also when there are none."""
-        async with self._db.read() as connection:
-            searcher = experiments.c.config["searcher"]["metric"].astext
-            named = await connection.execute(select(searcher).where(any_of(experiments.c.id, self._ids)))
-            goals = sorted({name for name in named.scalars() if name} - self._searcher, key=natural_sort_key)
+        async with self._db.read_prepared() as connection:
             present = await present_summaries(connection, experiment_ids=self._ids)
-            found = await connection.execute(_NAMES, {"ids": self._ids, "present": present.by_text_id})
-            rows = sorted(found, key=_by_names)
-        pairs = [(group_of_summary(row.summary_key), row.name) for row in rows]
+            rows = await connection.fetch(_NAMES, self._ids, json.encode(present.by_text_id).decode())
+        searcher = {row["name"] for row in rows if row["summary_key"] is None and row["name"]}
+        goals = sorted(searcher - self._searcher, key=natural_sort_key)
+        named = [(row["summary_key"], row["name"]) for row in rows if row["summary_key"] is not None]
+        pairs = [(group_of_summary(key), name) for key, name in sorted(named, key=_by_names)]
         new = [pair for pair in pairs if pair not in self._told]
         self._searcher.update(goals)
         self._told.update(new)
@@ -61,5 +62,6 @@ class MetricNames:
             ]
 
 
-def _by_names(row: Row[Any]) -> tuple[str, str]:
-    return natural_sort_key(row.summary_key), natural_sort_key(row.name)
+def _by_names(pair: tuple[str, str]) -> tuple[str, str]:
+    summary_key, name = pair
+    return natural_sort_key(summary_key), natural_sort_key(name)

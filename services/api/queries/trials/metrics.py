@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import or_, select
+from sqlalchemy import BigInteger, bindparam, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import Database
+from libs.db.engine import Database, DriverConnection
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
@@ -35,47 +35,48 @@ async def read_metrics(
         raise InvalidRequest("size must be >= 0")
     wanted = sorted(set(trial_ids))
     page_rows = min(size or PAGE_ROWS, PAGE_ROWS)
-    async with db.read() as connection:
-        await _check_known(connection, wanted)
-        ids, page = await _first_page(connection, wanted[0], group, page_rows)
-    for place, trial_id in enumerate(wanted):
-        if place > 0:
-            async with db.read() as connection:
-                ids, page = await _first_page(connection, trial_id, group, page_rows)
-        if page:
-            yield [GetMetricsResponse(metrics=page)]
-        for start in range(page_rows, len(ids), page_rows):
-            async with db.read() as connection:
+    if len(wanted) > 1:
+        async with db.read_prepared() as connection:
+            await _check_known(connection, wanted)
+    for trial_id in wanted:
+        async with db.read_prepared() as connection:
+            # Of most trials this is all.
+            rows = await _FIRST.records(connection, trial=trial_id, group=group, limit=page_rows + 1)
+            ids = [] if len(rows) <= page_rows else await _ids(connection, trial_id, group)
+            if not rows and len(wanted) == 1:
+                await _check_known(connection, wanted)
+        if 0 < len(rows) <= page_rows:
+            yield [GetMetricsResponse(metrics=[as_report(row) for row in rows])]
+        for start in range(0, len(ids), page_rows):
+            async with db.read_prepared() as connection:
                 page = await _reports(connection, trial_id, ids[start : start + page_rows])
             if page:
                 yield [GetMetricsResponse(metrics=page)]
 
 
-async def _check_known(connection: AsyncConnection, trial_ids: Sequence[int]) -> None:
+async def _check_known(connection: DriverConnection, trial_ids: Sequence[int]) -> None:
     known = {row.id for row in await _KNOWN.rows(connection, trials=trial_ids)}
     for trial_id in trial_ids:
         if trial_id not in known:
             raise NotFound("trial", trial_id)
 
 
-async def _first_page(
-    connection: AsyncConnection, trial_id: int, group: str, page_rows: int
-) -> tuple[list[int], list[MetricsReport]]:
-    """The ids of all reports of a trial, and the first of them."""
-    ids = [row.id for row in await _ROW_IDS.rows(connection, trial=trial_id, group=group)]
-    return ids, await _reports(connection, trial_id, ids[:page_rows])
+async def _ids(connection: DriverConnection, trial_id: int, group: str) -> list[int]:
+    """Of all reports of a trial, in their order."""
+    return [row["id"] for row in await _ROW_IDS.records(connection, trial=trial_id, group=group)]
 
 
 _GROUP: Final = given("group", metrics.c.metric_group)
 _KNOWN: Final = PreparedQuery(select(trials.c.id).where(one_of_given(trials.c.id, "trials")))
-_ROW_IDS: Final = PreparedQuery(
-    select(metrics.c.id)
-    .where(
-        metrics.c.trial_id == given("trial", metrics.c.trial_id),
-        ~metrics.c.archived,
-        or_(_GROUP == "", metrics.c.metric_group == _GROUP),
-    )
-    .order_by(metrics.c.trial_run_id, metrics.c.total_batches, metrics.c.id)
+_OF_TRIAL: Final = (
+    metrics.c.trial_id == given("trial", metrics.c.trial_id),
+    ~metrics.c.archived,
+    or_(_GROUP == "", metrics.c.metric_group == _GROUP),
+)
+_ORDER: Final = (metrics.c.trial_run_id, metrics.c.total_batches, metrics.c.id)
+_ROW_IDS: Final = PreparedQuery(select(metrics.c.id).where(*_OF_TRIAL).order_by(*_ORDER))
+_FIRST: Final = PreparedQuery(
+    select(metrics).where(*_OF_TRIAL).order_by(*_ORDER).limit(bindparam("limit", None, type_=BigInteger))
 )
 _REPORTS: Final = PreparedQuery(
     select(metrics).where(
@@ -84,22 +85,22 @@ _REPORTS: Final = PreparedQuery(
 )
 
 
-async def _reports(connection: AsyncConnection, trial_id: int, ids: Sequence[int]) -> list[MetricsReport]:
+async def _reports(connection: DriverConnection, trial_id: int, ids: Sequence[int]) -> list[MetricsReport]:
     """Those of ``ids`` that were not rolled back since, in the same order."""
-    by_id = {row.id: row for row in await _REPORTS.rows(connection, trial=trial_id, ids=ids)} if ids else {}
+    by_id = {row["id"]: row for row in await _REPORTS.records(connection, trial=trial_id, ids=ids)}
     return [as_report(row) for ident in ids if (row := by_id.get(ident)) is not None]
 
 
-def as_report(row: Any) -> MetricsReport:
+def as_report(row: Mapping[Any, Any]) -> MetricsReport:
     """A row of the table metrics as clients see it."""
     return MetricsReport(
-        trial_id=row.trial_id,
-        end_time=timestamp_ms(row.end_time),
-        metrics=struct_value(row.metrics),
-        total_batches=row.total_batches or 0,
-        id=row.id,
-        trial_run_id=row.trial_run_id,
-        group=row.metric_group,
+        trial_id=row["trial_id"],
+        end_time=timestamp_ms(row["end_time"]),
+        metrics=struct_value(row["metrics"]),
+        total_batches=row["total_batches"] or 0,
+        id=row["id"],
+        trial_run_id=row["trial_run_id"],
+        group=row["metric_group"],
     )
 
 
