@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -39,6 +40,8 @@ def run_service(
 
     loop_factory  makes the event loop; None takes asyncio's own
     """
+    gc.freeze()  # modules and what they define are never garbage
+    gc.enable()
     parser = argparse.ArgumentParser(prog=f"resolute-{name}")
     parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
     arguments = parser.parse_args()
