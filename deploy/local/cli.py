@@ -161,7 +161,7 @@ def _status(layout: Layout, arguments: argparse.Namespace) -> int:
     if options is None:
         print(f"nothing was ever started in {layout.root}", file=sys.stderr)
         return NOT_RUNNING
-    found = {name: processes.find(layout, name) for name in plan.process_names(layout)}
+    found = processes.find_all(layout, plan.process_names(layout))
     refused = _refused_streams(layout, options)
     full = disks.full_disks(layout, options)
     unsteady = restarting.restarting(layout.root)
@@ -217,8 +217,7 @@ def _print_status(layout: Layout, options: Options, unsteady: Container[str] = (
     }
     now = time.time()
     rows = []
-    for name in plan.process_names(layout):
-        process = processes.find(layout, name)
+    for name, process in processes.find_all(layout, plan.process_names(layout)).items():
         if process is None:
             rows.append(status_table.StatusRow(name, f"log: logs/{name}.log"))
         else:

@@ -115,8 +115,7 @@ def _run(layout: Layout, options: Options, held: set[str]) -> None:
 
 def _start_supervisor(layout: Layout, options: Options, held: set[str]) -> None:
     # A supervisor that was killed leaves its processes behind; ours must be the parents of what they watch.
-    for name in reversed(plan.process_names(layout)):
-        processes.end(layout, name)
+    processes.end_all(layout, reversed(plan.process_names(layout)))
     for left in layout.run.glob("*.hold"):
         left.unlink()
     plan.write_settings(layout, options)
@@ -272,18 +271,18 @@ def _answers(url: str, trusted: ssl.SSLContext | None = None) -> bool:
 
 
 def _all_run(layout: Layout, without: set[str]) -> bool:
-    return all(processes.find(layout, name) is not None for name in plan.process_names(layout) if name not in without)
+    names = [name for name in plan.process_names(layout) if name not in without]
+    return None not in processes.find_all(layout, names).values()
 
 
 def stop(layout: Layout) -> list[str]:
     """Stop every process of the system; tasks go on. Returns the names of what was running."""
     names = plan.process_names(layout)
-    running = [name for name in names if processes.find(layout, name) is not None]
+    running = [name for name, process in processes.find_all(layout, names).items() if process is not None]
     # The supervisor first: it takes the others along, in order.
     if processes.end(layout, processes.SUPERVISOR, timeout_s=60):
         running = running or [processes.SUPERVISOR]
-    for name in reversed(names):
-        processes.end(layout, name)
+    processes.end_all(layout, reversed(names))
     return running
 
 

@@ -38,7 +38,7 @@ class BenchSystem:
     def pids(self, *, without: tuple[str, ...] = ()) -> dict[str, int]:
         """Process ids by name, the supervisor's too."""
         names = (*plan.process_names(self.layout), processes.SUPERVISOR)
-        found = {name: processes.find(self.layout, name) for name in names}
+        found = processes.find_all(self.layout, names)
         return {name: process.pid for name, process in found.items() if process and name not in without}
 
     def log_in(self, username: str = "determined") -> str:

@@ -76,8 +76,8 @@ def _places(layout: Layout, options: Options) -> Iterator[ListeningPlace]:
 def own_pids(layout: Layout) -> set[int]:
     """Processes of the state folder that run."""
     names = (processes.SUPERVISOR, *plan.process_names(layout))
-    found = (processes.find(layout, name) for name in names)
-    return {process.pid for process in found if process is not None}
+    found = processes.find_all(layout, names)
+    return {process.pid for process in found.values() if process is not None}
 
 
 def _about_holder(

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,24 @@ def find(layout: Layout, name: str) -> Found | None:
 
     One whose record could not be written is found by its command line, which names the state folder.
     """
+    return find_all(layout, (name,))[name]
+
+
+def find_all(layout: Layout, names: Iterable[str]) -> dict[str, Found | None]:
+    """``find`` for each of ``names``, with one look at the processes of the machine for all of them."""
+    found = {name: _find_by_record(layout, name) for name in names}
+    if missing := [name for name, process in found.items() if process is None]:
+        found |= _find_by_command(layout, missing)
+    return found
+
+
+def _find_by_record(layout: Layout, name: str) -> Found | None:
     record = None
     with suppress(OSError):  # a file that cannot be read is as good as none
         record = records.read(layout.record(name))
-    if record is not None and records.is_running(record):
-        return Found(record.pid, record.since, record.restarts)
-    return _find_by_command(layout, name)
+    if record is None or not records.is_running(record):
+        return None
+    return Found(record.pid, record.since, record.restarts)
 
 
 def write_record(layout: Layout, name: str, pid: int) -> None:
@@ -68,6 +80,15 @@ def end(layout: Layout, name: str, *, timeout_s: float = 15.0) -> bool:
     return True
 
 
+def end_all(layout: Layout, names: Iterable[str]) -> None:
+    """``end`` each of ``names``, in this order."""
+    for name, process in find_all(layout, names).items():
+        if process is None:
+            forget(layout, name)
+        else:
+            end(layout, name)
+
+
 def hang_up(layout: Layout) -> None:
     """Make the supervisor look at its hold files."""
     if found := find(layout, SUPERVISOR):
@@ -86,13 +107,19 @@ def supervisor_arguments(layout: Layout) -> list[str]:
     return ["-m", SUPERVISOR_MODULE, str(layout.root)]
 
 
-def _find_by_command(layout: Layout, name: str) -> Found | None:
-    wanted = supervisor_arguments(layout) if name == SUPERVISOR else _planned_arguments(layout, name)
+def _find_by_command(layout: Layout, names: Iterable[str]) -> dict[str, Found]:
+    wanted = {command: name for name, command in _commands(layout, names).items()}
     if not wanted:
-        return None
-    commands = {pid: _command(pid) for pid in map(int, filter(str.isdigit, os.listdir("/proc")))}
-    pids = {pid for pid, command in commands.items() if command[1:] == wanted}
-    # A child has the command line of its parent until it executes a program of its own.
+        return {}
+    pids: dict[str, set[int]] = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if (name := wanted.get(_command(pid))) is not None:
+            pids.setdefault(name, set()).add(pid)
+    return {name: process for name, each in pids.items() if (process := _first(each)) is not None}
+
+
+def _first(pids: set[int]) -> Found | None:
+    """Of processes with one command line: a child has that of its parent until it executes a program of its own."""
     for pid in sorted(pids):
         parent, ticks = _parent_and_start(pid)
         if ticks is not None and parent not in pids:
@@ -101,20 +128,20 @@ def _find_by_command(layout: Layout, name: str) -> Found | None:
     return None
 
 
-def _planned_arguments(layout: Layout, name: str) -> Sequence[str]:
-    """Without the program itself."""
-    try:
-        plan = json.loads(layout.plan_file.read_text())
-    except (OSError, ValueError):
-        return ()
-    return next((entry["argv"][1:] for entry in plan if entry["name"] == name), ())
+def _commands(layout: Layout, names: Iterable[str]) -> dict[str, bytes]:
+    """What the command lines of processes say behind the program itself."""
+    planned = {SUPERVISOR: supervisor_arguments(layout)}
+    with suppress(OSError, ValueError):
+        planned |= {entry["name"]: entry["argv"][1:] for entry in json.loads(layout.plan_file.read_text())}
+    return {name: b"".join(os.fsencode(each) + b"\0" for each in planned[name]) for name in names if planned.get(name)}
 
 
-def _command(pid: int) -> list[str]:
+def _command(pid: int) -> bytes:
+    """As it stands in /proc, without the program itself; other people's may be long, so nothing of it is decoded."""
     try:
-        return [os.fsdecode(part) for part in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]]
+        return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[2]
     except OSError:
-        return []  # it has ended
+        return b""  # it has ended
 
 
 def _parent_and_start(pid: int) -> tuple[int | None, int | None]:
