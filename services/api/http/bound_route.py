@@ -1,4 +1,4 @@
-"""Binds a route to its decoders, authentication and memory at start, so that a request only has to pass through.
+"""Binds a route to authentication, memory and its decoders, so that a request only has to pass through.
 
 The order is that of trust: who asks, whether they may, and only then what of the body is read.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -71,8 +71,16 @@ class BoundRoute:
         self._authenticate = authenticate
         self._recheck_interval_s = recheck_interval_s
         self._silence_s = silence_s
-        self._decode_query = None if route.query is None else _query_decoder(route.query)
-        self._decode_body = _body_decoder(route)
+
+    @cached_property
+    def _decode_query(self) -> QueryDecoder[Any] | None:
+        """Made for the first request, as ``_decode_body`` is: clients use few of the routes, and making all of the
+        decoders is half of what an api does between its imports and its first answer."""
+        return None if self.route.query is None else _query_decoder(self.route.query)
+
+    @cached_property
+    def _decode_body(self) -> Callable[[bytes], Any] | None:
+        return _body_decoder(self.route)
 
     async def serve(self, exchange: Exchange, path: dict[str, str], explain: Callable[[Exception], ErrorReply]) -> None:
         route = self.route
