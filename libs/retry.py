@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 Result = TypeVar("Result")
 
 _FIRST_BACKOFF_S: Final = 0.25
+_FIRST_PAUSE_S: Final = 0.05
 
 
 async def with_retry(
@@ -49,6 +50,11 @@ async def with_retry(
 def every(seconds: float) -> Callable[[int], float]:
     """The same pause after every attempt."""
     return lambda attempt: seconds
+
+
+def soon_then_every(seconds: float) -> Callable[[int], float]:
+    """Short pauses at first, for what is likely to be there in a moment; from then on the same one."""
+    return lambda attempt: min(seconds, _FIRST_PAUSE_S * 2 ** min(attempt - 1, 10))
 
 
 def backoff_s(attempt: int, *, longest_s: float) -> float:

@@ -12,7 +12,7 @@ import structlog
 
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
-from libs.retry import every, with_retry
+from libs.retry import soon_then_every, with_retry
 
 Result = TypeVar("Result")
 log = structlog.get_logger()
@@ -32,7 +32,7 @@ async def retry_until_available(
     """
     try:
         return await with_retry(
-            work, is_transient=is_transient, on_retry=_say, pause_s=every(_PAUSE_S), timeout_s=timeout_s
+            work, is_transient=is_transient, on_retry=_say, pause_s=soon_then_every(_PAUSE_S), timeout_s=timeout_s
         )
     except Exception as error:
         if not is_transient(error):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from libs.retry import backoff_s, every, with_retry
+from libs.retry import backoff_s, every, soon_then_every, with_retry
 
 
 class Work:
@@ -72,3 +72,9 @@ async def test_attempts_are_counted() -> None:
 
 def test_backoff_doubles_up_to_a_limit() -> None:
     assert [backoff_s(attempt, longest_s=2) for attempt in (1, 2, 3, 4, 5, 5000)] == [0.25, 0.5, 1, 2, 2, 2]
+
+
+def test_pauses_are_short_at_first_for_what_is_there_in_a_moment() -> None:
+    pauses = [soon_then_every(0.5)(attempt) for attempt in range(1, 7)]
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.5, 0.5]
+    assert soon_then_every(0.5)(10_000) == 0.5
