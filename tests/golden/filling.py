@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from deploy.local.configuration import plan
 from deploy.local.servers.postgres import find_postgres_bin
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.golden.surroundings import make_surroundings
 from tests.harness.client import Client
 from tests.harness.looking import Looking

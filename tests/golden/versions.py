@@ -15,7 +15,7 @@ import httpx
 
 from deploy.local.servers.postgres import SUPERUSER, TEST_SETTINGS, find_postgres_bin
 from deploy.local.servers.process import ChildProcess
-from libs.db.engine import asyncpg_url
+from libs.db.connecting.settings import asyncpg_url
 from tests.golden.answers import OLD
 from tests.harness import NatsServer, PostgresServer
 
