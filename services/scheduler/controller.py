@@ -34,6 +34,7 @@ from services.scheduler.experiments.reconciler import ExperimentReconciler
 from services.scheduler.orders.order_keys import OrderKeys
 from services.scheduler.orders.orders import OrderRepair
 from services.scheduler.queue.pool_queue import PoolQueue
+from services.scheduler.row_counts import RowCounts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.tasks.ending import TaskEnding, owner_of
 from services.scheduler.tasks.generic import GenericTasks
@@ -117,6 +118,7 @@ class SchedulerController:
         self._webhook_sender = WebhookSender(db=db, clock=clock, config=cluster.webhooks, settings=settings.webhooks)
         self._bus_webhooks = BusWebhooks(db=db, bus=bus, settings=settings.webhooks, news=self._webhook_sender.look_now)
         self._usage_days = UsageDays(db=db, clock=clock)
+        self._row_counts = RowCounts(db=db)
         self._queues = {
             pool.pool_name: PoolQueue(
                 db=db,
@@ -147,6 +149,7 @@ class SchedulerController:
                 order_keys=self._order_keys.follow(self._bus),
                 housekeeping=self._housekeeping.run(),
                 usage_days=self._usage_days.run(),
+                row_counts=self._row_counts.run(),
                 idle_tasks=self._idle_tasks.run(),
                 lost_trials=self._lost_trials.run(),
                 absent_polls=self._absent_polls.run(),

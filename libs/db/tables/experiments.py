@@ -57,6 +57,7 @@ experiments = Table(
     Column("ssh_public_key", Text, nullable=False, server_default=""),
 )
 Index("ix_experiments_unfinished", experiments.c.id, postgresql_where=text("end_time IS NULL"))
+Index("ix_experiments_hidden", experiments.c.id, postgresql_where=text("archived OR state = 'DELETING'"))
 Index("ix_experiments_deleting", experiments.c.id, postgresql_where=text("state = 'DELETING'"))
 # Not parameters: a statement that is planned once for all its values would not find the index.
 _name = experiments.c.config.op("->>")(literal_column("'name'", Text))
@@ -74,6 +75,19 @@ Index(
     experiment_labels.label("labels"),
     postgresql_using="gin",
     postgresql_ops={"labels": "jsonb_path_ops"},
+)
+
+# How many there are, by what most lists are filtered by. The numbers of a group add up to its rows in every snapshot:
+# triggers (migration 0011) add one for each change, in its transaction, and the scheduler puts those of a group
+# together.
+experiment_counts = Table(
+    "experiment_counts",
+    metadata,
+    Column("project_id", BigInteger, nullable=False),
+    Column("owner_id", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("archived", Boolean, nullable=False),
+    Column("number", BigInteger, nullable=False),
 )
 
 model_definitions = Table(

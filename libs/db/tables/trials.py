@@ -86,6 +86,16 @@ Index(
     trials.c.id,
 )
 
+# As experiment_counts, of trials.
+trial_counts = Table(
+    "trial_counts",
+    metadata,
+    Column("project_id", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("archived", Boolean, nullable=False),
+    Column("number", BigInteger, nullable=False),
+)
+
 trial_tasks = Table(
     "trial_tasks",
     metadata,

@@ -153,6 +153,30 @@ async def test_a_page_costs_neither_a_sort_nor_all_rows(filled: str, what: str) 
     assert index is None or f"using {index} " in plan, plan
 
 
+TOTALS = {
+    "what det lists": (_found(archived=False, users=["determined"]), "experiment_counts"),
+    "experiments": (_found(), "experiment_counts"),
+    "those of a state and project": (_found(states=[ExperimentState.ERROR], project_id=1), "experiment_counts"),
+    "a search without a filter": (_search(search_experiments, ""), "experiment_counts"),
+    "a search for a user": (_search(search_experiments, "", field("user", "=", 2, kind="NUMBER")), "experiment_counts"),
+    "runs": (_search(search_runs, ""), "trial_counts"),
+    "runs of a state": (_search(search_runs, "", field("state", "=", "ERROR")), "trial_counts"),
+}
+
+
+@pytest.mark.parametrize("what", TOTALS)
+async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None:
+    read, counts = TOTALS[what]
+    (counting,) = [each for each in await statements_of(asyncpg_url(filled), read) if "sum(" in each.sql]
+    connection = await asyncpg.connect(asyncpg_url(filled))
+    try:
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {counting.sql}", *counting.parameters))
+    finally:
+        await connection.close()
+    assert f"Scan on {counts}" in plan, plan
+    assert not re.search("Seq Scan on (experiments|trials)", plan), plan
+
+
 async def test_labels_that_few_have_are_found_by_their_index(filled: str) -> None:
     query = GetExperimentsQuery(labels=["nobody's"])
     read: Read = lambda db: _read(db, lambda connection: list_experiments(connection, query, rights=READER))  # noqa: E731

@@ -15,7 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import mask_secrets
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
-from libs.db.tables.experiments import experiment_labels, experiments, model_definitions, natural_experiment_name
+from libs.db.tables.experiments import (
+    experiment_counts,
+    experiment_labels,
+    experiments,
+    model_definitions,
+    natural_experiment_name,
+)
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
@@ -29,6 +35,7 @@ from services.api.queries.experiments.original_config import mask_original_confi
 from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
+from services.api.queries.totals import total_in_groups
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy
@@ -144,7 +151,9 @@ async def experiments_page(
 
     Raises InvalidRequest.
     """
-    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
+    counting = total_in_groups(experiments, experiment_counts, conditions)
+    if counting is None:
+        counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, FromClause, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, Text, func, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
-from libs.db.tables.trials import trials
+from libs.db.tables.trials import trial_counts, trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.access.rights.actions import Action
@@ -26,10 +26,16 @@ from services.api.queries.search.fixed_columns import is_multitrial, local_id, r
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import parse_sort
 from services.api.queries.summaries import PresentTrial, is_marked, present_trials
+from services.api.queries.totals import total_in_groups
 from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
 from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.trials import TrialState
+
+# Not a parameter: a statement that is planned once for all its values would not find the indexes of hidden experiments.
+_IS_DELETING: Final = experiments.c.state == literal_column("'DELETING'", Text)
+_STAYS: Final = experiments.c.state != "DELETING"
+_IN_SIGHT: Final = ~experiments.c.archived
 
 
 async def search_runs(
@@ -47,8 +53,7 @@ async def search_runs(
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
-    total = (await connection.execute(counting)).scalar_one()
+    total = (await connection.execute(_counting(conditions))).scalar_one()
     page = sql_page(total, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination
@@ -105,14 +110,26 @@ async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) ->
 
 def run_conditions(table: SearchTable, wanted: Filter | None, project_id: int) -> list[ColumnElement[bool]]:
     """project_id  0 is every project. Raises InvalidRequest."""
-    conditions: list[ColumnElement[bool]] = [experiments.c.state != "DELETING"]
+    conditions: list[ColumnElement[bool]] = [_STAYS]
     if wanted is not None:
         conditions.append(where(table, wanted.root))
         if not wanted.show_archived:
-            conditions += [~trials.c.archived, ~experiments.c.archived]
+            conditions += [~trials.c.archived, _IN_SIGHT]
     if project_id:
         conditions.append(trials.c.project_id == project_id)
     return conditions
+
+
+def _counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """The number of runs: all that are counted by what they are themselves, but for those of hidden experiments."""
+    shown = [condition for condition in conditions if condition is _STAYS or condition is _IN_SIGHT]
+    of_runs = [condition for condition in conditions if all(condition is not one for one in shown)]
+    counted = total_in_groups(trials, trial_counts, of_runs)
+    if counted is None:
+        return select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
+    hidden = or_(experiments.c.archived, _IS_DELETING) if len(shown) > 1 else _IS_DELETING
+    left_out = select(func.count()).select_from(_joined_for(of_runs)).where(*of_runs, hidden)
+    return select(counted.scalar_subquery() - left_out.scalar_subquery())
 
 
 def _joined() -> FromClause:

@@ -1,0 +1,57 @@
+"""Totals of lists: how many rows fulfil their conditions.
+
+Clients read on until ``endIndex`` reaches ``total``, so it is exact. Where conditions ask about nothing but the columns
+by which rows are counted as they change (``experiment_counts``, ``trial_counts``), it costs what there are groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, func, select
+from sqlalchemy.sql.visitors import iterate, replacement_traverse
+
+from libs.db.tables.experiments import experiment_counts
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
+from services.api.queries.ordering import asked_tables
+
+_BESIDE: Final = frozenset({users, projects, workspaces})
+
+
+def total_in_groups(table: Table, counts: Table, conditions: Sequence[ColumnElement[bool]]) -> Select[Any] | None:
+    """The number of rows of ``table`` as a sum of ``counts``; None where a condition asks about more than they know.
+
+    Of other tables conditions may ask about the owner, the project and the workspace, of which each row has one.
+    """
+    if not _are_known(table, counts, conditions):
+        return None
+
+    def replace(element: Any, **_: Any) -> Any:
+        is_counted = isinstance(element, Column) and element.table is table
+        return counts.c[element.name] if is_counted else None
+
+    asked = asked_tables(conditions)
+    joined: FromClause = counts
+    if users in asked:
+        joined = joined.join(users, users.c.id == counts.c.owner_id)
+    if projects in asked or workspaces in asked:
+        joined = joined.join(projects, projects.c.id == counts.c.project_id)
+    if workspaces in asked:
+        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    total = cast(func.coalesce(func.sum(counts.c.number), 0), BigInteger)
+    return select(total).select_from(joined).where(*(replacement_traverse(each, {}, replace) for each in conditions))
+
+
+def _are_known(table: Table, counts: Table, conditions: Collection[ColumnElement[bool]]) -> bool:
+    for condition in conditions:
+        for element in iterate(condition):
+            if not isinstance(element, Column):
+                continue
+            if element.table is table:
+                if element.name not in counts.c:
+                    return False
+            elif element.table not in _BESIDE or (element.table is users and counts is not experiment_counts):
+                return False
+    return True

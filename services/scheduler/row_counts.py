@@ -1,0 +1,50 @@
+"""Puts numbers of the same group together, so that totals of lists add up few, however many changes there were.
+
+Readers see the numbers before or after it, never between: it is one statement, and the sum is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from sqlalchemy import Table, TextClause, text
+
+from libs.db.engine import Database
+from libs.db.tables.experiments import experiment_counts
+from libs.db.tables.trials import trial_counts
+from services.scheduler.workqueue.loops import run_periodically
+
+EVERY_S: Final = 20.0
+
+
+class RowCounts:
+    """Two that do it at once take different rows: of those that the other has deleted, a deletion returns none."""
+
+    def __init__(self, *, db: Database) -> None:
+        self._db = db
+
+    async def run(self) -> None:
+        """Now and then, until cancelled."""
+        await run_periodically("row counts", self.put_together, every_s=EVERY_S, wake=asyncio.Event())
+
+    async def put_together(self) -> None:
+        for statement in _STATEMENTS:
+            async with self._db.transaction() as connection:
+                await connection.execute(statement)
+
+
+def _of(table: Table) -> TextClause:
+    group = ", ".join(column.name for column in table.c if column.name != "number")
+    return text(f"""
+        WITH taken AS (
+          DELETE FROM {table.name} WHERE ({group}) IN (
+            SELECT {group} FROM {table.name} GROUP BY {group} HAVING count(*) > 1
+          ) RETURNING {group}, number
+        )
+        INSERT INTO {table.name} ({group}, number)
+        SELECT {group}, sum(number) FROM taken GROUP BY {group} HAVING sum(number) <> 0
+    """)  # noqa: S608  names of our own tables
+
+
+_STATEMENTS: Final = [_of(experiment_counts), _of(trial_counts)]

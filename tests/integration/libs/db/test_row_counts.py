@@ -1,0 +1,164 @@
+"""Totals that are kept up to date: what triggers add up to is what there is, in every snapshot and whatever happens.
+
+Several connections change experiments and trials in transactions that overlap and roll back, while the scheduler puts
+numbers together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.engine import Database, connect_database
+from services.scheduler.row_counts import RowCounts
+from tests.harness.seeds import chance
+
+WRITERS = 4
+STEPS = 60
+GROUPS = {
+    "experiments": ("experiment_counts", "project_id, owner_id, state, archived"),
+    "trials": ("trial_counts", "project_id, state, archived"),
+}
+# One statement, one snapshot: groups whose rows and numbers are not the same many.
+DIFFERENCES = " UNION ALL ".join(
+    f"""SELECT '{table}', "group", sum(rows)::bigint, sum(number)::bigint FROM (
+          SELECT concat_ws('/', {group}) AS "group", 1 AS rows, 0 AS number FROM {table}
+          UNION ALL SELECT concat_ws('/', {group}), 0, number FROM {counts}
+        ) both_of_them GROUP BY 2 HAVING sum(rows) <> sum(number)"""
+    for table, (counts, group) in GROUPS.items()
+)
+ONE = "(SELECT id FROM {0} ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED)"
+NEW_EXPERIMENTS = """
+INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
+SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], '{}', '', 1 + n % 2, 1, gen_random_uuid()::text, now()
+FROM generate_series(1, 5) n
+"""
+NEW_TRIALS = f"""
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
+SELECT id, project_id, 1, gen_random_uuid()::text, 'ACTIVE', now()
+FROM experiments, generate_series(1, 3) WHERE id = {ONE.format("experiments")}
+"""
+STATEMENTS = [
+    NEW_EXPERIMENTS,
+    NEW_TRIALS,
+    NEW_TRIALS,
+    f"UPDATE experiments SET state = 'COMPLETED', progress = 1 WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET archived = NOT archived WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET owner_id = 3 - owner_id WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET progress = 0.5 WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET project_id = 1 + project_id % 2 WHERE id = {ONE.format('experiments')}",
+    f"UPDATE trials SET state = 'ERROR', end_time = now() WHERE id = {ONE.format('trials')}",
+    f"UPDATE trials SET project_id = 1 + project_id % 2, archived = true WHERE id = {ONE.format('trials')}",
+    f"DELETE FROM trials WHERE id = {ONE.format('trials')}",
+    f"DELETE FROM experiments WHERE id = {ONE.format('experiments')}",
+    f"""WITH moved AS (UPDATE experiments SET archived = true WHERE id = {ONE.format("experiments")} RETURNING id)
+        UPDATE trials SET archived = true WHERE experiment_id IN (SELECT id FROM moved)""",
+]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def db(database_url: str) -> AsyncIterator[Database]:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=4)) as db:
+        yield db
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def connections(database_url: str) -> AsyncIterator[list[asyncpg.Connection]]:
+    """Writers, which wait for nobody's rows for long, and one that only looks."""
+    opened = [await asyncpg.connect(asyncpg_url(database_url)) for _ in range(WRITERS + 1)]
+    for each in opened[:WRITERS]:
+        await each.execute("SET lock_timeout = '20ms'")
+    await opened[-1].execute(
+        "INSERT INTO projects (id, name, key, workspace_id, owner_id) VALUES (2, 'second', 'SEC', 1, 1)"
+        " ON CONFLICT DO NOTHING"
+    )
+    yield opened
+    for each in opened:
+        await each.close()
+
+
+@pytest.mark.parametrize("history", range(8))
+async def test_numbers_add_up_to_the_rows_in_every_snapshot(
+    db: Database, connections: list[asyncpg.Connection], history: int
+) -> None:
+    random, (*writers, reader) = chance(), connections
+    random.seed(random.random() + history)
+    row_counts = RowCounts(db=db)
+    open_ones: dict[int, Any] = {}
+    changed = 0
+    async with reader.transaction(isolation="repeatable_read", readonly=True):
+        before = await reader.fetch("SELECT * FROM experiment_counts")
+        for _ in range(STEPS):
+            place = random.randrange(WRITERS)
+            writer = writers[place]
+            match random.random():
+                case luck if luck < 0.1 and place in open_ones:
+                    await open_ones.pop(place).commit()
+                case luck if luck < 0.2 and place in open_ones:
+                    await open_ones.pop(place).rollback()
+                case luck if luck < 0.3 and place not in open_ones:
+                    open_ones[place] = writer.transaction()
+                    await open_ones[place].start()
+                case luck if luck < 0.4:
+                    await asyncio.gather(*(row_counts.put_together() for _ in range(random.choice((1, 2)))))
+                case _:
+                    changed += await _change(writer, random)
+            assert await writer.fetch(DIFFERENCES) == [], "with what its own transaction has done"
+            async with db.read() as connection:
+                found = (await connection.exec_driver_sql(DIFFERENCES)).all()
+            assert found == [], "with what is committed"
+        assert await reader.fetch(DIFFERENCES) == [], "as it was before all of this"
+        assert await reader.fetch("SELECT * FROM experiment_counts") == before
+    for transaction in open_ones.values():
+        await transaction.rollback()
+    assert changed > STEPS / 4
+    await row_counts.put_together()
+    assert await reader.fetch(DIFFERENCES) == []
+    assert await reader.fetchval(
+        "SELECT count(*) = count(DISTINCT (project_id, owner_id, state, archived)) FROM experiment_counts"
+    ), "one number of each group"
+
+
+async def _change(writer: asyncpg.Connection, random: Random) -> bool:
+    """Do something to a random row, part of it taken back at times; False where somebody else holds the row."""
+    try:
+        async with writer.transaction():
+            await writer.execute(random.choice(STATEMENTS))
+            if random.random() < 0.2:
+                raise LookupError
+    except LookupError:
+        return True
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+        return False
+    return True
+
+
+async def test_a_table_that_is_emptied_has_no_rows(db: Database, connections: list[asyncpg.Connection]) -> None:
+    await connections[0].execute(NEW_EXPERIMENTS)
+    await connections[0].execute("TRUNCATE experiments CASCADE")
+    assert await connections[-1].fetch(DIFFERENCES) == []
+    assert await connections[-1].fetchval("SELECT coalesce(sum(number), 0) FROM experiment_counts") == 0
+
+
+async def test_reports_add_nothing_to_what_is_counted(connections: list[asyncpg.Connection]) -> None:
+    writer = connections[0]
+    await writer.execute(NEW_EXPERIMENTS)
+    await writer.execute(NEW_TRIALS)
+    before = await writer.fetchval(
+        "SELECT (SELECT count(*) FROM experiment_counts) + (SELECT count(*) FROM trial_counts)"
+    )
+    await writer.execute("UPDATE experiments SET progress = 0.7, state = state")
+    await writer.execute("UPDATE trials SET total_batches = 7")
+    after = await writer.fetchval(
+        "SELECT (SELECT count(*) FROM experiment_counts) + (SELECT count(*) FROM trial_counts)"
+    )
+    assert after == before
