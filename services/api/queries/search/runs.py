@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, json
 from sqlalchemy import ColumnElement, FromClause, Select, Text, func, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,13 +21,19 @@ from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.ordering import asked_tables
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
+from services.api.queries.search.bounded_summaries import (
+    BoundedSummary,
+    bound,
+    large_summaries,
+    summary_unless_large,
+)
 from services.api.queries.search.conditions import RUNS, SearchTable, as_of_now, order, where
 from services.api.queries.search.fixed_columns import is_multitrial, local_id, run_duration
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import parse_sort
-from services.api.queries.summaries import PresentTrial, is_marked, present_trials
+from services.api.queries.summaries import is_marked, present_trials
 from services.api.queries.totals import total_in_groups
-from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
+from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
 from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.trials import TrialState
@@ -58,7 +64,8 @@ async def search_runs(
     if page.limit == 0:
         return [], page.pagination
     shown = select(
-        *trials.c,
+        *(column for column in trials.c if column is not trials.c.summary_metrics),
+        summary_unless_large().label("summary_metrics"),
         experiments.c.config,
         experiments.c.parent_id,
         experiments.c.progress,
@@ -83,8 +90,8 @@ async def search_runs(
         .limit(page.limit)
     )
     rows = await rows_of_page(connection, shown, trials.c.id, wanted)
-    present = await present_trials(connection, [row.id for row in rows if row.is_marked])
-    return [_flat_run(row, present.get(row.id)) for row in rows], page.pagination
+    summaries = await _summaries(connection, rows)
+    return [_flat_run(row, summaries[row.id]) for row in rows], page.pagination
 
 
 async def select_run_ids(
@@ -154,8 +161,18 @@ def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
     return joined
 
 
-def _flat_run(row: Any, present: PresentTrial | None) -> FlatRun:
-    """present  if it is marked"""
+async def _summaries(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, BoundedSummary]:
+    present = await present_trials(connection, [row.id for row in rows if row.is_marked])
+    found = {ident: bound(json.decode(trial.summary)) for ident, trial in present.items()}
+    found |= {
+        row.id: bound(row.summary_metrics) for row in rows if row.id not in found and row.summary_metrics is not None
+    }
+    missing = [row.id for row in rows if row.id not in found]
+    large = await large_summaries(connection, missing)
+    return found | {ident: large.get(ident, BoundedSummary({})) for ident in missing}  # one may be deleted meanwhile
+
+
+def _flat_run(row: Any, summary: BoundedSummary) -> FlatRun:
     return FlatRun(
         id=row.id,
         local_id=row.shown_local_id,
@@ -168,7 +185,8 @@ def _flat_run(row: Any, present: PresentTrial | None) -> FlatRun:
         searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
         external_run_id=UNSET if row.external_id is None else row.external_id,
         hyperparameters=struct_value(row.hparams),
-        summary_metrics=struct_value(row.summary_metrics) if present is None else struct_text(present.summary),
+        summary_metrics=struct_value(summary.document),
+        summary_metrics_left_out=summary.left_out or UNSET,
         user_id=row.owner_id,
         duration=row.duration,
         project_id=row.project_id,

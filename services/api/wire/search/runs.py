@@ -29,8 +29,9 @@ class FlatRunExperiment(Message, kw_only=True):
 class FlatRun(Message, kw_only=True):
     """``state`` as stored, by which clients filter; ``duration`` in seconds, ``checkpoint_size`` in bytes.
 
-    local_id         KEY-n, by which people call it
-    parent_archived  whether its experiment is
+    local_id                  KEY-n, by which people call it
+    parent_archived           whether its experiment is
+    summary_metrics_left_out  how many metrics of the run ``summary_metrics`` does not show; missing if it shows all
     """
 
     id: int
@@ -45,6 +46,7 @@ class FlatRun(Message, kw_only=True):
     external_run_id: str | UnsetType = UNSET
     hyperparameters: dict[str, Any] | None
     summary_metrics: dict[str, Any] | None
+    summary_metrics_left_out: int | UnsetType = UNSET
     user_id: int
     duration: int
     project_id: int

@@ -80,3 +80,25 @@ async def test_what_runs_do_not_have(found: Found) -> None:
     said = await found.api.refused(400, "POST", "/api/v1/runs", json={"sort": "numTrials=asc"})
     assert said == "invalid sort col: numTrials"
     assert "not found" in await found.api.refused(404, "POST", "/api/v1/runs", json={"projectId": 99999})
+
+
+@pytest.mark.parametrize("count", [98, 99, 5000])
+async def test_a_row_shows_the_shortest_names_and_says_how_many_more_there_are(found: Found, count: int) -> None:
+    """Whether the database leaves them out, as of a large summary, or the api."""
+    metric = {"type": "number", "count": 1, "last": 0.5}
+    summary = {
+        "avg_metrics": {f"layers.{each}": metric for each in range(count)} | {"loss": metric},
+        "validation_metrics": {"\u00e9cart": metric},
+        "empty": {},
+    }
+    experiment = await found.api.create_empty(activate=True)
+    run = await found.api.rows.trial(experiment, summary_metrics=summary)
+    text = json.dumps({"filterGroup": group("and", field("id", "=", run, "RUN")), "showArchived": False})
+    (shown,) = (await found.api.ok("POST", "/api/v1/runs", json={"filter": text}))["runs"]
+    assert shown.get("summaryMetricsLeftOut", 0) == max(0, count - 98)
+    expected = ["loss", *(f"layers.{each}" for each in range(min(count, 98)))]
+    assert shown["summaryMetrics"]["avg_metrics"] == dict.fromkeys(expected, metric)
+    assert shown["summaryMetrics"]["validation_metrics"] == summary["validation_metrics"]
+    assert shown["summaryMetrics"]["empty"] == {}
+    whole = (await found.api.ok("GET", f"/api/v1/trials/{run}"))["trial"]
+    assert whole["summaryMetrics"] == summary
