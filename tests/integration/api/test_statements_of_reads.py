@@ -24,6 +24,7 @@ from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Handler
 from services.api.routes.charts.streams import metric_names
 from services.api.routes.cluster.master import get_master, info
+from services.api.routes.experiments.experiments import get as get_experiment
 from services.api.routes.trials.metrics import get_metrics
 from services.api.routes.users.sessions import current_user
 from services.api.routes.users.users import get_user, get_user_by_username, get_users
@@ -74,6 +75,7 @@ READS: Final = (
 
 
 OF_A_TRIAL: Final = (
+    Read("an experiment", get_experiment, 2, path={"experimentId": "1"}),
     Read("names of metrics", metric_names, 3, query=MetricNamesQuery(ids=[1])),
     Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
     Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),

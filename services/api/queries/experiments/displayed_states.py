@@ -7,29 +7,34 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.any_of import any_of
+from libs.db.engine import DriverConnection
 from libs.db.tables.tasks import allocations
 from libs.states.allocation import AllocationState, shown_as
+from services.api.queries.prepared import PreparedQuery, one_of_given
 
 ACTIVE = "ACTIVE"
 
 
 async def live_states_by_job(
-    connection: AsyncConnection, job_ids: Sequence[str]
+    connection: AsyncConnection | DriverConnection, job_ids: Sequence[str]
 ) -> Mapping[str, tuple[AllocationState, ...]]:
     """Job id -> states of those of its allocations that hold or want slots; jobs without any are absent."""
     if not job_ids:
         return {}
-    rows = await connection.execute(
-        select(allocations.c.job_id, allocations.c.state).where(
-            any_of(allocations.c.job_id, job_ids), allocations.c.released_at.is_(None)
-        )
-    )
+    rows = await _LIVE.rows(connection, jobs=list(job_ids))
     return _grouped((row.job_id, row.state) for row in rows)
+
+
+_LIVE: Final = PreparedQuery(
+    select(allocations.c.job_id, allocations.c.state).where(
+        one_of_given(allocations.c.job_id, "jobs"), allocations.c.released_at.is_(None)
+    )
+)
 
 
 def displayed(state: str, live: Iterable[AllocationState]) -> str:

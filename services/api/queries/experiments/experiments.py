@@ -6,6 +6,7 @@ Source: docs/reference/experiments.md 13.2 and 13.4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -15,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import mask_secrets
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
+from libs.db.engine import DriverConnection
 from libs.db.tables.experiments import (
     experiment_counts,
     experiment_labels,
@@ -35,6 +37,7 @@ from services.api.queries.experiments.original_config import mask_original_confi
 from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
+from services.api.queries.prepared import PreparedQuery, given
 from services.api.queries.totals import total_in_groups
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
@@ -79,19 +82,26 @@ _SORT_COLUMNS: Final[dict[ExperimentSortBy, ColumnElement[Any]]] = {
 }
 
 
-async def load_experiment(connection: AsyncConnection, experiment_id: int, *, reader_id: int) -> Experiment:
+async def load_experiment(
+    connection: AsyncConnection | DriverConnection, experiment_id: int, *, reader_id: int
+) -> Experiment:
     """One experiment with its notes and the ids of its trials, as that user sees it. Raises NotFound."""
-    row = (await connection.execute(_select_all().where(experiments.c.id == experiment_id))).one_or_none()
-    if row is None:
+    rows = await _one().rows(connection, id=experiment_id)
+    if not rows:
         raise NotFound("experiment", experiment_id)
-    trial_ids = await connection.scalars(
-        select(trials.c.id).where(trials.c.experiment_id == experiment_id).order_by(trials.c.id)
-    )
-    (experiment,) = await _as_experiments(connection, [row], reader_id)
+    (experiment,) = await _as_experiments(connection, rows, reader_id)
+    (row,) = rows
     experiment.notes = row.notes
     experiment.description = shown_description(row.config, row.error)
-    experiment.trial_ids = list(trial_ids)
+    experiment.trial_ids = row.trial_ids
     return experiment
+
+
+@cache
+def _one() -> PreparedQuery:
+    of_experiment = select(trials.c.id).where(trials.c.experiment_id == experiments.c.id).order_by(trials.c.id)
+    trial_ids = func.array(of_experiment.correlate(experiments).scalar_subquery()).label("trial_ids")
+    return PreparedQuery(_select_all().add_columns(trial_ids).where(experiments.c.id == given("id", experiments.c.id)))
 
 
 def shown_description(config: Mapping[str, Any], error: str | None) -> str:
@@ -220,7 +230,9 @@ def _select_all() -> Select[Any]:
     ).select_from(_joined())
 
 
-async def _as_experiments(connection: AsyncConnection, rows: Sequence[Any], reader_id: int) -> list[Experiment]:
+async def _as_experiments(
+    connection: AsyncConnection | DriverConnection, rows: Sequence[Any], reader_id: int
+) -> list[Experiment]:
     active_jobs = [row.job_id for row in rows if row.state == "ACTIVE"]
     live = await live_states_by_job(connection, active_jobs)
     return [_as_experiment(row, displayed(row.state, live.get(row.job_id, ())), reader_id) for row in rows]

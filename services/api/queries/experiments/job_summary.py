@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
 
 from msgspec import Struct
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
+from libs.db.engine import DriverConnection
 from libs.db.tables.tasks import allocations, jobs
 from libs.job_rank import JobRank, job_rank
+from services.api.queries.prepared import PreparedQuery, given
 from services.api.wire.experiments.experiments import JobState, JobSummary
 
 NO_LINE = -1
@@ -38,25 +41,13 @@ def scheduled_at(cluster: ClusterConfig) -> ColumnElement[datetime]:
     return allocations.c.start_time if cluster.resource_manager.binds_by_itself else allocations.c.assigned_at
 
 
-async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_id: str) -> JobSummary | None:
+async def job_summary(
+    connection: AsyncConnection | DriverConnection, cluster: ClusterConfig, job_id: str
+) -> JobSummary | None:
     """The state of a job and how many others come before it; None when it is not in the queue (as when paused)."""
-    pool_of_job = select(allocations.c.pool).where(allocations.c.job_id == job_id, allocations.c.released_at.is_(None))
-    rows = await connection.execute(
-        select(
-            jobs.c.job_id,
-            jobs.c.priority,
-            jobs.c.submitted_at,
-            allocations.c.pool,
-            func.bool_or(scheduled_at(cluster).is_not(None)).label("scheduled"),
-        )
-        .join(jobs, jobs.c.job_id == allocations.c.job_id)
-        .where(
-            allocations.c.released_at.is_(None),
-            allocations.c.pool.in_(pool_of_job),
-            jobs.c.job_type != "CHECKPOINT_GC",
-        )
-        .group_by(jobs.c.job_id, allocations.c.pool)
-    )
+    rows = await _line(scheduled_at(cluster)).rows(connection, job=job_id)
+    if not rows:
+        return None
     larger_first = cluster.resource_manager.larger_priority_first
     queue: list[QueueEntry] = []
     lines_up = True
@@ -67,6 +58,29 @@ async def job_summary(connection: AsyncConnection, cluster: ClusterConfig, job_i
         rank = job_rank(priority, row.submitted_at, row.job_id, larger_first)
         queue.append(QueueEntry(row.job_id, rank, row.scheduled))
     return summarise(queue, job_id, lines_up=lines_up)
+
+
+@cache
+def _line(scheduled_at: ColumnElement[datetime]) -> PreparedQuery:
+    """The jobs of the pools in which a job holds or wants slots."""
+    mine = given("job", allocations.c.job_id)
+    pool_of_job = select(allocations.c.pool).where(allocations.c.job_id == mine, allocations.c.released_at.is_(None))
+    return PreparedQuery(
+        select(
+            jobs.c.job_id,
+            jobs.c.priority,
+            jobs.c.submitted_at,
+            allocations.c.pool,
+            func.bool_or(scheduled_at.is_not(None)).label("scheduled"),
+        )
+        .join(jobs, jobs.c.job_id == allocations.c.job_id)
+        .where(
+            allocations.c.released_at.is_(None),
+            allocations.c.pool.in_(pool_of_job),
+            jobs.c.job_type != "CHECKPOINT_GC",
+        )
+        .group_by(jobs.c.job_id, allocations.c.pool)
+    )
 
 
 def summarise(queue: Iterable[QueueEntry], job_id: str, *, lines_up: bool = True) -> JobSummary | None:

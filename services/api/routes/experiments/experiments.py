@@ -98,7 +98,7 @@ async def list_(call: Call[App, GetExperimentsQuery, None]) -> GetExperimentsRes
 
 async def get(call: Call[App, None, None]) -> GetExperimentResponse:
     """The experiment and, while it is in the queue, its place there."""
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         experiment_id = call.path_int("experimentId")
         experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
         summary = await job_summary(connection, call.app.cluster, experiment.job_id)
