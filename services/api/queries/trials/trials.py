@@ -95,7 +95,11 @@ async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetim
 
 async def load_trials(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> list[Trial]:
     """Several trials, in the order of ``trial_ids``. Raises NotFound for the first that there is not."""
-    rows = {row.id: row for row in await _BY_ID.rows(connection, trials=trial_ids)}
+    if len(trial_ids) == 1:
+        found = await _ONE.rows(connection, trial=trial_ids[0])
+    else:
+        found = await _BY_ID.rows(connection, trials=trial_ids)
+    rows = {row.id: row for row in found}
     for trial_id in trial_ids:
         if trial_id not in rows:
             raise NotFound("trial", trial_id)
@@ -263,6 +267,8 @@ _OF_EXPERIMENT: Final = and_(
 )
 NO_TASKS: Final = Tasks()
 
+# Planned once; with a list it would be planned each time.
+_ONE: Final = PreparedQuery(_select_shown().where(trials.c.id == given("trial", trials.c.id)))
 _BY_ID: Final = PreparedQuery(_select_shown().where(one_of_given(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
 _TASKS: Final = PreparedQuery(

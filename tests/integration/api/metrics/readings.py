@@ -84,6 +84,9 @@ async def check_lists(
     listed = await get(client, f"/api/v1/experiments/{experiment}/trials", sortBy="SORT_BY_BATCHES_PROCESSED")
     expected = sorted(trials, key=lambda ident: (trials[ident].total_batches, ident))
     assert [trial["id"] for trial in listed["trials"]] == expected
+    compared = await get(client, "/api/v1/trials/time-series", trialIds=expected, metricNames=["loss"])
+    totals = [each["trial"]["totalBatchesProcessed"] for each in compared["trials"]]
+    assert totals == [trials[ident].total_batches for ident in expected]
     for trial in listed["trials"]:
         assert trial["summaryMetrics"] == trials[trial["id"]].summary
 

@@ -15,7 +15,7 @@ from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from services.api.queries.experiments.displayed_states import displayed
 from services.api.queries.prepared import PreparedQuery, one_of_given
-from services.api.queries.summaries import total_batches_of
+from services.api.queries.summaries import is_marked, present_totals
 from services.api.queries.trials.trials import NO_TASKS, Tasks, tasks_of
 from services.api.wire.base import double, int64, struct_text, struct_value, timestamp
 from services.api.wire.charts.series import ComparedTrial
@@ -30,7 +30,8 @@ _BY_ID: Final = PreparedQuery(
         trials.c.state,
         trials.c.restarts,
         cast(trials.c.hparams, Text).label("hparams"),
-        total_batches_of().label("total_batches"),
+        trials.c.total_batches,
+        is_marked().label("is_marked"),
         trials.c.runner_state,
         trials.c.warm_start_checkpoint_uuid,
         trials.c.checkpoint_size,
@@ -58,10 +59,14 @@ async def load_compared_trials(
         if trial_id not in rows:
             raise NotFound("trial", trial_id)
     tasks = await tasks_of(connection, trial_ids, now)
-    return [_compared(rows[trial_id], tasks.get(trial_id, NO_TASKS)) for trial_id in trial_ids]
+    totals = await present_totals(connection, [row.id for row in rows.values() if row.is_marked])
+    return [
+        _compared(row, tasks.get(row.id, NO_TASKS), totals.get(row.id, row.total_batches))
+        for row in (rows[trial_id] for trial_id in trial_ids)
+    ]
 
 
-def _compared(row: Any, tasks: Tasks) -> ComparedTrial:
+def _compared(row: Any, tasks: Tasks, total_batches: int) -> ComparedTrial:
     task_ids = list(tasks.ids)
     return ComparedTrial(
         id=row.id,
@@ -71,7 +76,7 @@ def _compared(row: Any, tasks: Tasks) -> ComparedTrial:
         state=TrialState[displayed(row.state, tasks.live)],
         restarts=min(row.restarts, row.max_restarts) if isinstance(row.max_restarts, int) else row.restarts,
         hparams=struct_text(row.hparams),
-        total_batches_processed=row.total_batches,
+        total_batches_processed=total_batches,
         runner_state=row.runner_state,
         wall_clock_time=tasks.seconds,
         warm_start_checkpoint_uuid=row.warm_start_checkpoint_uuid or "",
