@@ -1,4 +1,4 @@
-"""``resolute db upgrade | current | password``: the database as this release and its configuration need it.
+"""``resolute db upgrade | current | password | settle-metrics``: the database as a release needs it.
 
 One Job changes it instead of every service.
 """
@@ -10,6 +10,8 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
+
+import asyncpg
 
 from deploy.command_line import Commands, behind_the_command
 from deploy.operations.settings import (
@@ -37,13 +39,21 @@ _START_IT: Final = (
 
 def add_parser(commands: Commands) -> None:
     of_db = commands.add_parser("db", description=__doc__, parents=[behind_the_command()])
-    actions = of_db.add_subparsers(required=True, metavar="upgrade | current | password")
+    actions = of_db.add_subparsers(required=True, metavar="upgrade | current | password | settle-metrics")
     apply = actions.add_parser("upgrade", help="apply the migrations that are missing; any number may do so at once")
     look = actions.add_parser("current", help=f"print the schema; exit code {OUTDATED} when migrations are missing")
     password = actions.add_parser(
         "password", help=f"give the role of {DATABASE_VARIABLE} its password, logged in as {FORMER_VARIABLE} says"
     )
-    for parser, run in ((apply, _upgrade), (look, _current), (password, _password)):
+    settle = actions.add_parser(
+        "settle-metrics", help="before services of the release before start again: write summaries where they read them"
+    )
+    for parser, run in (
+        (apply, _upgrade),
+        (look, _current),
+        (password, _password),
+        (settle, _settle),
+    ):
         add_settings_argument(parser)
         parser.set_defaults(run=run)
 
@@ -89,6 +99,22 @@ def _current(arguments: Namespace) -> int:
     schema = asyncio.run(_when_it_answers(arguments, load_settings(arguments).database, schema_of))
     print(_as_it_is(schema))
     return OUTDATED if schema.is_outdated else 0
+
+
+def _settle(arguments: Namespace) -> int:
+    settled = asyncio.run(_when_it_answers(arguments, load_settings(arguments).database, _settle_all))
+    print(f"summaries of {settled} trials were written; all others were up to date")
+    return 0
+
+
+async def _settle_all(url: str) -> int:
+    from services.api.metrics.rows.settling import settle_all  # noqa: PLC0415  # no other action needs the api
+
+    connection = await asyncpg.connect(url)
+    try:
+        return await settle_all(connection)
+    finally:
+        await connection.close()
 
 
 async def _when_it_answers(arguments: Namespace, settings: DatabaseSettings, ask: Callable[[str], Awaitable[_T]]) -> _T:

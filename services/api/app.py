@@ -19,6 +19,7 @@ from services.api.access.logins import Logins
 from services.api.access.sessions import Sessions
 from services.api.downloads.pieces import Downloads
 from services.api.master_log import MasterLog
+from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.writer import MetricsWriter
 from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
@@ -41,6 +42,7 @@ class App:
     metrics_writer: MetricsWriter
     master_log: MasterLog
     updates: Updates
+    former_release: FormerRelease = field(default_factory=FormerRelease)
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))
     """Of the installation; by default of this process alone."""
     logins: Logins = field(default_factory=Logins)

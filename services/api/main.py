@@ -24,7 +24,6 @@ from libs.serving.status import serve_status
 from libs.serving.tls.distrust import log_failed_handshakes
 from libs.serving.tls.handshakes import HandshakeFailures
 from libs.serving.tls.renewal import ServerCertificate
-from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.owner import keep_summaries
 from services.api.proxy.proxy import Proxy
 from services.api.settings import ApiSettings
@@ -79,7 +78,8 @@ async def main(
             http=serve(),
             capacity=app.capacity.follow(app.bus),
             metrics=app.metrics_writer.run(),
-            summaries=keep_summaries(app.db, FormerRelease()),
+            former_release=app.former_release.follow(app.db),
+            summaries=keep_summaries(app.db, app.former_release),
             proxy=proxy.run(),
             **({} if certificate is None else {"certificate": certificate.follow()}),
             outbox=relay_outbox(app.db, app.bus),

@@ -28,6 +28,7 @@ from tests.bench import (
     searcher,
     starting,
     submit,
+    wide_reports,
 )
 from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
@@ -44,6 +45,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "submit": submit.measure,
     "commands": commands.measure,
     "metrics": metrics.measure,
+    "wide-reports": wide_reports.measure,
     "logs": logs.measure,
     "planner": planner.measure,
     "engine": engine.measure,

@@ -24,6 +24,7 @@ from services.api.app import App
 from services.api.bootstrap import bootstrap, read_proxy_secret
 from services.api.http.database_errors import is_away
 from services.api.master_log import MasterLog
+from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.writer import MetricsWriter
 from services.api.oidc.configured import oidc_provider
 from services.api.settings import ApiSettings
@@ -58,6 +59,7 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
                 rights_of=partial(rights_of, db, cluster.security.authz),
                 settings=settings.updates,
             )
+            former = FormerRelease()
             proxy_tokens = ProxyTokens(await read_proxy_secret(db))
             async with (
                 oidc_provider(cluster.oidc, clock, os.environ) as oidc,
@@ -72,7 +74,8 @@ async def open_app(settings: ApiSettings, cluster: ClusterConfig, readiness: Rea
                     sessions=sessions,
                     capacity=CapacityView(),
                     notifier=Notifier(),
-                    metrics_writer=MetricsWriter(db=db, settings=settings.metrics),
+                    metrics_writer=MetricsWriter(db=db, settings=settings.metrics, to_rows=former.is_gone),
+                    former_release=former,
                     master_log=MasterLog(),
                     updates=updates,
                     proxy_tokens=proxy_tokens,

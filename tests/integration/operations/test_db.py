@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from deploy import cli
 from deploy.local.servers.ports import free_port
 from deploy.operations.db import OUTDATED
 from libs.db import migrate
+from libs.db.connecting.settings import asyncpg_url
 
 VERSIONS = Path(migrate.__file__).parent / "migrations" / "versions"
 NEWEST = max(path.stem.partition("_")[0] for path in VERSIONS.glob("[0-9]*.py"))
@@ -37,6 +40,19 @@ def test_upgrade_says_from_where_to_where(resolute: Run) -> None:
     assert resolute("db", "upgrade") == (0, f"the schema was missing, and is {NEWEST} now\n")
     for action in ("upgrade", "current"):
         assert resolute("db", action) == (0, f"the schema is {NEWEST}, as this release needs it\n")
+
+
+def test_summaries_of_all_marked_trials_are_settled(resolute: Run, empty_database_url: str) -> None:
+    resolute("db", "upgrade")
+
+    async def mark(trial_id: int) -> None:
+        connection = await asyncpg.connect(asyncpg_url(empty_database_url))
+        await connection.execute("INSERT INTO metric_marks (trial_id) VALUES ($1)", trial_id)
+        await connection.close()
+
+    asyncio.run(mark(7))  # of a trial that is gone
+    assert resolute("db", "settle-metrics") == (0, "summaries of 1 trials were written; all others were up to date\n")
+    assert resolute("db", "settle-metrics") == (0, "summaries of 0 trials were written; all others were up to date\n")
 
 
 def test_database_of_this_machine_that_does_not_run_is_not_waited_for(

@@ -24,7 +24,7 @@ from services.api.metrics.rows import statements as sql
 from services.api.metrics.rows.folding import fold_trial
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.garbage import delete_garbage
-from services.api.metrics.rows.settling import settle
+from services.api.metrics.rows.settling import settle, settle_all
 
 log = structlog.get_logger()
 
@@ -84,14 +84,6 @@ async def _leave(connection: Any) -> None:
             await settle_all(connection)
     except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         log.warning("metrics.summaries_left", error=str(error))
-
-
-async def settle_all(driver: Any) -> int:
-    """Settle all trials that are marked; returns how many. Each is a transaction of its own."""
-    marked = [trial_id for (trial_id,) in await driver.fetch(sql.MARKED)]
-    for trial_id in marked:
-        await settle(driver, trial_id)
-    return len(marked)
 
 
 class FoldingPace(Struct, frozen=True):

@@ -34,3 +34,11 @@ async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> int:
         # Also of a trial that is deleted, or in its column.
         await driver.execute(sql.UNMARK, trial_id)
     return folded
+
+
+async def settle_all(driver: Any) -> int:
+    """Settle all trials that are marked; returns how many. Each is a transaction of its own."""
+    marked = [trial_id for (trial_id,) in await driver.fetch(sql.MARKED)]
+    for trial_id in marked:
+        await settle(driver, trial_id)
+    return len(marked)

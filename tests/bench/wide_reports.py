@@ -1,0 +1,103 @@
+"""What a metric report costs by how many names its trial has, and by how many values it carries itself."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tests.bench.cpu import spent_s
+from tests.bench.result import Result
+from tests.bench.rows import BenchTrial, insert_trials
+from tests.bench.system import BenchSystem
+from tests.harness.raw_http import RawConnection
+
+NAMES = (10, 10_000, 100_000)
+WIDTHS = (1, 10, 100, 1_000, 10_000)
+REPORTED = 10
+REPORTS = 400
+VALUES = 100_000
+AT_ONCE = 10_000
+ROUNDS = 3
+
+
+async def measure(system: BenchSystem) -> list[Result]:
+    trials = await insert_trials(system.database_url, len(NAMES) + len(WIDTHS))
+    with_names = dict(zip(NAMES, trials, strict=False))
+    steps = {names: await _fill(system, trial, names) for names, trial in with_names.items()}
+    costs: dict[int, list[float]] = {names: [] for names in NAMES}
+    for _ in range(ROUNDS):  # alternating, so that what else the machine does hits all
+        for names, trial in with_names.items():
+            costs[names].append((await _report(system, trial, REPORTED, REPORTS, steps[names]))[0])
+            steps[names] += REPORTS
+    least = {names: min(of_names) for names, of_names in costs.items()}
+    results = [
+        Result(
+            name=f"processor time of a report of {REPORTED} values, trial of {names} names",
+            value=least[names] * 1e6,
+            unit="us",
+            baseline=least[NAMES[0]] * 1e6,
+            goal=None if names == NAMES[0] else 1.2,
+            better="lower",
+        )
+        for names in NAMES
+    ]
+    rates: dict[int, float] = {}
+    for width, trial in zip(WIDTHS, trials[len(NAMES) :], strict=True):
+        count = max(10, min(REPORTS, VALUES // width))
+        _, seconds = await _report(system, trial, width, count, 0)
+        rates[width] = width * count / seconds
+        results.append(
+            Result(
+                name=f"metric values per second, {width} in a report",
+                value=rates[width],
+                unit="values/s",
+                baseline=rates[WIDTHS[0]],
+                goal=None,
+                better="higher",
+            )
+        )
+    return results
+
+
+async def _fill(system: BenchSystem, trial: BenchTrial, names: int) -> int:
+    """Report each of ``names`` metrics once; returns the last step."""
+    connection = await _connect(system, trial)
+    step = 0
+    for first in range(0, names, AT_ONCE):
+        step += 1
+        metrics = {f"layer.{n}.weight": 0.5 for n in range(first, min(names, first + AT_ONCE))}
+        await connection.send(_request(connection, trial, step, metrics))
+    connection.close()
+    return step
+
+
+async def _report(system: BenchSystem, trial: BenchTrial, width: int, count: int, step: int) -> tuple[float, float]:
+    """Processor seconds of the system per report, and seconds that all of them took."""
+    connection = await _connect(system, trial)
+    metrics = {f"layer.{n}.weight": 0.25 for n in range(width)}
+    requests = [_request(connection, trial, step + n, metrics) for n in range(1, count + 1)]
+    pids = system.pids()
+    before, began = spent_s(pids), time.perf_counter()
+    for request in requests:
+        await connection.send(request)
+    seconds = time.perf_counter() - began
+    spent = spent_s(pids) - before
+    connection.close()
+    return spent / count, seconds
+
+
+async def _connect(system: BenchSystem, trial: BenchTrial) -> RawConnection:
+    headers = {"Grpc-Metadata-x-allocation-token": f"Bearer {trial.token}"}
+    return await RawConnection.open(system.options.master_url, headers)
+
+
+def _request(connection: RawConnection, trial: BenchTrial, step: int, metrics: dict[str, float]) -> bytes:
+    report = {
+        "trialId": trial.trial_id,
+        "trialRunId": 1,
+        "stepsCompleted": step,
+        "reportTime": None,
+        "metrics": {"avgMetrics": metrics, "batchMetrics": None},
+    }
+    body = json.dumps({"group": "training", "metrics": report}).encode()
+    return connection.request(f"/api/v1/trials/{trial.trial_id}/metrics", body)
