@@ -29,9 +29,10 @@ from tests.scenarios.search.nodes import field, group
 
 MANY = 5_000
 FILL = f"""
+INSERT INTO users (id, username) VALUES (3, 'newcomer');
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
 SELECT (ARRAY['COMPLETED', 'ERROR'])[1 + n % 2], jsonb_build_object('name', 'run ' || n, 'labels', ARRAY['l' || n % 9]),
-       '', 1 + n % 2, 1, 'many' || n, now()
+       '', CASE WHEN n % 999 = 0 THEN 3 ELSE 1 + n % 2 END, 1, 'many' || n, now()
 FROM generate_series(1, {MANY}) n;
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
 SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id) FROM experiments;
@@ -177,17 +178,23 @@ async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None
     assert not re.search("Seq Scan on (experiments|trials)", plan), plan
 
 
-async def test_labels_that_few_have_are_found_by_their_index(filled: str) -> None:
-    query = GetExperimentsQuery(labels=["nobody's"])
-    read: Read = lambda db: _read(db, lambda connection: list_experiments(connection, query, rights=READER))  # noqa: E731
-    (counting,) = await statements_of(asyncpg_url(filled), read)
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [({"labels": ["nobody's"]}, "ix_experiments_labels"), ({"users": ["newcomer"]}, "ix_experiments_of_owner")],
+    ids=["labels", "users"],
+)
+async def test_what_few_have_is_found_by_its_index(filled: str, wanted: dict[str, Any], index: str) -> None:
+    (statement,) = [
+        each
+        for each in await statements_of(asyncpg_url(filled), _found(**wanted))
+        if re.search("labels'|AS wanted", each.sql)
+    ]
     connection = await asyncpg.connect(asyncpg_url(filled))
     try:
-        await connection.execute("SET plan_cache_mode = force_generic_plan")
-        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {counting.sql}", *counting.parameters))
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {statement.sql}", *statement.parameters))
     finally:
         await connection.close()
-    assert "ix_experiments_labels" in plan, plan
+    assert index in plan, plan
 
 
 async def test_addresses_of_runs_are_sorted_without_a_key_of_each(filled: str) -> None:

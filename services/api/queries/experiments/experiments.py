@@ -136,7 +136,11 @@ async def list_experiments(
         await check_project_exists(connection, query.project_id)
     shown, pagination = await experiments_page(
         connection,
-        [*_conditions(query), rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id)],
+        [
+            *_conditions(query),
+            *await _of_owners(connection, query),
+            rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id),
+        ],
         _order(query),
         offset=query.offset,
         limit=query.limit,
@@ -293,13 +297,21 @@ def _conditions(query: GetExperimentsQuery) -> Sequence[ColumnElement[bool]]:
         conditions.append(experiments.c.archived == query.archived)
         if not query.archived and not query.project_id:
             conditions += [~projects.c.archived, ~workspaces.c.archived]
-    if query.users:
-        conditions.append(any_of(users.c.username, query.users))
-    if query.user_ids:
-        conditions.append(any_of(users.c.id, query.user_ids))
     if query.project_id:
         conditions.append(experiments.c.project_id == query.project_id)
     return conditions
+
+
+async def _of_owners(connection: AsyncConnection, query: GetExperimentsQuery) -> list[ColumnElement[bool]]:
+    """Conditions on who owns them, by ids: of a name the database would not know how many experiments are theirs."""
+    wanted: list[Sequence[int]] = [query.user_ids] if query.user_ids else []
+    if query.users:
+        wanted.append(list(await connection.scalars(select(users.c.id).where(any_of(users.c.username, query.users)))))
+    # The experiments of one owner are in an index in the order of ids.
+    return [
+        experiments.c.owner_id == owners[0] if len(owners) == 1 else any_of(experiments.c.owner_id, owners)
+        for owners in wanted
+    ]
 
 
 def matching_text(*, name: str, description: str, labels: Sequence[str]) -> list[ColumnElement[bool]]:
