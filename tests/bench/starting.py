@@ -44,7 +44,7 @@ class _Start:
     """Of all processes and of the command, when it has returned."""
 
 
-async def measure(system: BenchSystem) -> list[Result]:
+def measure(system: BenchSystem) -> list[Result]:
     with tempfile.TemporaryDirectory(prefix="resolute-start-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         layout = Layout(Path(folder) / "state")
@@ -56,7 +56,7 @@ async def measure(system: BenchSystem) -> list[Result]:
             starts = []
             for run in range(RUNS):
                 local.stop(layout)
-                starts.append(await _start(started, Path(folder) / f"mark-{run}"))
+                starts.append(asyncio.run(_start(started, Path(folder) / f"mark-{run}")))
         finally:
             local.stop(layout)
             tasks.end(layout)
