@@ -6,6 +6,7 @@ it (CONTRIBUTING.md, migrations): it is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -13,6 +14,7 @@ import structlog
 from libs.db.availability import retry_until_available
 from libs.db.connecting.settings import DatabaseSettings, address
 from libs.db.failures import is_connection_failure
+from libs.db.schema.apart import apply_apart
 from libs.db.schema.found import Schema, revisions, schema_of, schema_when_nobody_migrates
 from libs.errors import Unavailable
 from libs.retry import every, with_retry
@@ -33,7 +35,9 @@ async def provide_schema(settings: DatabaseSettings) -> None:
     Raises Unavailable when that takes longer than ``connect_timeout_s``.
     """
     if settings.migrate:
-        await retry_until_available(lambda: upgrade(address(settings)), timeout_s=settings.connect_timeout_s)
+        await retry_until_available(
+            lambda: _upgrade(address(settings), NEWEST, apply_apart), timeout_s=settings.connect_timeout_s
+        )
     else:
         await with_retry(
             lambda: _expect_schema(settings),
@@ -46,18 +50,27 @@ async def provide_schema(settings: DatabaseSettings) -> None:
 
 async def upgrade(url: str, *, to: str = NEWEST) -> Schema:
     """Apply the migrations that ``url`` lacks; concurrent callers wait for the first. Returns what it was before."""
+    return await _upgrade(url, to, _apply_here)
+
+
+async def _upgrade(url: str, to: str, apply: Callable[[str, str], Awaitable[object]]) -> Schema:
     wanted = revisions()[-1] if to == NEWEST else to
     schema = await schema_of(url)
     if schema.is_known and schema.found != wanted:
-        # Those who come while somebody migrates wait without what that takes: a fifth of the memory of a service.
+        # Those who come while somebody migrates wait without what that takes.
         schema = await schema_when_nobody_migrates(url)
     if schema.is_known and schema.found != wanted:
-        from libs.db.schema.applying import apply_migrations  # noqa: PLC0415  seldom is there something to do
-
-        schema = await apply_migrations(url, wanted)
+        await apply(url, wanted)
+        log.info("database.upgraded", found=schema.found, to=wanted)
     if not schema.is_known:
         log.info("database.schema_of_newer_release", found=schema.found, newest_known=schema.newest)
     return schema
+
+
+async def _apply_here(url: str, to: str) -> None:
+    from libs.db.schema.applying import apply_migrations  # noqa: PLC0415  seldom is there something to do
+
+    await apply_migrations(url, to)
 
 
 async def _expect_schema(settings: DatabaseSettings) -> None:

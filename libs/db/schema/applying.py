@@ -13,11 +13,11 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import DIALECT
-from libs.db.schema.found import FOUND, IS_THERE, MIGRATION_LOCK, SCRIPTS, Schema, schema_as_found
+from libs.db.schema.found import FOUND, IS_THERE, MIGRATION_LOCK, SCRIPTS, schema_as_found
 
 
-async def apply_migrations(url: str, to: str) -> Schema:
-    """Bring ``url`` to the revision ``to``, unless it is there or of a newer release. Returns what it was before."""
+async def apply_migrations(url: str, to: str) -> None:
+    """Bring ``url`` to the revision ``to``, unless it is there or of a newer release."""
 
     def connect() -> Awaitable[Any]:
         connecting: Awaitable[Any] = asyncpg.connect(asyncpg_url(url))
@@ -26,12 +26,12 @@ async def apply_migrations(url: str, to: str) -> Schema:
     engine = create_async_engine(DIALECT, async_creator=connect, poolclass=pool.NullPool)
     try:
         async with engine.connect() as connection:
-            return await connection.run_sync(_apply, to)
+            await connection.run_sync(_apply, to)
     finally:
         await engine.dispose()
 
 
-def _apply(connection: Connection, to: str) -> Schema:
+def _apply(connection: Connection, to: str) -> None:
     # Held by the connection that migrates until it closes: a crash in the middle rolls back and frees it.
     connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
     connection.commit()
@@ -43,4 +43,3 @@ def _apply(connection: Connection, to: str) -> Schema:
         config.attributes["connection"] = connection
         command.upgrade(config, to)
         connection.commit()
-    return schema
