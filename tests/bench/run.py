@@ -34,7 +34,7 @@ from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
-from tests.bench.reading import authorization, charts, lists, reads, searches
+from tests.bench.reading import authorization, charts, large, lists, reads, searches
 from tests.bench.result import Result, table
 from tests.bench.system import BenchSystem, running_system
 
@@ -59,6 +59,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "charts": charts.measure,
     "webhooks": webhooks.measure,
     "authorization": authorization.measure,
+    "large": large.measure,
 }
 
 CLUSTER_BENCHMARKS = {

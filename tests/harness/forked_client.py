@@ -36,7 +36,7 @@ def run_forked(
         return code, out.read().decode(), err.read().decode()
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)
 def _server(python: Path, master: str) -> socket.socket:
     """For one master, because the client reads its address when it is imported. Ends when the socket is closed."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

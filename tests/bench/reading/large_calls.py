@@ -1,0 +1,165 @@
+"""What is asked of a small and of a large database: commands, methods of the SDK, and requests of pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from tests.bench.reading.large_rows import LargeRows
+
+Request = tuple[str, Any]
+"""Path, and body of a POST; None for a GET."""
+
+COMMANDS: Final = (
+    "experiment list",
+    "experiment list --all --pages 1",
+    "experiment list --all --pages 1 --limit 20 --csv",
+    "experiment describe {shown}",
+    "experiment describe {shown} --metrics --json",
+    "experiment describe {wide_experiment}",
+    "experiment config {shown}",
+    "experiment list-trials {shown}",
+    "experiment list-trials {wide_experiment}",
+    "experiment list-checkpoints {shown}",
+    "experiment list-checkpoints {shown} --best 5",
+    "experiment logs {shown}",
+    "trial describe {trial}",
+    "trial describe {trial} --metrics --metrics-summary --json",
+    "trial describe {long} --pages 1",
+    "trial describe {wide} --pages 1",
+    "trial logs {trial}",
+    "job list",
+    "model list",
+    "model describe model-1",
+    "model list-versions model-1",
+    "checkpoint describe {checkpoint}",
+    "user list",
+    "user whoami",
+    "workspace list",
+    "workspace describe Uncategorized",
+    "workspace list-projects Uncategorized",
+    "project describe Uncategorized Uncategorized",
+    "project list-experiments Uncategorized Uncategorized --all --limit 1000",
+    "task list",
+    "command list",
+    "notebook list",
+    "template list",
+    "agent list",
+    "master info",
+)
+
+METHODS: Final = {
+    "list_experiments by name": "determined.list_experiments(name='shown')",
+    "list_experiments by id": "determined.list_experiments(experiment_ids=[{shown}])",
+    "list_experiments with a label that none has": "determined.list_experiments(labels=['none'])",
+    "list_experiments by a person and a name": "determined.list_experiments(users=['determined'], name='shown')",
+    "get_experiment": "determined.get_experiment({shown})",
+    "list_trials": "determined.get_experiment({shown}).list_trials()",
+    "list_checkpoints": "determined.get_experiment({shown}).list_checkpoints()",
+    "top_checkpoint": "determined.get_experiment({shown}).top_checkpoint()",
+    "get_trial": "determined.get_trial({trial})",
+    "get_trial, a million points": "determined.get_trial({long})",
+    "get_trial, 100,000 names": "determined.get_trial({wide}).summary_metrics",
+    "Trial.iter_metrics": "determined.get_trial({trial}).iter_metrics('validation')",
+    "Trial.list_checkpoints": "determined.get_trial({trial}).list_checkpoints()",
+    "Trial.iter_logs": "determined.get_trial({trial}).iter_logs()",
+    "get_checkpoint": "determined.get_checkpoint('{checkpoint}')",
+    "list_models": "determined.list_models()",
+    "get_model": "determined.get_model('model-1').list_versions()",
+    "list_users": "determined.list_users()",
+    "list_workspaces": "determined.list_workspaces()",
+    "Workspace.list_projects": "determined.get_workspace('Uncategorized').list_projects()",
+}
+
+_SERIES: Final = "metricNames=loss&group=training&maxDatapoints=1000"
+
+
+def requests_of(rows: LargeRows) -> dict[str, Request]:
+    """What pages ask for, by the words for it."""
+    ids = {name: getattr(rows, name) for name in rows.__dataclass_fields__}
+    return {**{name: (path.format(**ids), None) for name, path in _GETS.items()}, **_searches()}
+
+
+_GETS: Final = {
+    "20 experiments by start": "/api/v1/experiments?limit=20&sortBy=SORT_BY_START_TIME&orderBy=ORDER_BY_DESC",
+    "20 experiments by name": "/api/v1/experiments?limit=20&sortBy=SORT_BY_NAME&orderBy=ORDER_BY_ASC",
+    "20 experiments by id": "/api/v1/experiments?limit=20&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
+    "20 experiments of a project": "/api/v1/experiments?limit=20&projectId=1&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
+    "20 experiments of a person": "/api/v1/experiments?limit=20&users=determined&sortBy=SORT_BY_ID"
+    "&orderBy=ORDER_BY_DESC",
+    "20 experiments that completed": "/api/v1/experiments?limit=20&states=STATE_COMPLETED&sortBy=SORT_BY_ID"
+    "&orderBy=ORDER_BY_DESC",
+    "5 experiments with a label": "/api/v1/experiments?limit=5&labels=team3&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
+    "labels": "/api/v1/experiment/labels",
+    "columns of a project": "/api/v1/projects/1/columns",
+    "columns of runs of a project": "/api/v1/projects/1/columns?tableType=TABLE_TYPE_RUN",
+    "metric ranges of a project": "/api/v1/projects/1/experiments/metric-ranges",
+    "a project": "/api/v1/projects/1",
+    "projects of a workspace": "/api/v1/workspaces/1/projects",
+    "workspaces": "/api/v1/workspaces",
+    "users": "/api/v1/users",
+    "models": "/api/v1/models",
+    "running tasks, counted": "/api/v1/tasks/count",
+    "the queue": "/api/v1/job-queues-v2?limit=20",
+    "usage of a week": "/api/v1/resources/allocation/aggregated?startDate=2020-01-01&endDate=2020-01-07"
+    "&period=RESOURCE_ALLOCATION_AGGREGATION_PERIOD_DAILY",
+    "an experiment": "/api/v1/experiments/{shown}",
+    "20 of 100 trials": "/api/v1/experiments/{shown}/trials?limit=20",
+    "a list with the wide trial": "/api/v1/experiments/{wide_experiment}/trials",
+    "the validation history": "/api/v1/experiments/{shown}/validation-history",
+    "metric names": "/api/v1/experiments/metrics-stream/metric-names?ids={shown}",
+    "metric names, the wide trial": "/api/v1/experiments/metrics-stream/metric-names?ids={wide_experiment}",
+    "a chart of a trial": "/api/v1/trials/time-series?trialIds={trial}&metricNames=loss&group=validation"
+    "&maxDatapoints=1000",
+    "a chart of the long trial": f"/api/v1/trials/time-series?trialIds={{long}}&{_SERIES}",
+    "a window of the long trial": f"/api/v1/trials/time-series?trialIds={{long}}&{_SERIES}&startBatches=100"
+    "&endBatches=900",
+    "a chart of the wide trial": "/api/v1/trials/time-series?trialIds={wide}&metricNames=layer0.head1&group=training"
+    "&maxDatapoints=1000",
+    "workloads of the long trial": "/api/v1/trials/{long}/workloads?limit=20",
+    "the last workloads of the long trial": "/api/v1/trials/{long}/workloads?limit=20&offset=-20",
+    "a task": "/api/v1/tasks/{task}",
+    "the log of a trial": "/api/v1/trials/{trial}/logs?limit=20",
+}
+
+
+def _searches() -> dict[str, Request]:
+    completed = _where("state", "=", "COMPLETED", "EXPERIMENT", "TEXT")
+    labelled = _where("tags", "contains", "team3", "EXPERIMENT", "TEXT")
+    good = _where("validation.loss.min", "<", 0.3, "VALIDATIONS", "NUMBER")
+    fast = _where("hp.lr", "<", 0.3, "HYPERPARAMETERS", "NUMBER")
+    newest: dict[str, Any] = {"projectId": 1, "limit": 20, "sort": "id=desc"}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("newest", newest),
+        ("by start", {**newest, "sort": "startTime=desc"}),
+        ("by the metric", {**newest, "sort": "searcherMetricsVal=asc"}),
+        ("that completed", {**newest, "filter": completed}),
+        ("with a label", {**newest, "limit": 5, "filter": labelled}),
+        ("with a loss below", {**newest, "limit": 5, "filter": good}),
+    ]
+    requests: dict[str, Request] = {}
+    for noun, path in (("experiments", "experiments-search"), ("runs", "runs")):
+        for words, body in asked:
+            requests[f"search of {body['limit']} {noun} {words}"] = (f"/api/v1/{path}", body)
+    requests["search of 20 experiments with a rate below"] = ("/api/v1/experiments-search", {**newest, "filter": fast})
+    return requests
+
+
+def _where(column: str, operator: str, value: Any, location: str, kind: str) -> str:
+    field = {
+        "kind": "field",
+        "columnName": column,
+        "operator": operator,
+        "value": value,
+        "location": f"LOCATION_TYPE_{location}",
+        "type": f"COLUMN_TYPE_{kind}",
+    }
+    group = {"kind": "group", "conjunction": "and", "children": [field]}
+    return json.dumps({"filterGroup": group, "showArchived": False})
+
+
+def filled(text: str, rows: LargeRows) -> str:
+    """``text`` with the ids of the rows in the places for them."""
+    fill: Callable[..., str] = text.format
+    return fill(**{name: getattr(rows, name) for name in rows.__dataclass_fields__})
