@@ -69,6 +69,7 @@ Index("ix_experiments_started_last", experiments.c.start_time.desc(), experiment
 Index("ix_experiments_of_owner", experiments.c.owner_id, experiments.c.id)
 Index("ix_experiments_of_project", experiments.c.project_id, experiments.c.id)
 Index("ix_experiments_in_state", experiments.c.state, experiments.c.id)
+Index("ix_experiments_last_of_project", experiments.c.project_id, experiments.c.start_time)
 experiment_labels = experiments.c.config.op("->", return_type=JSONB())(literal_column("'labels'", Text))
 Index(
     "ix_experiments_labels",

@@ -9,13 +9,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config.stored import text_in
 from libs.db.tables.experiments import experiments
-from libs.db.tables.trials import trials
 from libs.db.tables.users import user_activity, users
 from libs.db.tables.workspaces import project_keys, projects, workspaces
 from libs.errors import NotFound
 from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.queries.workspaces.totals import experiments_of_projects, runs_of_projects
 from services.api.queries.workspaces.workspaces import WIRE_STATES, Row, of_users
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
@@ -23,21 +23,22 @@ from services.api.wire.workspaces.projects import GetProjectsQuery, Note, Projec
 
 
 def _select() -> Select[Any]:
-    mine = experiments.c.project_id == projects.c.id
-    count = select(func.count()).where(mine)
+    of_experiments, of_runs = experiments_of_projects(), runs_of_projects()
+    last_started = select(func.max(experiments.c.start_time)).where(experiments.c.project_id == projects.c.id)
     return select(
         projects,
         users.c.username,
         workspaces.c.name.label("workspace_name"),
         workspaces.c.archived.label("workspace_archived"),
-        count.scalar_subquery().label("num_experiments"),
-        count.where(experiments.c.state.in_(("ACTIVE", "RUNNING"))).scalar_subquery().label("num_active_experiments"),
-        select(func.count()).where(trials.c.project_id == projects.c.id).scalar_subquery().label("num_runs"),
-        select(func.max(experiments.c.start_time)).where(mine).scalar_subquery().label("last_started_at"),
+        func.coalesce(of_experiments.c.number, 0).label("num_experiments"),
+        func.coalesce(of_experiments.c.active, 0).label("num_active_experiments"),
+        func.coalesce(of_runs.c.number, 0).label("num_runs"),
+        last_started.scalar_subquery().label("last_started_at"),
     ).select_from(
-        projects.join(users, users.c.id == projects.c.owner_id).join(
-            workspaces, workspaces.c.id == projects.c.workspace_id
-        )
+        projects.join(users, users.c.id == projects.c.owner_id)
+        .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+        .outerjoin(of_experiments, of_experiments.c.project_id == projects.c.id)
+        .outerjoin(of_runs, of_runs.c.project_id == projects.c.id)
     )
 
 

@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.config import CREDENTIALS, MASK, mask_credentials
 from libs.db.any_of import any_of
 from libs.db.engine import DriverConnection
-from libs.db.tables.experiments import experiments
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspace_pins, workspaces
 from libs.errors import NotFound
@@ -21,6 +20,7 @@ from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
+from services.api.queries.workspaces.totals import experiments_of_workspaces
 from services.api.wire.base import timestamp
 from services.api.wire.ordering import OrderBy
 from services.api.wire.users.users import AgentUserGroup
@@ -38,20 +38,19 @@ WIRE_STATES: Final = {
 def _workspaces_seen_by(user_id: ColumnElement[int]) -> Select[Any]:
     """Every workspace with what a caller sees of it; rows have the columns of ``workspaces`` and the counts."""
     num_projects = select(func.count()).where(projects.c.workspace_id == workspaces.c.id).scalar_subquery()
-    num_experiments = (
-        select(func.count())
-        .select_from(experiments.join(projects, projects.c.id == experiments.c.project_id))
-        .where(projects.c.workspace_id == workspaces.c.id)
-        .scalar_subquery()
-    )
+    of_experiments = experiments_of_workspaces()
     pin = and_(workspace_pins.c.workspace_id == workspaces.c.id, workspace_pins.c.user_id == user_id)
     return select(
         workspaces,
         users.c.username,
         workspace_pins.c.pinned_at,
         num_projects.label("num_projects"),
-        num_experiments.label("num_experiments"),
-    ).select_from(workspaces.join(users, users.c.id == workspaces.c.owner_id).outerjoin(workspace_pins, pin))
+        func.coalesce(of_experiments.c.number, 0).label("num_experiments"),
+    ).select_from(
+        workspaces.join(users, users.c.id == workspaces.c.owner_id)
+        .outerjoin(workspace_pins, pin)
+        .outerjoin(of_experiments, of_experiments.c.workspace_id == workspaces.c.id)
+    )
 
 
 def wire_workspace(row: Row, *, shows_storage: bool = True) -> Workspace:
