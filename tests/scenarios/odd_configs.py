@@ -106,6 +106,7 @@ READS: Final = tuple(
         "/api/v1/trials/metrics/trial_metrics?trialIds={trial}&group=validation",
         "/api/v1/trials/metrics/validation_metrics?trialIds={trial}",
         "/api/v1/trials/time-series?trialIds={trial}&metricNames=loss",
+        "/api/v1/resolute/trials/{trial}/metric-names",
         "/api/v1/trials/by-external-id/{external}/{external}",
         "/api/v1/runs/{trial}/metadata",
         _C,

@@ -197,6 +197,7 @@ NO_LISTS: Final[Mapping[str, str]] = {
     "GET /api/v1/trials/metrics/training_metrics": _OF_ONE,
     "GET /api/v1/trials/metrics/validation_metrics": _OF_ONE,
     "GET /api/v1/trials/time-series": _OF_ONE,
+    "GET /api/v1/resolute/trials/{trialId}/metric-names": _OF_ONE,
     "GET /api/v1/trials/{trialId}/workloads": _OF_ONE,
     "GET /api/v1/trials/{trialId}/profiler/available_series": _OF_ONE,
     "GET /api/v1/trials/{trialId}/logs/fields": _OF_ONE,

@@ -225,6 +225,7 @@ PERMISSIONS: Final[Mapping[str, RoutePermission]] = {
     "GET /api/v1/trials/metrics/training_metrics": METRICS,
     "GET /api/v1/trials/metrics/validation_metrics": METRICS,
     "GET /api/v1/trials/time-series": METRICS,
+    "GET /api/v1/resolute/trials/{trialId}/metric-names": TRIAL,
     "GET /api/v1/trials/{trialId}/profiler/available_series": TRIAL,
     "GET /api/v1/trials/{trialId}/profiler/metrics": TRIAL,
     "POST /api/v1/trials/profiler/metrics": tasks_with(OwnResource(ResourceKind.TRIAL, _trials_of_profiles)),

@@ -11,7 +11,7 @@ from services.api.access.rights.call_table import CALLS
 from services.api.access.route_permission import RoutePermission
 from services.api.http.routing import Route
 from services.api.routes import landing, pages, updates
-from services.api.routes.charts import profiler, series, streams
+from services.api.routes.charts import metric_names, profiler, series, streams
 from services.api.routes.checkpoints import checkpoints, reports
 from services.api.routes.cluster import (
     agents,
@@ -58,6 +58,7 @@ _MODULES = (
     launches,
     lifecycle,
     log_retention,
+    metric_names,
     metrics,
     model_definitions,
     models,

@@ -259,6 +259,7 @@ CALLS: Final[Mapping[str, Needs]] = {
     "GET /api/v1/trials/metrics/training_metrics": _METRICS,
     "GET /api/v1/trials/metrics/validation_metrics": _METRICS,
     "GET /api/v1/trials/time-series": _METRICS,
+    "GET /api/v1/resolute/trials/{trialId}/metric-names": _VIEW_TRIAL,
     "GET /api/v1/trials/{trialId}/profiler/available_series": _VIEW_TRIAL,
     "GET /api/v1/trials/{trialId}/profiler/metrics": _VIEW_TRIAL,
     "POST /api/v1/trials/profiler/metrics": _in_body(
