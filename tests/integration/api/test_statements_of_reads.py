@@ -26,6 +26,7 @@ from services.api.routes.charts.streams import metric_names
 from services.api.routes.cluster.master import get_master, info
 from services.api.routes.experiments.experiments import get as get_experiment
 from services.api.routes.trials.metrics import get_metrics
+from services.api.routes.trials.trials import get as get_trial
 from services.api.routes.users.sessions import current_user
 from services.api.routes.users.users import get_user, get_user_by_username, get_users
 from services.api.routes.workspaces.workspaces import get_workspace, get_workspaces
@@ -76,6 +77,7 @@ READS: Final = (
 
 OF_A_TRIAL: Final = (
     Read("an experiment", get_experiment, 2, path={"experimentId": "1"}),
+    Read("a trial", get_trial, 3, path={"trialId": "1"}),
     Read("names of metrics", metric_names, 3, query=MetricNamesQuery(ids=[1])),
     Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
     Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),

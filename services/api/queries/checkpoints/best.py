@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.engine import DriverConnection
 from libs.db.tables.checkpoints import checkpoints
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
@@ -49,7 +50,9 @@ _BEST: Final = PreparedQuery(
 )
 
 
-async def best_checkpoints(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, CheckpointWorkload]:
+async def best_checkpoints(
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int]
+) -> dict[int, CheckpointWorkload]:
     """Trial id -> its best COMPLETED checkpoint; trials without a validated one are absent. Of equals, the newest."""
     return {row.trial_id: as_workload(row) for row in await _BEST.rows(connection, trials=trial_ids)}
 

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.engine import DriverConnection
 from libs.db.tables.experiments import experiments
 from libs.db.tables.metrics import metrics
 from libs.db.tables.tasks import allocations
@@ -84,26 +85,16 @@ _latest_value = (
 )
 
 
-async def load_trial(connection: AsyncConnection, trial_id: int, *, now: datetime) -> Trial:
+async def load_trial(connection: AsyncConnection | DriverConnection, trial_id: int, *, now: datetime) -> Trial:
     """One trial. Raises NotFound.
 
     now  up to when allocations that still run count for the wall clock time
     """
-    (trial,) = await load_trials(connection, [trial_id], now=now)
+    rows = await _ONE.rows(connection, trial=trial_id)
+    if not rows:
+        raise NotFound("trial", trial_id)
+    (trial,) = await _as_trials(connection, rows, now=now)
     return trial
-
-
-async def load_trials(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> list[Trial]:
-    """Several trials, in the order of ``trial_ids``. Raises NotFound for the first that there is not."""
-    if len(trial_ids) == 1:
-        found = await _ONE.rows(connection, trial=trial_ids[0])
-    else:
-        found = await _BY_ID.rows(connection, trials=trial_ids)
-    rows = {row.id: row for row in found}
-    for trial_id in trial_ids:
-        if trial_id not in rows:
-            raise NotFound("trial", trial_id)
-    return await _as_trials(connection, [rows[trial_id] for trial_id in trial_ids], now=now)
 
 
 async def trials_by_id(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> dict[int, Trial]:
@@ -163,7 +154,9 @@ def _select_shown() -> Select[Any]:
     ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
 
 
-async def _as_trials(connection: AsyncConnection, rows: Sequence[Any], *, now: datetime) -> list[Trial]:
+async def _as_trials(
+    connection: AsyncConnection | DriverConnection, rows: Sequence[Any], *, now: datetime
+) -> list[Trial]:
     ids = [row.id for row in rows]
     metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
     around = Surroundings(
@@ -208,7 +201,9 @@ def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
     )
 
 
-async def tasks_of(connection: AsyncConnection, trial_ids: Sequence[int], now: datetime) -> dict[int, Tasks]:
+async def tasks_of(
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int], now: datetime
+) -> dict[int, Tasks]:
     """What each of the trials has run as, by trial; those without any task are left out."""
     found: dict[int, Tasks] = {}
     for row in await _TASKS.rows(connection, trials=trial_ids, now=now):
@@ -223,7 +218,7 @@ async def tasks_of(connection: AsyncConnection, trial_ids: Sequence[int], now: d
 
 
 async def _validations(
-    connection: AsyncConnection, trial_ids: Sequence[int], metric_ids: set[int]
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int], metric_ids: set[int]
 ) -> dict[int, MetricsWorkload]:
     if not metric_ids:
         return {}

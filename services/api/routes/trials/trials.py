@@ -17,7 +17,7 @@ from services.api.wire.trials.trials import GetTrialResponse
 
 
 async def get(call: Call[App, None, None]) -> GetTrialResponse:
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         trial = await load_trial(connection, call.path_int("trialId"), now=call.app.clock.now())
     return GetTrialResponse(trial=trial)
 
