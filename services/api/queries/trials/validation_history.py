@@ -34,7 +34,12 @@ async def validation_history(connection: AsyncConnection, experiment_id: int, co
             metrics.c.metrics["validation_metrics"][metric].label("value"),
         )
         .join(trials, trials.c.id == metrics.c.trial_id)
-        .where(trials.c.experiment_id == experiment_id, metrics.c.metric_group == "validation", ~metrics.c.archived)
+        .where(
+            trials.c.experiment_id == experiment_id,
+            metrics.c.metric_group == "validation",
+            ~metrics.c.archived,
+            metrics.c.kind != "PROFILING",  # as the index has it
+        )
         .order_by(metrics.c.end_time, metrics.c.id)
     )
     values = ((row.trial_id, row.end_time, read_number(row.value)) for row in rows)

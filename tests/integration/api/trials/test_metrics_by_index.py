@@ -1,0 +1,47 @@
+"""Reports of few trials are found among those of many by an index, which has to be asked in its own words."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest_asyncio
+
+from libs.db.connecting.settings import asyncpg_url
+from libs.db.engine import Database
+from services.api.queries.trials.validation_history import validation_history
+from tests.bench.reading.statements import statements_of
+
+FILL = """
+INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
+SELECT 'COMPLETED', '{}', '', 1, 1, 'many' || n, now() FROM generate_series(1, 500) n;
+INSERT INTO trials (experiment_id, project_id, request_id, state, start_time)
+SELECT id, 1, 'many' || id, 'COMPLETED', now() FROM experiments;
+INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
+SELECT id, 1, 'validation', 'VALIDATION', step, now(), '{"validation_metrics": {"loss": 1}}'
+FROM trials, generate_series(1, 20) step;
+ANALYZE
+"""
+CONFIG = {"searcher": {"name": "single", "metric": "loss"}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(database_url: str) -> str:
+    connection = await asyncpg.connect(asyncpg_url(database_url))
+    await connection.execute(FILL)
+    await connection.close()
+    return asyncpg_url(database_url)
+
+
+async def test_the_validation_history_reads_the_reports_of_its_experiment_alone(filled: str) -> None:
+    async def read(db: Database) -> object:
+        async with db.read() as connection:
+            return await validation_history(connection, 1, CONFIG)
+
+    [statement] = await statements_of(filled, read)
+    connection = await asyncpg.connect(filled)
+    try:
+        lines = await connection.fetch(f"EXPLAIN {statement.sql}", *statement.parameters)
+    finally:
+        await connection.close()
+    plan = "\n".join(line for (line,) in lines)
+    assert "Seq Scan on metrics" not in plan, plan
+    assert "trial_id_metric_group_total_batches" in plan or "uq_metrics_step" in plan, plan
