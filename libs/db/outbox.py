@@ -10,13 +10,12 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, deletion_headers
 from libs.db.audit.records import note
 from libs.db.event_fields import completed
-from libs.db.tables.cluster import outbox
+from libs.db.prepared.statements import PreparedStatement, as_document
 from libs.events import subjects
 from libs.events.changes import (
     AllocationChanged,
@@ -38,6 +37,15 @@ from libs.tracing import current_traceparent
 
 LARGEST_TRIAL_EVENT: Final = 64 * 1024
 """Bytes beyond which the event of a trial goes without those values that its user may make as large as he likes."""
+
+_ADD: Final = PreparedStatement("""
+    INSERT INTO outbox (subject, headers, payload)
+    SELECT subject, headers::jsonb, payload
+    FROM unnest(:subjects::text[], :headers::text[], :payloads::bytea[])
+         WITH ORDINALITY AS message (subject, headers, payload, place)
+    ORDER BY place
+    RETURNING id
+""")
 
 _ENTITY: Mapping[type[Struct], tuple[str, str]] = {
     ExperimentChanged: ("experiment", "experiment_id"),
@@ -100,15 +108,39 @@ def log_message(batch: LogBatch) -> dict[str, Any]:
     return message(subjects.logs(batch.task), msgspec.msgpack.encode(batch))
 
 
-async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> None:
-    """Add messages to the transaction of ``connection``, to be published in this order after its commit."""
-    if rows:
-        await connection.execute(insert(outbox), list(rows))
+async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> int:
+    """Add messages to the transaction of ``connection``, to be published in this order after its commit.
+
+    Returns the number of the last one, as ``number_of`` reads it from the message; 0 when there are none.
+    """
+    if not rows:
+        return 0
+    added = await _ADD.rows(
+        connection,
+        subjects=[row["subject"] for row in rows],
+        headers=[as_document(row["headers"]) for row in rows],
+        payloads=[row["payload"] for row in rows],
+    )
+    return max(int(row["id"]) for row in added)
 
 
-async def announce(connection: AsyncConnection, *events: PublicEvent) -> None:
-    """Add public events to the transaction of ``connection``, after what they tell of was written."""
+async def announce(connection: AsyncConnection, *events: PublicEvent) -> int:
+    """Add public events to the transaction of ``connection``, after what they tell of was written.
+
+    Returns what ``enqueue`` does.
+    """
     for event in events:
         entity, key = _ENTITY[type(event)]
         note(connection, entity, getattr(event, key), event.what)
-    await enqueue(connection, *(event_message(event) for event in await completed(connection, events)))
+    return await enqueue(connection, *(event_message(event) for event in await completed(connection, events)))
+
+
+def message_id(cluster_id: str, number: int) -> str:
+    """The id of a message; numbers start anew with every database, so they are told apart by their cluster."""
+    return f"{cluster_id[:8]}-{number}"
+
+
+def number_of(message_id: str) -> int | None:
+    """The number of a message in the outbox, which grows; None for one that was not there."""
+    _, separator, number = message_id.rpartition("-")
+    return int(number) if separator and number.isdecimal() else None

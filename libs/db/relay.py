@@ -19,6 +19,7 @@ import structlog
 from libs.bus import Outbound
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, event_headers
 from libs.db.failures import is_connection_failure
+from libs.db.outbox import message_id
 from libs.errors import Unavailable
 from libs.events.subjects import event_source
 from libs.retry import every, with_retry
@@ -120,8 +121,7 @@ async def _relay_batch(connection: Any, bus: Publisher, cluster_id: str) -> int:
 
 def _message(row: Mapping[str, Any], cluster_id: str) -> Outbound:
     """A row as it goes to the bus; one that has a type is an event, and becomes a CloudEvent."""
-    # Ids start anew with every database, so they are told apart by the cluster they belong to.
-    msg_id = f"{cluster_id[:8]}-{row['id']}"
+    msg_id = message_id(cluster_id, row["id"])
     headers = msgspec.json.decode(row["headers"])
     if TYPE in headers:
         headers = event_headers(

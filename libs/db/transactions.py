@@ -50,5 +50,5 @@ def _pause_s(attempt: int) -> float:
 
 
 def _sqlstate(error: Exception) -> str | None:
-    state = getattr(error.orig, "sqlstate", None) if isinstance(error, DBAPIError) else None
+    state = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
     return state if isinstance(state, str) else None

@@ -14,3 +14,6 @@ class ReconcileRequest(Struct, frozen=True, kw_only=True, tag="reconcile.request
     allocations: tuple[str, ...] = ()
     """Those about which the api has noted a request, as to kill them."""
     generic_tasks: tuple[str, ...] = ()
+    created_until: int = 0
+    """Of an experiment that is new: the last number in the outbox that its transaction took. Events about it up to that
+    one say nothing new to whoever reconciles it because of this request; 0 says nothing of the kind."""

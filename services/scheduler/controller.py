@@ -11,10 +11,12 @@ import msgspec
 import structlog
 
 from libs.bus import Bus, CoreMessage
+from libs.bus.headers import MSG_ID
 from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
+from libs.db.outbox import number_of
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.reconcile_requests import ReconcileRequest
@@ -45,6 +47,7 @@ from services.scheduler.webhooks.bus_webhooks import BusWebhooks
 from services.scheduler.webhooks.sender import WebhookSender
 from services.scheduler.workqueue.loops import run_periodically
 from services.scheduler.workqueue.notifications import notification_of
+from services.scheduler.workqueue.own_news import OwnNews
 from services.scheduler.workqueue.result import ReconcileResult
 from services.scheduler.workqueue.resync import missed_requests
 from services.scheduler.workqueue.work_queue import Request, WorkQueue
@@ -103,6 +106,7 @@ class SchedulerController:
         }
         self._missed_observations = MissedObservations(db=db, bus=bus, settings=settings.engine)
         self._work_queue = WorkQueue(self._reconcile)
+        self._own_news = OwnNews()
         self._resync_now = asyncio.Event()
         self._is_new = True
         """No round of the resync has looked at everything yet."""
@@ -171,7 +175,8 @@ class SchedulerController:
         )
 
     async def _on_event(self, message: CoreMessage) -> None:
-        notification = notification_of(message.subject, message.data)
+        number = number_of(message.headers.get(MSG_ID, ""))
+        notification = self._own_news.without(notification_of(message.subject, message.data), number)
         for request in notification.requests:
             self._work_queue.enqueue(request)
         if notification.pool is not None:
@@ -180,6 +185,9 @@ class SchedulerController:
     async def _reconcile_now(self, message: CoreMessage) -> bytes:
         """Reconcile experiments, allocations and generic tasks for somebody who waits, but not for long."""
         asked = msgspec.json.decode(message.data, type=ReconcileRequest)
+        if asked.created_until:
+            for experiment in asked.experiments:
+                self._own_news.created(experiment, asked.created_until)
         requests = [
             *(Request("experiment", ident) for ident in asked.experiments),
             *(Request("generic task", ident) for ident in asked.generic_tasks),
@@ -227,6 +235,7 @@ class SchedulerController:
         return None
 
     def _plan_changed(self, result: ReconcileResult) -> float | None:
+        self._own_news.requested(result.requested)
         for pool in result.pools:
             self._plan(pool)
         return result.requeue_after_s

@@ -30,6 +30,7 @@ from tests.bench import (
     submit,
     wide_reports,
 )
+from tests.bench.creating import creating
 from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
@@ -43,6 +44,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "starting": starting.measure,
     "libraries": libraries.measure,
     "submit": submit.measure,
+    "creating": creating.measure,
     "commands": commands.measure,
     "metrics": metrics.measure,
     "wide-reports": wide_reports.measure,

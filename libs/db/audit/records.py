@@ -90,6 +90,13 @@ def _notice(connection: Connection, statement: Any, *_: object) -> None:
         recording.changing.add(id(connection))
 
 
+def changes(connection: AsyncConnection) -> None:
+    """A statement that SQLAlchemy does not see changes rows in the transaction of ``connection``."""
+    recording = _RECORDING.get()
+    if recording is not None:
+        recording.changing.add(id(connection.sync_connection))
+
+
 def note(connection: AsyncConnection, entity: str, ident: object, what: str) -> None:
     """Something changes in the transaction of ``connection``."""
     recording = _RECORDING.get()

@@ -24,17 +24,24 @@ log = structlog.get_logger()
 
 
 async def wait_until_reconciled(
-    bus: Bus, *experiment_ids: int, allocations: Sequence[str] = (), generic_tasks: Sequence[str] = ()
+    bus: Bus,
+    *experiment_ids: int,
+    allocations: Sequence[str] = (),
+    generic_tasks: Sequence[str] = (),
+    created_until: int = 0,
 ) -> None:
     """Return when the scheduler has reconciled them as they are committed, or after ``LONGEST_S``.
 
-    Without a scheduler that listens it returns at once.
+    Without a scheduler that listens it returns at once. ``created_until`` is as in the request.
     """
     objects = len(experiment_ids) + len(allocations) + len(generic_tasks)
     if not objects:
         return
     request = ReconcileRequest(
-        experiments=experiment_ids, allocations=tuple(allocations), generic_tasks=tuple(generic_tasks)
+        experiments=experiment_ids,
+        allocations=tuple(allocations),
+        generic_tasks=tuple(generic_tasks),
+        created_until=created_until,
     )
     try:
         await bus.request(subjects.RECONCILE, msgspec.json.encode(request), timeout_s=LONGEST_S)

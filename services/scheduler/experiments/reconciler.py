@@ -99,7 +99,9 @@ class ExperimentReconciler:
         if not locked.out.events:
             traced.drop()  # most looks find nothing to do
         return ReconcileResult(
-            pools=frozenset(row.pool for row in locked.requested), requeue_after_s=locked.requeue_after_s
+            pools=frozenset(row.pool for row in locked.requested),
+            requested=tuple(row.allocation_id for row in locked.requested),
+            requeue_after_s=locked.requeue_after_s,
         )
 
     async def _fail(self, connection: Connection, experiment_id: int, reason: str) -> None:

@@ -16,6 +16,8 @@ class Notification(msgspec.Struct, frozen=True):
     requests: tuple[Request, ...] = ()
     pool: str | None = None
     """Whose queue to plan; "" is every pool."""
+    requested: str = ""
+    """The allocation because of whose request it is to be planned, if that is why."""
 
 
 def notification_of(subject: str, data: bytes) -> Notification:
@@ -32,7 +34,7 @@ def notification_of(subject: str, data: bytes) -> Notification:
         return Notification()
     if not isinstance(event, dict):
         return Notification()
-    return Notification(tuple(_requests(entity, what, event)), _pool(entity, what, event))
+    return Notification(tuple(_requests(entity, what, event)), _pool(entity, what, event), _requested(what, event))
 
 
 def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
@@ -40,6 +42,10 @@ def _pool(entity: str, what: str, event: dict[str, Any]) -> str | None:
         return event.get("pool")
     # Its tasks may have another namespace now, with another quota.
     return "" if (entity, what) == ("workspace", "changed") else None
+
+
+def _requested(what: str, event: dict[str, Any]) -> str:
+    return str(event.get("allocation_id", "")) if what == "requested" else ""
 
 
 def _requests(entity: str, what: str, event: dict[str, Any]) -> Iterator[Request]:

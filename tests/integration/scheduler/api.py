@@ -26,8 +26,9 @@ from services.api.access.rights.rights import UserRights
 from services.api.actions.checkpoints.files import delete_tensorboard_files, remove_files
 from services.api.actions.cluster import agents
 from services.api.actions.experiments import states
-from services.api.actions.experiments.create import NewExperiment, store_experiment
+from services.api.actions.experiments.create import store_experiment
 from services.api.actions.experiments.edit import edit
+from services.api.actions.experiments.insertion import NewExperiment
 from services.api.actions.experiments.move import move
 from services.api.actions.experiments.project import DEFAULT_PROJECT, load_project
 from services.api.actions.tasks.allocations import (
@@ -101,7 +102,7 @@ class Api:
             activate=activate,
             search=start_search(stored),
         )
-        return await store_experiment(self._app, new, OWNER, now=datetime.now(UTC))
+        return (await store_experiment(self._app, new, OWNER, now=datetime.now(UTC))).id
 
     async def forget_search(self, experiment: int) -> None:
         """Take away the trials of an experiment and what its search knows, as of one that has to begin again."""

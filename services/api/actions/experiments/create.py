@@ -10,37 +10,29 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
-from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import apply_invariants, build_config, check_unmasked, merge, parse_experiment_config, random_name
-from libs.db.new_trials import Origin
-from libs.db.outbox import announce
-from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import jobs
+from libs.db.new_trials import take_local_ids
 from libs.db.transactions import in_transaction
-from libs.events.changes import JobChanged
-from libs.events.orders import UsersPod
-from libs.ids import new_uuid
-from libs.searchers.search_start import SearchStart, start_search
-from libs.ssh_keys import KeyPair, new_key_pair
+from libs.searchers.search_start import start_search
+from libs.ssh_keys import new_key_pair
 from libs.states.trial import TrialState
-from libs.tasks.users_pods import to_column
 from services.api.access.principal import Principal
 from services.api.actions.experiments.first_trials import insert_first_trials
 from services.api.actions.experiments.forking import load_parent, model_definition_of
-from services.api.actions.experiments.new_experiment import created, insert_model_definition
+from services.api.actions.experiments.insertion import NewExperiment, first_events, insert_experiment
 from services.api.actions.experiments.pool_choice import choose_pool
 from services.api.actions.experiments.project import (
     ProjectRef,
     RequireProject,
+    check_may_grow,
     choose_project,
     keep_project,
-    lock_project,
+    load_project,
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
@@ -48,24 +40,15 @@ from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
 from services.api.queries.workspaces.templates import parsed_template
-from services.api.wire.experiments.experiments import CreateExperimentRequest, LaunchWarning
+from services.api.wire.experiments.experiments import CreateExperimentRequest
 
 Object = dict[str, Any]
 
 
-class NewExperiment(Struct, frozen=True, kw_only=True):
-    """Everything about an experiment that is ready to be stored."""
-
-    config: Object
-    users_pod: UsersPod
-    original_config: str
-    project: ProjectRef
-    pool: str
-    model_definition: bytes
-    parent_id: int | None
-    activate: bool
-    search: SearchStart
-    warnings: tuple[LaunchWarning, ...] = ()
+class StoredExperiment(NamedTuple):
+    id: int
+    created_until: int
+    """Number of its last event in the outbox."""
 
 
 async def prepare_experiment(
@@ -121,18 +104,29 @@ async def prepare_experiment(
     )
 
 
-async def store_experiment(app: App, new: NewExperiment, principal: Principal, *, now: datetime) -> int:
-    """Store what was prepared, and return its id. Raises FailedPrecondition when its project was archived meanwhile."""
-    keys = await asyncio.to_thread(new_key_pair, app.cluster.security.ssh)
+async def store_experiment(app: App, new: NewExperiment, principal: Principal, *, now: datetime) -> StoredExperiment:
+    """Store what was prepared. Raises FailedPrecondition when its project was archived meanwhile."""
+    ssh = app.cluster.security.ssh
+    # An RSA key takes seconds to find, any other one less than the way to a thread.
+    keys = await asyncio.to_thread(new_key_pair, ssh) if ssh.key_type == "RSA" else new_key_pair(ssh)
 
-    async def store(connection: AsyncConnection) -> int:
+    async def store(connection: AsyncConnection) -> StoredExperiment:
         await keep_project(connection, new.project)
-        experiment = await _insert(connection, new, principal, keys, now)
+        experiment = await insert_experiment(connection, new, principal, keys, now)
         # Others who create in the project wait from here on, and not while the files are stored.
-        await lock_project(connection, new.project)
-        state = TrialState.ACTIVE if new.activate else TrialState.PAUSED
-        await insert_first_trials(connection, experiment, new.search, state=state, now=now)
-        return experiment.id
+        first, workspace_id = await take_local_ids(connection, new.project.project_id, len(new.search.creates))
+        check_may_grow(await load_project(connection, new.project.project_id))
+        last = await insert_first_trials(
+            connection,
+            experiment,
+            new.search,
+            first=first,
+            workspace_id=workspace_id,
+            state=TrialState.ACTIVE if new.activate else TrialState.PAUSED,
+            now=now,
+            events=first_events(experiment, new, principal),
+        )
+        return StoredExperiment(experiment.id, last)
 
     return await in_transaction(app.db, store)
 
@@ -151,62 +145,4 @@ def _complete(
         priority_default=app.cluster.default_priority(pool),
         seed=int(now.timestamp()),
         name=random_name(random.Random()),  # noqa: S311  (a name, not a secret)
-    )
-
-
-async def _insert(
-    connection: AsyncConnection, new: NewExperiment, principal: Principal, keys: KeyPair, now: datetime
-) -> Origin:
-    resources = new.config["resources"]
-    job_id = new_uuid()
-    await connection.execute(
-        insert(jobs).values(
-            job_id=job_id,
-            job_type="EXPERIMENT",
-            owner_id=principal.user_id,
-            workspace_id=new.project.workspace_id,
-            pool=new.pool,
-            priority=resources["priority"],
-            weight=resources["weight"],
-            max_slots=resources["max_slots"],
-            submitted_at=now,
-        )
-    )
-    row = {
-        "state": "ACTIVE" if new.activate else "PAUSED",
-        "config": new.config,
-        "users_pod": to_column(new.users_pod),
-        "original_config": new.original_config,
-        "owner_id": principal.user_id,
-        "project_id": new.project.project_id,
-        "parent_id": new.parent_id,
-        "job_id": job_id,
-        "progress": new.search.progress,
-        "start_time": now,
-        "ssh_private_key": keys.private,
-        "ssh_public_key": keys.public,
-    }
-    inserted = await connection.execute(insert(experiments).values(row).returning(experiments.c.id))
-    experiment_id: int = inserted.scalar_one()
-    await insert_model_definition(connection, experiment_id, new.model_definition)
-    event = created(experiment_id, row, principal)
-    await announce(
-        connection,
-        event,
-        # Whoever follows states learns the first one too.
-        msgspec.structs.replace(event, what="state"),
-        JobChanged(
-            job_id=job_id,
-            what="submitted",
-            pool=new.pool,
-            priority=resources["priority"],
-            weight=resources["weight"],
-        ),
-    )
-    return Origin(
-        id=experiment_id,
-        project_id=new.project.project_id,
-        job_id=job_id,
-        owner_id=principal.user_id,
-        config=new.config,
     )

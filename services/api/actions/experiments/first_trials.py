@@ -1,4 +1,4 @@
-"""Stores the trials that an experiment begins with, and the state of its search, from which the scheduler continues.
+"""Stores the trials that an experiment begins with.
 
 Source: docs/reference/experiments.md 1.7 (step 15) and 4.
 """
@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.new_trials import NewTrialTask, Origin, insert_trials
+from libs.db.new_trials import NewTrialTask, Origin, insert_numbered_trials
 from libs.db.outbox import announce
-from libs.db.tables.experiments import experiments, searcher_snapshots
-from libs.events.changes import TaskChanged, TrialChanged
+from libs.events.changes import PublicEvent, TaskChanged, TrialChanged
 from libs.searchers.actions import Create
 from libs.searchers.search_start import SearchStart
 from libs.states.trial import TrialState
@@ -25,25 +23,40 @@ AT_A_TIME: Final = 500
 
 
 async def insert_first_trials(
-    connection: AsyncConnection, experiment: Origin, search: SearchStart, *, state: TrialState, now: datetime
-) -> None:
-    """Insert what ``search`` begins with; belongs to the transaction that inserts the experiment."""
+    connection: AsyncConnection,
+    experiment: Origin,
+    search: SearchStart,
+    *,
+    first: int,
+    workspace_id: int,
+    state: TrialState,
+    now: datetime,
+    events: Sequence[PublicEvent],
+) -> int:
+    """Insert what ``search`` begins with; belongs to the transaction that inserts the experiment.
+
+    first   of as many local ids as there are trials, which were taken for them
+    events  announced before those of the trials, and with them
+    Returns the number of the last event in the outbox.
+    """
     searcher = experiment.config["searcher"]
+    number = 0
     for start in range(0, len(search.creates), AT_A_TIME):
         batch = search.creates[start : start + AT_A_TIME]
-        inserted = await insert_trials(
+        inserted = await insert_numbered_trials(
             connection,
             experiment,
             batch,
+            first=first + start,
+            workspace_id=workspace_id,
             state=state,
             warm_start=searcher.get("source_checkpoint_uuid"),
             now=now,
+            is_best=searcher["name"] == "single",
         )
-        await announce(connection, *_events(experiment, batch, inserted, state))
-        if searcher["name"] == "single":
-            best = update(experiments).where(experiments.c.id == experiment.id)
-            await connection.execute(best.values(best_trial_id=inserted[0].trial_id))
-    await connection.execute(insert(searcher_snapshots).values(experiment_id=experiment.id, snapshot=search.snapshot))
+        number = await announce(connection, *events, *_events(experiment, batch, inserted, state))
+        events = ()
+    return await announce(connection, *events) if events else number
 
 
 def _events(

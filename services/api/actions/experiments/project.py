@@ -12,8 +12,10 @@ from msgspec import Struct
 from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import FailedPrecondition, InvalidRequest, NotFound
+from services.api.queries.prepared import PreparedQuery, given
 from services.api.queries.workspaces.available_pools import unavailable_to
 
 DEFAULT_PROJECT: Final = 1
@@ -75,16 +77,15 @@ async def _choose_named(
 
 async def load_project(connection: AsyncConnection, project_id: int) -> ProjectRef:
     """The project of that id. Raises NotFound."""
-    row = (await connection.execute(_select().where(projects.c.id == project_id))).one_or_none()
-    if row is None:
+    rows = await _BY_ID.rows(connection, project_id=project_id)
+    if not rows:
         raise NotFound("project", project_id)
-    return _project_ref(row)
+    return _project_ref(rows[0])
 
 
 async def keep_project(connection: AsyncConnection, project: ProjectRef) -> None:
     """Keep the project from being deleted until the transaction ends; others may add to it. Raises NotFound."""
-    found = select(projects.c.id).where(projects.c.id == project.project_id).with_for_update(read=True, key_share=True)
-    if (await connection.execute(found)).one_or_none() is None:
+    if not await _KEEP.rows(connection, project_id=project.project_id):
         raise NotFound("project", project.project_id)
 
 
@@ -108,11 +109,10 @@ def check_may_grow(project: ProjectRef) -> None:
 
 
 async def _named(connection: AsyncConnection, workspace: str, project: str) -> ProjectRef:
-    named = _select().where(func.lower(workspaces.c.name) == workspace.lower(), projects.c.name == project)
-    row = (await connection.execute(named)).one_or_none()
-    if row is None:
+    rows = await _BY_NAME.rows(connection, workspace=workspace.lower(), project=project)
+    if not rows:
         raise _not_found(workspace, project)
-    return _project_ref(row)
+    return _project_ref(rows[0])
 
 
 def _not_found(workspace: str, project: str) -> NotFound:
@@ -147,3 +147,13 @@ def _project_ref(row: Any) -> ProjectRef:
         checkpoint_storage=row.checkpoint_storage,
         unavailable_pools=frozenset(row.unavailable_pools or ()),
     )
+
+
+_BY_ID: Final = PreparedQuery(_select().where(projects.c.id == given("project_id", projects.c.id)))
+_BY_NAME: Final = PreparedQuery(
+    _select().where(
+        func.lower(workspaces.c.name) == given("workspace", workspaces.c.name),
+        projects.c.name == given("project", projects.c.name),
+    )
+)
+_KEEP: Final = PreparedStatement("SELECT id FROM projects WHERE id = :project_id FOR KEY SHARE")

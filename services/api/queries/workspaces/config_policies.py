@@ -7,10 +7,10 @@ docs/reference/scheduling.md 9.4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import (
@@ -21,6 +21,7 @@ from libs.config import (
     check_priority_change,
     check_weight_change,
 )
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.templates import config_policies
 
 Object = dict[str, Any]
@@ -70,13 +71,17 @@ class Policies(Struct, frozen=True, kw_only=True):
             check_pool_change(changed["resource_pool"], **scopes)
 
 
+_POLICIES_IN: Final = PreparedStatement("""
+    SELECT workspace_id, invariant_config, constraints FROM config_policies
+    WHERE (workspace_id = :workspace_id OR workspace_id IS NULL) AND workload_type = :workload
+""")
+
+
 async def policies_in(
     connection: AsyncConnection, workspace_id: int, workload: Workload, *, larger_priority_first: bool
 ) -> Policies:
-    columns = config_policies.c
-    scope = or_(columns.workspace_id == workspace_id, columns.workspace_id.is_(None))
-    rows = (await connection.execute(select(config_policies).where(scope, columns.workload_type == workload))).all()
-    by_scope = {row.workspace_id: as_written(row) for row in rows}
+    rows = await _POLICIES_IN.rows(connection, workspace_id=workspace_id, workload=workload)
+    by_scope = {row["workspace_id"]: _decoded(row) for row in rows}
     return Policies(
         workspace=by_scope.get(workspace_id),
         global_=by_scope.get(None),
@@ -104,3 +109,7 @@ def workload_of(job_type: str) -> Workload:
 def as_written(row: Any) -> Object:
     parts = {"invariant_config": row.invariant_config, "constraints": row.constraints}
     return {key: value for key, value in parts.items() if value is not None}
+
+
+def _decoded(row: Mapping[str, Any]) -> Object:
+    return {key: row[key] for key in ("invariant_config", "constraints") if row[key] is not None}

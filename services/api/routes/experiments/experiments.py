@@ -50,11 +50,11 @@ async def create(call: Call[App, None, CreateExperimentRequest]) -> CreateExperi
     await require_sources(call, new.config.get("searcher") or {})
     if call.body.validate_only:
         return CreateExperimentResponse(experiment=Experiment(), config=None, warnings=list(new.warnings))
-    experiment_id = await store_experiment(app, new, call.principal, now=now)
+    stored = await store_experiment(app, new, call.principal, now=now)
     if new.activate:
-        await wait_until_reconciled(app.bus, experiment_id)
+        await wait_until_reconciled(app.bus, stored.id, created_until=stored.created_until)
     async with app.db.read() as connection:
-        experiment = await load_experiment(connection, experiment_id, reader_id=call.principal.user_id)
+        experiment = await load_experiment(connection, stored.id, reader_id=call.principal.user_id)
     config = struct_value(mask_secrets(new.config, to_owner=True))
     return CreateExperimentResponse(experiment=experiment, config=config, warnings=list(new.warnings))
 

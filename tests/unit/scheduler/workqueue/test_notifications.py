@@ -25,7 +25,10 @@ CASES: list[tuple[PublicEvent, Notification]] = [
     (ExperimentChanged(experiment_id=3, what="deleted", project_id=4), Notification((Request("project", 4),))),
     (TrialChanged(trial_id=9, experiment_id=3, what="state"), Notification((Request("experiment", 3),))),
     (TrialChanged(trial_id=9, experiment_id=3, what="metrics"), Notification()),
-    (AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="requested", pool="p"), Notification((), "p")),
+    (
+        AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="requested", pool="p"),
+        Notification((), "p", "1.x.1"),
+    ),
     (
         AllocationChanged(allocation_id="1.x.1", task_id="1.x", what="ended", pool="p"),
         Notification((Request("allocation", "1.x.1"),), "p"),

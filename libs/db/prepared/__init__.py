@@ -1,0 +1,1 @@
+"""Statements that go to the driver without a detour, for the hottest paths."""

@@ -1,0 +1,1 @@
+"""What creating an experiment costs, until its trial is ordered to run."""
