@@ -20,7 +20,8 @@ import msgspec
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
 from libs.config import build_config, merge, parse_experiment_config, random_name
-from libs.db.engine import Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.migrate import upgrade
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from libs.ids import UserId

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import select, text
 
 from libs.db.audit.records import AuditedRequest, recorded
-from libs.db.engine import Connection, Database, DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Connection, Database, connect_database
 from libs.db.prepared.statements import PreparedStatement, as_document
 from libs.db.tables.cluster import audit_records
 from libs.db.transactions import in_transaction

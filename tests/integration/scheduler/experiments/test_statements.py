@@ -13,7 +13,8 @@ import pytest
 from libs.bus import Bus
 from libs.clock import SystemClock
 from libs.cluster.config import ClusterConfig
-from libs.db.engine import DatabaseSettings, connect_database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import connect_database
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.api.actions.experiments.create import prepare_experiment
 from services.api.wire.experiments.experiments import CreateExperimentRequest
