@@ -12,6 +12,7 @@ from statistics import quantiles
 from typing import Any, Final
 
 import asyncpg
+import msgspec
 
 from tests.bench.cpu import cpu_s, workers_cpu_s
 from tests.bench.reading.reads import milliseconds
@@ -27,16 +28,18 @@ LONGEST: Final = 1_000_000
 WIDE: Final = 100_000
 NARROW: Final = 10
 PIXELS: Final = 1000
+LISTED: Final = 40
 FACTOR: Final = 1.5
 _SPENT_TIMES: Final = 60
 _TIMES: Final = 40
 _LONG_TIMES: Final = 5
 _SERIES: Final = "/api/v1/trials/time-series"
+_NAMES: Final = "/api/v1/resolute/trials/{}/metric-names"
 
 
 @dataclass(frozen=True)
 class BenchSeries:
-    """Ids of trials: ``few`` have SHOWN points each, ``many`` POINTS."""
+    """Ids of trials: ``few`` have SHOWN points each, ``many`` POINTS; and of experiments with LISTED trials each."""
 
     few: list[int]
     many: list[int]
@@ -44,6 +47,8 @@ class BenchSeries:
     longest: int
     narrow: int
     wide: int
+    narrow_list: int
+    wide_list: int
 
 
 async def measure(system: BenchSystem) -> list[Result]:
@@ -54,15 +59,29 @@ async def measure(system: BenchSystem) -> list[Result]:
         await _compare(
             api,
             f"one chart of a trial of {WIDE:,} names beside one of {NARROW}",
-            (_chart([rows.narrow]), _chart([rows.wide])),
+            [api.get_request(_chart([trial])) for trial in (rows.narrow, rows.wide)],
             _TIMES,
             goal=FACTOR,
         ),
         await _compare(
             api,
             f"{LONGEST:,} points at {PIXELS} pixels beside {LONG:,}",
-            (_chart([rows.long], PIXELS), _chart([rows.longest], PIXELS)),
+            [api.get_request(_chart([trial], PIXELS)) for trial in (rows.long, rows.longest)],
             _LONG_TIMES,
+            goal=None,
+        ),
+        await _compare(
+            api,
+            f"a list of {LISTED} runs with one of {WIDE:,} names beside one without",
+            [api.request("/api/v1/runs", _runs_of(experiment)) for experiment in (rows.narrow_list, rows.wide_list)],
+            _TIMES,
+            goal=None,
+        ),
+        await _compare(
+            api,
+            f"a page of the names of a trial of {WIDE:,} beside one of {NARROW}",
+            [api.get_request(f"{_NAMES.format(trial)}?text=9") for trial in (rows.narrow, rows.wide)],
+            _TIMES,
             goal=None,
         ),
     ]
@@ -103,9 +122,8 @@ async def _spent_ms(work: Callable[[], Awaitable[Any]], pids: dict[str, int]) ->
     return {what: (after - before[what]) * 1e3 / _SPENT_TIMES for what, after in spent().items()}
 
 
-async def _compare(api: RawConnection, name: str, paths: tuple[str, str], times: int, *, goal: float | None) -> Result:
+async def _compare(api: RawConnection, name: str, requests: list[bytes], times: int, *, goal: float | None) -> Result:
     """In turns; the fastest tenth is of moments in which the machine does little else."""
-    requests = [api.get_request(path) for path in paths]
     taken: list[list[float]] = [[], []]
     for _ in range(times):
         for request, each in zip(requests, taken, strict=True):
@@ -114,6 +132,19 @@ async def _compare(api: RawConnection, name: str, paths: tuple[str, str], times:
     return Result(
         name=f"{name}, a tenth is faster", value=value, unit="ms", baseline=baseline, goal=goal, better="lower"
     )
+
+
+def _runs_of(experiment: int) -> bytes:
+    of_experiment = {
+        "kind": "field",
+        "columnName": "experimentId",
+        "operator": "=",
+        "value": experiment,
+        "location": "LOCATION_TYPE_RUN",
+        "type": "COLUMN_TYPE_NUMBER",
+    }
+    wanted = {"filterGroup": {"kind": "group", "conjunction": "and", "children": [of_experiment]}, "showArchived": True}
+    return msgspec.json.encode({"projectId": 1, "limit": LISTED, "filter": msgspec.json.encode(wanted).decode()})
 
 
 def _chart(trials: list[int], pixels: int = SHOWN) -> str:
@@ -125,13 +156,13 @@ async def insert_series(url: str) -> BenchSeries:
     """Trials of an experiment that is over, so that no scheduler touches them."""
     connection = await asyncpg.connect(url)
     try:
-        experiment = await connection.fetchval(
-            """INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, progress,
-                                        start_time, end_time)
-               VALUES ('COMPLETED', '{"searcher": {"name": "random", "metric": "loss"}, "max_restarts": 5}',
-                       'name: charts', 2, 1, gen_random_uuid()::text, 1, now() - interval '2 hours', now())
-               RETURNING id"""
-        )
+        experiment = await _experiment(connection)
+        lists = [await _experiment(connection) for _ in range(2)]
+        for each in lists:
+            for _ in range(LISTED - 1):
+                await _trial(connection, each, points=1, names=NARROW)
+        for each, names in zip(lists, (NARROW, WIDE), strict=True):
+            await _trial(connection, each, points=1, names=names)
         series = BenchSeries(
             few=[await _trial(connection, experiment, points=SHOWN, names=1) for _ in range(TRIALS)],
             many=[await _trial(connection, experiment, points=POINTS, names=1) for _ in range(TRIALS)],
@@ -139,11 +170,24 @@ async def insert_series(url: str) -> BenchSeries:
             longest=await _trial(connection, experiment, points=LONGEST, names=1),
             narrow=await _trial(connection, experiment, points=POINTS, names=NARROW),
             wide=await _trial(connection, experiment, points=POINTS, names=WIDE),
+            narrow_list=lists[0],
+            wide_list=lists[1],
         )
         await connection.execute("VACUUM ANALYZE", timeout=300)
     finally:
         await connection.close()
     return series
+
+
+async def _experiment(connection: asyncpg.Connection) -> int:
+    ident = await connection.fetchval(
+        """INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, progress,
+                                    start_time, end_time)
+           VALUES ('COMPLETED', '{"searcher": {"name": "random", "metric": "loss"}, "max_restarts": 5}',
+                   'name: charts', 2, 1, gen_random_uuid()::text, 1, now() - interval '2 hours', now())
+           RETURNING id"""
+    )
+    return int(ident)
 
 
 async def _trial(connection: asyncpg.Connection, experiment: int, *, points: int, names: int) -> int:
