@@ -1,10 +1,13 @@
-"""What a metric report costs by how many names its trial has, and by how many values it carries itself."""
+"""What a metric report costs by how many names its trial has and how many values it carries; what folding leaves."""
 
 from __future__ import annotations
 
 import json
 import time
 
+import asyncpg
+
+from services.api.metrics.rows.statements import STORE_SUMMARIES
 from tests.bench.cpu import spent_s
 from tests.bench.result import Result
 from tests.bench.rows import BenchTrial, insert_trials
@@ -18,6 +21,10 @@ REPORTS = 400
 VALUES = 100_000
 AT_ONCE = 10_000
 ROUNDS = 3
+FOLDS = 1_000_000
+FOLDED_NAMES = 1_000
+NOBODYS = -1
+"""Number of a summary that belongs to no trial."""
 
 
 async def measure(system: BenchSystem) -> list[Result]:
@@ -56,7 +63,33 @@ async def measure(system: BenchSystem) -> list[Result]:
                 better="higher",
             )
         )
-    return results
+    return [*results, await _bloat(system)]
+
+
+async def _bloat(system: BenchSystem) -> Result:
+    """How much a table of summaries grows by a million folds of the same thousand names."""
+    names = [f"layer.{n}.weight" for n in range(FOLDED_NAMES)]
+    size = "SELECT pg_total_relation_size('metric_summaries')"
+    connection = await asyncpg.connect(system.database_url)
+    try:
+        await connection.execute("SET synchronous_commit = off")
+        sizes = []
+        for step in range(FOLDS // FOLDED_NAMES):
+            summary = json.dumps({"type": "number", "count": step, "sum": 1.5, "min": 0.25, "max": 0.75, "mean": 0.5})
+            rows = ([summary] * FOLDED_NAMES, ["0.25"] * FOLDED_NAMES, [step] * FOLDED_NAMES)
+            await connection.execute(STORE_SUMMARIES, NOBODYS, names, *rows)
+            sizes.append(await connection.fetchval(size))
+    finally:
+        await connection.execute("DELETE FROM metric_summaries WHERE summary_id = $1", NOBODYS)
+        await connection.close()
+    return Result(
+        name="table of summaries after a million folds",
+        value=sizes[-1] / 1024,
+        unit="KiB",
+        baseline=sizes[0] / 1024,
+        goal=1.2,
+        better="lower",
+    )
 
 
 async def _fill(system: BenchSystem, trial: BenchTrial, names: int) -> int:
