@@ -35,7 +35,7 @@ from tests.bench.delivering import webhooks
 from tests.bench.kubernetes import calls, launching, many_pods
 from tests.bench.kubernetes.site import cluster_under_test
 from tests.bench.proxying import proxy
-from tests.bench.reading import authorization, charts, large, lists, reads, searches
+from tests.bench.reading import authorization, charts, large, lists, reads, searches, small
 from tests.bench.result import Result, table
 from tests.bench.system import BenchSystem, running_system
 
@@ -58,6 +58,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "reads": reads.measure,
     "searches": searches.measure,
     "lists": lists.measure,
+    "small-reads": small.measure,
     "charts": charts.measure,
     "webhooks": webhooks.measure,
     "authorization": authorization.measure,

@@ -38,7 +38,7 @@ class BenchRuns:
     trial_id: int
 
 
-async def insert_many(url: str) -> BenchRuns:
+async def insert_many(url: str, *, experiments: int = EXPERIMENTS) -> BenchRuns:
     """Experiments that are over, so that no scheduler touches them; once for all benchmarks of a run."""
     connection = await asyncpg.connect(url)
     try:
@@ -46,7 +46,7 @@ async def insert_many(url: str) -> BenchRuns:
         if there is not None:
             return BenchRuns(there["experiment_id"], there["id"])
         first = await connection.fetchval("SELECT coalesce(max(id), 0) + 1 FROM experiments")
-        await _experiments(connection, EXPERIMENTS)
+        await _experiments(connection, experiments)
         await connection.execute(
             f"""INSERT INTO trials (experiment_id, project_id, local_id, request_id, hparams, state, restarts, run_id,
                                     start_time, end_time, total_batches, summary_metrics, searcher_metric_value,
