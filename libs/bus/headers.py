@@ -69,3 +69,14 @@ def deletion_headers() -> dict[str, str]:
 def is_deletion(headers: Mapping[str, str] | None) -> bool:
     """Whether a message of a KV bucket says that its key is gone: deleted, purged or expired."""
     return headers is not None and (headers.get(KV_OPERATION) in ("DEL", "PURGE") or MARKER_REASON in headers)
+
+
+def message_id(cluster_id: str, number: int) -> str:
+    """The id of a message of the outbox. Its numbers start anew with every database: the cluster tells them apart."""
+    return f"{cluster_id[:8]}-{number}"
+
+
+def number_of(message_id: str) -> int | None:
+    """The number of a message in the outbox, which grows; None for one that was not there."""
+    _, separator, number = message_id.rpartition("-")
+    return int(number) if separator and number.isdecimal() else None

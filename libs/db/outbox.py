@@ -111,7 +111,7 @@ def log_message(batch: LogBatch) -> dict[str, Any]:
 async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> int:
     """Add messages to the transaction of ``connection``, to be published in this order after its commit.
 
-    Returns the number of the last one, as ``number_of`` reads it from the message; 0 when there are none.
+    Returns the number of the last one, as ``number_of`` of ``libs.bus.headers`` reads it; 0 when there are none.
     """
     if not rows:
         return 0
@@ -133,14 +133,3 @@ async def announce(connection: AsyncConnection, *events: PublicEvent) -> int:
         entity, key = _ENTITY[type(event)]
         note(connection, entity, getattr(event, key), event.what)
     return await enqueue(connection, *(event_message(event) for event in await completed(connection, events)))
-
-
-def message_id(cluster_id: str, number: int) -> str:
-    """The id of a message; numbers start anew with every database, so they are told apart by their cluster."""
-    return f"{cluster_id[:8]}-{number}"
-
-
-def number_of(message_id: str) -> int | None:
-    """The number of a message in the outbox, which grows; None for one that was not there."""
-    _, separator, number = message_id.rpartition("-")
-    return int(number) if separator and number.isdecimal() else None

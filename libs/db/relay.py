@@ -17,9 +17,8 @@ import msgspec
 import structlog
 
 from libs.bus import Outbound
-from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, event_headers
+from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, event_headers, message_id
 from libs.db.failures import is_connection_failure
-from libs.db.outbox import message_id
 from libs.errors import Unavailable
 from libs.events.subjects import event_source
 from libs.retry import every, with_retry

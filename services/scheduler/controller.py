@@ -11,12 +11,11 @@ import msgspec
 import structlog
 
 from libs.bus import Bus, CoreMessage
-from libs.bus.headers import MSG_ID
+from libs.bus.headers import MSG_ID, number_of
 from libs.capacity import CapacityView
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig
 from libs.db.engine import Database
-from libs.db.outbox import number_of
 from libs.errors import Unavailable
 from libs.events import subjects
 from libs.events.reconcile_requests import ReconcileRequest

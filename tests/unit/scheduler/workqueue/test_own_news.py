@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from libs.db.outbox import message_id, number_of
+from libs.bus.headers import message_id, number_of
 from services.scheduler.workqueue.notifications import Notification
 from services.scheduler.workqueue.own_news import MOST_KEPT, OwnNews
 from services.scheduler.workqueue.work_queue import Request
