@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.outbox import enqueue, log_message
-from libs.db.tables.tasks import task_line_seq
+from libs.db.prepared.statements import PreparedStatement
 from libs.loglines.service_lines import service_batch, service_line
+
+_NUMBERS: Final = PreparedStatement("SELECT nextval('task_line_seq') AS number FROM generate_series(1, :count::int)")
 
 
 async def add_task_line(
@@ -30,6 +32,4 @@ async def line_numbers(connection: AsyncConnection, count: int) -> list[int]:
     """As many new numbers for lines, ascending."""
     if not count:
         return []
-    series = func.generate_series(1, count).table_valued("n")
-    numbers = (await connection.execute(select(task_line_seq.next_value()).select_from(series))).scalars()
-    return sorted(numbers)
+    return sorted(row["number"] for row in await _NUMBERS.rows(connection, count=count))

@@ -8,14 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import insert, update
+from sqlalchemy import update
 
 from libs.db.any_of import any_of
 from libs.db.engine import Connection
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.users import allocation_sessions, user_sessions
 from libs.tokens import digest, new_token
+
+_ADD: Final = PreparedStatement("""
+    WITH minted AS (
+        SELECT * FROM unnest(:allocations::text[], :owners::bigint[], :sessions::bytea[], :users::bytea[],
+                             :descriptions::text[]) AS minted (allocation_id, owner_id, session, token, description)
+    ), of_allocations AS (
+        INSERT INTO allocation_sessions (allocation_id, owner_id, token_hash)
+        SELECT allocation_id, owner_id, session FROM minted
+    )
+    INSERT INTO user_sessions (user_id, token_hash, token_type, description, allocation_id)
+    SELECT owner_id, token, 'TASK', description, allocation_id FROM minted
+""")
 
 
 class TaskTokens(Struct, frozen=True):
@@ -33,25 +47,13 @@ async def mint(connection: Connection, holders: Sequence[Holder]) -> list[TaskTo
     minted = [TaskTokens(new_token(), new_token()) for _ in holders]
     if not minted:
         return []
-    await connection.execute(
-        insert(allocation_sessions),
-        [
-            {"allocation_id": holder.allocation_id, "owner_id": holder.owner_id, "token_hash": digest(tokens.session)}
-            for holder, tokens in zip(holders, minted, strict=True)
-        ],
-    )
-    await connection.execute(
-        insert(user_sessions),
-        [
-            {
-                "user_id": holder.owner_id,
-                "token_hash": digest(tokens.user),
-                "token_type": "TASK",
-                "description": f"task {holder.allocation_id}",
-                "allocation_id": holder.allocation_id,
-            }
-            for holder, tokens in zip(holders, minted, strict=True)
-        ],
+    await _ADD.rows(
+        connection,
+        allocations=[holder.allocation_id for holder in holders],
+        owners=[holder.owner_id for holder in holders],
+        sessions=[digest(tokens.session) for tokens in minted],
+        users=[digest(tokens.user) for tokens in minted],
+        descriptions=[f"task {holder.allocation_id}" for holder in holders],
     )
     return minted
 

@@ -20,6 +20,7 @@ from libs.config.task_container_defaults import PREEMPTION_TIMEOUT_S
 from libs.db.any_of import any_of
 from libs.db.checkpoints.gc_candidates import gc_candidates
 from libs.db.engine import Connection
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.checkpoints import checkpoint_gc_requests as requests
 from libs.db.tables.checkpoints import storage_backends
 from libs.db.tables.experiments import experiments
@@ -40,6 +41,11 @@ TASK_TYPE: Final = "CHECKPOINT_GC"
 _FAILED: Final = "checkpoint GC failed"
 CHECKPOINTS_AT_ONCE: Final = 5000
 """Of which one task deletes files; its order names them all, and has to be a message of the bus."""
+
+_REQUESTS: Final = PreparedStatement("""
+    SELECT id, storage_id, uuids, globs, delete_tensorboards FROM checkpoint_gc_requests
+    WHERE experiment_id = :experiment ORDER BY id
+""")
 
 
 class GcWork(Struct, frozen=True, kw_only=True):
@@ -82,8 +88,7 @@ def deletion_of(doomed: Sequence[Candidate], *, delete_tensorboards: bool) -> li
 
 async def carry_out_requests(locked: LockedExperiment) -> None:
     """Make a task of everything that somebody asked to be deleted; the requests go with the transaction."""
-    mine = requests.c.experiment_id == locked.experiment.id
-    found = list((await locked.connection.execute(select(requests).where(mine).order_by(requests.c.id))).mappings())
+    found = await _REQUESTS.rows(locked.connection, experiment=locked.experiment.id)
     if not found:
         return
     await create_gc_tasks(

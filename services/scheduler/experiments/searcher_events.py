@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select
+from typing import Final
+
+from sqlalchemy import delete
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.engine import RowMapping
 
 from libs.db.any_of import any_of
+from libs.db.prepared.statements import PreparedStatement, Row
 from libs.db.tables.experiments import searcher_events, searcher_snapshots
-from libs.db.tables.trials import trials
 from services.scheduler.experiments.search import Search
 from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.locked_experiment import LockedExperiment
 
+_SNAPSHOT: Final = PreparedStatement("SELECT snapshot FROM searcher_snapshots WHERE experiment_id = :experiment")
+_UNHEARD: Final = PreparedStatement("""
+    SELECT event.id, event.trial_id, event.kind, event.payload, trials.request_id
+    FROM searcher_events AS event LEFT JOIN trials ON trials.id = event.trial_id
+    WHERE event.experiment_id = :experiment ORDER BY event.id
+""")
+
 
 async def open_search(locked: LockedExperiment) -> Search:
     """The search of the experiment, new or as it was left. Raises SearchFailedError."""
-    query = select(searcher_snapshots.c.snapshot).where(searcher_snapshots.c.experiment_id == locked.experiment.id)
-    return Search.open(locked.experiment.config, (await locked.connection.execute(query)).scalar())
+    found = await _SNAPSHOT.rows(locked.connection, experiment=locked.experiment.id)
+    return Search.open(locked.experiment.config, found[0]["snapshot"] if found else None)
 
 
 async def deliver(locked: LockedExperiment, search: Search) -> None:
     """Tell the search what has happened, and forget it."""
-    query = (
-        select(searcher_events, trials.c.request_id)
-        .outerjoin(trials, trials.c.id == searcher_events.c.trial_id)
-        .where(searcher_events.c.experiment_id == locked.experiment.id)
-        .order_by(searcher_events.c.id)
-    )
-    heard = list((await locked.connection.execute(query)).mappings())
+    heard = await _UNHEARD.rows(locked.connection, experiment=locked.experiment.id)
     for event in heard:
         if event["request_id"] is not None:
             _tell(locked, search, event)
     await _delete(locked, [event["id"] for event in heard])
 
 
-def _tell(locked: LockedExperiment, search: Search, event: RowMapping) -> None:
+def _tell(locked: LockedExperiment, search: Search, event: Row) -> None:
     request_id, payload = event["request_id"], event["payload"]
     match event["kind"]:
         case "validation":

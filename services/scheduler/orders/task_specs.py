@@ -7,23 +7,13 @@ docs/reference/experiments.md 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from sqlalchemy import select
-from sqlalchemy.dialects.postgresql import distinct_on
+from collections.abc import Sequence, Set
+from typing import Any, Final
 
 from libs.cluster.config import ClusterConfig
 from libs.config.stored import number_in, part
 from libs.db.engine import Connection
-from libs.db.tables.checkpoints import checkpoints
-from libs.db.tables.cluster import cluster as cluster_table
-from libs.db.tables.cluster import node_overrides
-from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import jobs, tasks
-from libs.db.tables.trials import trial_tasks, trials
-from libs.db.tables.users import users
-from libs.db.tables.workspaces import workspaces
+from libs.db.prepared.statements import PreparedStatement, Row
 from libs.events.orders import Owner, TaskSpec, TrialTask
 from libs.tasks.environments import (
     AgentLink,
@@ -38,39 +28,67 @@ from libs.tasks.stored import from_document
 from libs.tasks.users_pods import from_column
 from libs.tracing import TraceContext, parse_traceparent
 from services.scheduler.allocations.task_tokens import TaskTokens
+from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.transactions.rows import AllocationRow
 
-Row = Mapping[Any, Any]
+_TASKS: Final = PreparedStatement("""
+    SELECT t.task_id, t.task_type, t.owner_id, t.spec, j.priority, j.submitted_at, j.traceparent, u.username,
+           u.agent_uid AS u_uid, u.agent_user AS u_user, u.agent_gid AS u_gid, u.agent_group AS u_group,
+           w.name AS workspace,
+           w.agent_uid AS w_uid, w.agent_user AS w_user, w.agent_gid AS w_gid, w.agent_group AS w_group,
+           (SELECT cluster_id FROM cluster) AS cluster_id
+    FROM tasks t
+    JOIN users u ON u.id = t.owner_id
+    JOIN workspaces w ON w.id = t.workspace_id
+    LEFT JOIN jobs j ON j.job_id = t.job_id
+    WHERE t.task_id = ANY(:tasks)
+""")
+# With the COMPLETED checkpoint with most steps of each; among equal ones the newest.
+_TRIALS: Final = PreparedStatement("""
+    SELECT k.task_id, r.id, r.experiment_id, r.run_id, r.seed, r.hparams, r.warm_start_checkpoint_uuid,
+           latest.uuid AS latest_uuid, latest.steps_completed AS latest_steps
+    FROM trial_tasks k
+    JOIN trials r ON r.id = k.trial_id
+    LEFT JOIN LATERAL (
+        SELECT c.uuid, c.steps_completed FROM checkpoints c WHERE c.trial_id = r.id AND c.state = 'COMPLETED'
+        ORDER BY c.steps_completed DESC NULLS LAST, c.report_time DESC LIMIT 1
+    ) latest ON true
+    WHERE k.task_id = ANY(:tasks)
+""")
+_EXPERIMENTS: Final = PreparedStatement("""
+    SELECT id, config, users_pod, ssh_private_key, ssh_public_key FROM experiments WHERE id = ANY(:experiments)
+""")
 
 
 class TaskMaterial:
     """The rows behind a batch of allocations, read with a handful of queries however many there are."""
 
-    def __init__(self, *, cluster: ClusterConfig, cluster_id: str) -> None:
+    def __init__(self, *, cluster: ClusterConfig) -> None:
         self._cluster = cluster
-        self._cluster_id = cluster_id
         self._tasks: dict[str, Row] = {}
         self._trials: dict[str, Row] = {}
         self._experiments: dict[int, Row] = {}
-        self._latest: dict[int, Row] = {}
-        self._disabled_nodes: list[str] = []
+        self._disabled_nodes: Set[str] = frozenset()
 
     @classmethod
     async def load(
-        cls, connection: Connection, rows: Sequence[AllocationRow], *, cluster: ClusterConfig
+        cls,
+        connection: Connection,
+        rows: Sequence[AllocationRow],
+        *,
+        cluster: ClusterConfig,
+        disabled: Set[str] | None = None,
     ) -> TaskMaterial:
-        cluster_id = (await connection.execute(select(cluster_table.c.cluster_id))).scalar_one()
-        material = cls(cluster=cluster, cluster_id=cluster_id)
+        """``disabled``: the nodes that are, where they have been read."""
         ids = [row.task_id for row in rows]
-        material._tasks = {found["task_id"]: found for found in await _fetch(connection, _tasks_query(ids))}
-        material._trials = {found["task_id"]: found for found in await _fetch(connection, _trials_query(ids))}
-        of_trials = select(experiments).where(
-            experiments.c.id.in_({found["experiment_id"] for found in material._trials.values()}),
-        )
-        material._experiments = {found["id"]: found for found in await _fetch(connection, of_trials)}
-        latest = _latest_query([found["id"] for found in material._trials.values()])
-        material._latest = {found["trial_id"]: found for found in await _fetch(connection, latest)}
-        material._disabled_nodes = list((await connection.execute(select(node_overrides.c.node))).scalars())
+        material = cls(cluster=cluster)
+        material._tasks = {found["task_id"]: found for found in await _TASKS.rows(connection, tasks=ids)}
+        material._trials = {found["task_id"]: found for found in await _TRIALS.rows(connection, tasks=ids)}
+        origins = list({found["experiment_id"] for found in material._trials.values()})
+        if origins:
+            found_experiments = await _EXPERIMENTS.rows(connection, experiments=origins)
+            material._experiments = {found["id"]: found for found in found_experiments}
+        material._disabled_nodes = await disabled_nodes(connection) if disabled is None else disabled
         return material
 
     def is_whole(self, row: AllocationRow) -> bool:
@@ -108,7 +126,7 @@ class TaskMaterial:
             task_type="TRIAL",
             name=row.name,
             description=f"exp-{experiment['id']}-trial-{trial['id']}-attempt-{trial['run_id']}",
-            cluster_id=self._cluster_id,
+            cluster_id=task["cluster_id"],
             workspace=task["workspace"],
             owner=self._owner(task),
             slots=row.slots,
@@ -134,7 +152,6 @@ class TaskMaterial:
         )
 
     def _trial(self, trial: Row, experiment: Row) -> TrialTask:
-        latest = self._latest.get(trial["id"])
         return TrialTask(
             experiment_id=experiment["id"],
             trial_id=trial["id"],
@@ -143,8 +160,8 @@ class TaskMaterial:
             config=experiment["config"],
             hparams=trial["hparams"],
             # A warm start begins at step 0: the steps are those of the trial's own checkpoint only.
-            steps_completed=(latest["steps_completed"] or 0) if latest else 0,
-            latest_checkpoint=latest["uuid"] if latest else trial["warm_start_checkpoint_uuid"],
+            steps_completed=trial["latest_steps"] or 0,
+            latest_checkpoint=trial["latest_uuid"] or trial["warm_start_checkpoint_uuid"],
             ssh_private_key=experiment["ssh_private_key"],
             ssh_public_key=experiment["ssh_public_key"],
         )
@@ -159,7 +176,7 @@ class TaskMaterial:
             task_type=task["task_type"],
             name=row.name,
             description=stored.description,
-            cluster_id=self._cluster_id,
+            cluster_id=task["cluster_id"],
             workspace=task["workspace"],
             owner=self._owner(task),
             slots=row.slots,
@@ -201,65 +218,3 @@ class TaskMaterial:
             user=AgentLink(uid=task["u_uid"], user=task["u_user"], gid=task["u_gid"], group=task["u_group"]),
             workspace=AgentLink(uid=task["w_uid"], user=task["w_user"], gid=task["w_gid"], group=task["w_group"]),
         )
-
-
-def _tasks_query(ids: Sequence[str]) -> Any:
-    return (
-        select(
-            tasks.c.task_id,
-            tasks.c.task_type,
-            tasks.c.owner_id,
-            tasks.c.spec,
-            jobs.c.priority,
-            jobs.c.submitted_at,
-            jobs.c.traceparent,
-            users.c.username,
-            users.c.agent_uid.label("u_uid"),
-            users.c.agent_user.label("u_user"),
-            users.c.agent_gid.label("u_gid"),
-            users.c.agent_group.label("u_group"),
-            workspaces.c.name.label("workspace"),
-            workspaces.c.agent_uid.label("w_uid"),
-            workspaces.c.agent_user.label("w_user"),
-            workspaces.c.agent_gid.label("w_gid"),
-            workspaces.c.agent_group.label("w_group"),
-        )
-        .join(users, users.c.id == tasks.c.owner_id)
-        .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
-        .outerjoin(jobs, jobs.c.job_id == tasks.c.job_id)
-        .where(tasks.c.task_id.in_(ids))
-    )
-
-
-def _trials_query(ids: Sequence[str]) -> Any:
-    return (
-        select(
-            trial_tasks.c.task_id,
-            trials.c.id,
-            trials.c.experiment_id,
-            trials.c.run_id,
-            trials.c.seed,
-            trials.c.hparams,
-            trials.c.warm_start_checkpoint_uuid,
-        )
-        .join(trials, trials.c.id == trial_tasks.c.trial_id)
-        .where(trial_tasks.c.task_id.in_(ids))
-    )
-
-
-def _latest_query(trial_ids: Sequence[int]) -> Any:
-    """The COMPLETED checkpoint with most steps of each trial; among equal ones the newest."""
-    return (
-        select(checkpoints.c.trial_id, checkpoints.c.uuid, checkpoints.c.steps_completed)
-        .ext(distinct_on(checkpoints.c.trial_id))
-        .where(checkpoints.c.trial_id.in_(trial_ids), checkpoints.c.state == "COMPLETED")
-        .order_by(
-            checkpoints.c.trial_id,
-            checkpoints.c.steps_completed.desc().nulls_last(),
-            checkpoints.c.report_time.desc(),
-        )
-    )
-
-
-async def _fetch(connection: Connection, query: Any) -> list[Row]:
-    return list((await connection.execute(query)).mappings())

@@ -14,12 +14,13 @@ from typing import Final
 
 import structlog
 from msgspec import Struct
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 
 from libs.clock import Clock
 from libs.cluster.config import ClusterConfig, PoolConfig
 from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.tasks import allocations
 from libs.db.transactions import in_transaction
 from libs.events.capacity import PoolCapacity
@@ -33,18 +34,19 @@ from services.scheduler.orders.task_specs import TaskMaterial
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
-from services.scheduler.queue.pool_rows import load_pool
+from services.scheduler.queue.pool_rows import LoadedPool, load_pool
 from services.scheduler.queue.ports import choose_with_ports
 from services.scheduler.settings import QueueSettings
 from services.scheduler.transactions.allocation_messages import changed
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
-from services.scheduler.transactions.rows import AllocationRow, Locked, lock_many
+from services.scheduler.transactions.rows import AllocationRow, Locked, lock_where
 from services.scheduler.workqueue.loops import run_periodically
 
 log = structlog.get_logger()
 
 _POOL_LOCKS: Final = 0x5E50
 """First half of the advisory locks of pools; the second is a hash of the name."""
+_LOCK_POOL: Final = PreparedStatement("SELECT pg_advisory_xact_lock(:space::int, hashtext(:pool::text))")
 _STARTS_AT_ONCE: Final = 100
 """Allocations that one transaction starts; the next plan follows at once."""
 _LARGEST_SHARE: Final = 0.3
@@ -136,16 +138,14 @@ class PoolQueue:
 
     async def _plan(self, connection: Connection) -> PlanOutcome:
         name = self._pool.pool_name
-        await connection.execute(
-            text("SELECT pg_advisory_xact_lock(:space, hashtext(:pool))"), {"space": _POOL_LOCKS, "pool": name}
-        )
+        await _LOCK_POOL.rows(connection, space=_POOL_LOCKS, pool=name)
         loaded = await load_pool(connection, self._pool, cluster=self._cluster, capacity=self._capacity(name))
         decisions = plan(loaded.snapshot)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
         chosen, ports, portless = await choose_with_ports(
-            connection, starts, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
+            connection, starts, loaded.trials, most=_STARTS_AT_ONCE, reserved=self._cluster.reserved_ports
         )
-        rows = await self._start(connection, chosen, ports, loaded.namespaces)
+        rows = await self._start(connection, chosen, ports, loaded)
         waits = [*(decision for decision in decisions if isinstance(decision, Wait)), *portless]
         await _note_waits(connection, [wait for wait in waits if loaded.wait_reasons[wait.allocation] != wait.reason])
         impossible = tuple(row for row in rows if is_over(row))
@@ -162,28 +162,28 @@ class PoolQueue:
         connection: Connection,
         starts: Sequence[Start],
         ports: Mapping[str, dict[str, int]],
-        namespaces: Mapping[str, str],
+        loaded: LoadedPool,
     ) -> list[AllocationRow]:
         """Give the slots and write the orders; who has ended meanwhile is passed over."""
         if not starts:
             return []
         locked: Locked[AllocationRow] = Locked()
         chosen = {start.allocation: start for start in starts}
-        waiting = any_of(allocations.c.allocation_id, chosen) & (allocations.c.state == AllocationState.PENDING)
-        rows = await lock_many(connection, AllocationRow, waiting, locked)
+        waiting = "allocation_id = ANY(:chosen) AND state = 'PENDING'"
+        rows = await lock_where(connection, AllocationRow, waiting, locked, chosen=list(chosen))
         # In the order of the plan, so that the first in the queue is the first that its launcher hears of.
         by_id = {row.allocation_id: row for row in rows}
         rows = [by_id[start.allocation] for start in starts if start.allocation in by_id]
         now = self._clock.now()
         out = OutboxBuffer()
-        material = await TaskMaterial.load(connection, rows, cluster=self._cluster)
+        material = await TaskMaterial.load(connection, rows, cluster=self._cluster, disabled=loaded.disabled_nodes)
         for row in rows:
             row.traceparent = _traced(row, material.trace(row))
             row.state = AllocationState.ASSIGNED
             row.assigned_at = now
             row.wait_reason = ""
             row.priority = material.priority(row)
-            row.namespace = namespaces.get(row.allocation_id, "")
+            row.namespace = loaded.namespaces.get(row.allocation_id, "")
             row.places = [{"node": place.node, "slots": place.slots} for place in chosen[row.allocation_id].placements]
             row.ports = ports.get(row.allocation_id, {})
             out.announce(changed(row, "state"))

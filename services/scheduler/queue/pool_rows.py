@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import select, text
 
 from libs.cluster.config import ClusterConfig, PoolConfig, SchedulerConfig
 from libs.db.engine import Connection
-from libs.db.tables.cluster import node_overrides
+from libs.db.prepared.statements import PreparedStatement
 from libs.events.capacity import NodeCapacity, PoolCapacity
 from services.scheduler.allocations.pod_nodes import nodes_of_pods
+from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.plan.snapshot import HeldAllocation, NodeSlots, PendingAllocation, PoolSnapshot
 
-_PENDING: Final = text("""
+_PENDING: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.blocked_nodes, a.requested_at, a.wait_reason,
            coalesce(j.submitted_at, a.requested_at) AS submitted_at, j.priority, j.max_slots,
-           coalesce(nullif(b.namespace, :own), '') AS namespace
+           coalesce(nullif(b.namespace, :own), '') AS namespace, coalesce(t.task_type = 'TRIAL', false) AS is_trial
     FROM allocations a
+    LEFT JOIN tasks t ON t.task_id = a.task_id
     LEFT JOIN jobs j ON j.job_id = a.job_id
     LEFT JOIN workspace_namespace_bindings b ON b.workspace_id = j.workspace_id AND b.cluster_name = :cluster
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NULL
 """)
-_HELD: Final = text("""
+_HELD: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, a.places, a.pods, a.namespace
     FROM allocations a
     WHERE a.pool = :pool AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
 """)
 # The namespace of a workspace is the same for all pools, and so is its quota. What a launcher reports of it is already
 # without the pods of other pools, once they are there.
-_HELD_ELSEWHERE: Final = text("""
+_HELD_ELSEWHERE: Final = PreparedStatement("""
     SELECT a.allocation_id, a.job_id, a.slots, a.num_pods, '[]'::jsonb AS places, a.pods, a.namespace
     FROM allocations a
     WHERE a.pool <> :pool AND a.namespace = ANY(:limited) AND a.released_at IS NULL AND a.assigned_at IS NOT NULL
       AND (a.pods = '[]' OR a.namespace <> ALL(:reported))
 """)
-_QUOTAS_ASKED_FOR: Final = text("""
+_QUOTAS_ASKED_FOR: Final = PreparedStatement("""
     SELECT namespace, quota_slots FROM auto_created_namespaces
     WHERE cluster_name = :cluster AND namespace = ANY(:namespaces) AND quota_slots IS NOT NULL
 """)
@@ -50,6 +51,9 @@ class LoadedPool(Struct, frozen=True):
     """What pending allocations say they wait for."""
     namespaces: Mapping[str, str]
     """Where pending allocations would run, as far as that is not the namespace of the pool."""
+    trials: Set[str] = frozenset()
+    """Pending allocations that are of trials."""
+    disabled_nodes: Set[str] = frozenset()
 
 
 async def load_pool(
@@ -61,16 +65,16 @@ async def load_pool(
     bound_in = manager.cluster_name if manager.has_namespaces else None
     # Who is bound to where the pool runs anyway shares its quota.
     places = {"cluster": bound_in, "own": pool.kubernetes_namespace or manager.default_namespace}
-    pending = list((await connection.execute(_PENDING, {**parameters, **places})).mappings())
+    pending = await _PENDING.rows(connection, **parameters, **places)
     if not pending:
         return LoadedPool(PoolSnapshot(nodes=None), {}, {})
-    held = list((await connection.execute(_HELD, parameters)).mappings())
+    held = await _HELD.rows(connection, **parameters)
     namespaces = {row["allocation_id"]: row["namespace"] for row in pending if row["namespace"]}
     reported = {} if capacity is None else capacity.quota_slots_of
     quotas = await _quotas(connection, namespaces.values(), reported, cluster_name=manager.cluster_name)
     limits = {"limited": list(quotas), "reported": list(reported)}
-    elsewhere = (await connection.execute(_HELD_ELSEWHERE, {**parameters, **limits})).mappings() if quotas else ()
-    excluded = set((await connection.execute(select(node_overrides.c.node))).scalars())
+    elsewhere = await _HELD_ELSEWHERE.rows(connection, **parameters, **limits) if quotas else ()
+    excluded = await disabled_nodes(connection)
     scheduler: SchedulerConfig = cluster.scheduler_of(pool)
     default_priority = cluster.default_priority(pool.pool_name)
     snapshot = PoolSnapshot(
@@ -87,6 +91,8 @@ async def load_pool(
         snapshot,
         wait_reasons={row["allocation_id"]: row["wait_reason"] for row in pending},
         namespaces=namespaces,
+        trials={row["allocation_id"] for row in pending if row["is_trial"]},
+        disabled_nodes=excluded,
     )
 
 
@@ -98,8 +104,8 @@ async def _quotas(
     if not wanted:
         return {}
     parameters = {"cluster": cluster_name, "namespaces": sorted(wanted)}
-    asked = await connection.execute(_QUOTAS_ASKED_FOR, parameters)
-    return {row.namespace: row.quota_slots for row in asked} | {
+    asked = await _QUOTAS_ASKED_FOR.rows(connection, **parameters)
+    return {row["namespace"]: row["quota_slots"] for row in asked} | {
         namespace: slots for namespace, slots in reported.items() if namespace in wanted
     }
 

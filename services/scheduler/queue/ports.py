@@ -5,14 +5,11 @@ Source: docs/reference/harness-protocol.md 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
-from sqlalchemy import select, text
-
-from libs.db.any_of import any_of
 from libs.db.engine import Connection
-from libs.db.tables.tasks import allocations, tasks
+from libs.db.prepared.statements import PreparedStatement
 from services.scheduler.plan.decisions import Start, Wait
 from services.scheduler.plan.reasons import WaitReason
 
@@ -25,6 +22,10 @@ BASES: Final = {
 LAST: Final = 65535
 _LOCK: Final = 0x5E50_1075
 """Advisory lock: planners of several pools choose ports one after the other."""
+_LOCK_PORTS: Final = PreparedStatement("SELECT pg_advisory_xact_lock(:key::bigint)")
+_IN_USE: Final = PreparedStatement(
+    "SELECT ports FROM allocations WHERE released_at IS NULL AND assigned_at IS NOT NULL"
+)
 
 
 class PortRegistry:
@@ -51,43 +52,29 @@ class PortRegistry:
 
 
 async def choose_with_ports(
-    connection: Connection, starts: Sequence[Start], *, most: int, reserved: Iterable[int]
+    connection: Connection, starts: Sequence[Start], trials: Set[str], *, most: int, reserved: Iterable[int]
 ) -> tuple[list[Start], dict[str, dict[str, int]], list[Wait]]:
     """The first ``most`` of ``starts`` for which there are ports: those, the ports of those that are trials by
     allocation, and the trials before or behind them that have to wait for some. Others need none.
 
+    trials    allocations that are of trials
     reserved  ports that nobody is given
     """
-    chosen, rest = list(starts[:most]), starts[most:]
-    trials = await _trials_among(connection, chosen) if chosen else set()
-    if not trials:
+    chosen = list(starts[:most])
+    if not any(start.allocation in trials for start in chosen):
         return chosen, {}, []
     registry = await _lock_registry(connection, reserved)
     ports = {start.allocation: registry.reserve() for start in chosen if start.allocation in trials}
     given = {allocation: found for allocation, found in ports.items() if found is not None}
     if len(given) == len(ports):
         return chosen, given, []
-    trials |= await _trials_among(connection, rest)
     portless = trials - given.keys()
     waits = [Wait(start.allocation, WaitReason.NO_PORTS) for start in starts if start.allocation in portless]
     return [start for start in starts if start.allocation not in portless][:most], given, waits
 
 
-async def _trials_among(connection: Connection, starts: Sequence[Start]) -> set[str]:
-    query = (
-        select(allocations.c.allocation_id)
-        .join(tasks, tasks.c.task_id == allocations.c.task_id)
-        .where(any_of(allocations.c.allocation_id, (start.allocation for start in starts)))
-        .where(tasks.c.task_type == "TRIAL")
-    )
-    return set((await connection.execute(query)).scalars())
-
-
 async def _lock_registry(connection: Connection, reserved: Iterable[int]) -> PortRegistry:
     """The registry, for this transaction only."""
-    await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    query = select(allocations.c.ports).where(
-        allocations.c.released_at.is_(None), allocations.c.assigned_at.is_not(None)
-    )
-    in_use = {port for ports in (await connection.execute(query)).scalars() for port in ports.values()}
+    await _LOCK_PORTS.rows(connection, key=_LOCK)
+    in_use = {port for row in await _IN_USE.rows(connection) for port in row["ports"].values()}
     return PortRegistry(in_use.union(reserved))

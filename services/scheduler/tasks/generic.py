@@ -24,7 +24,6 @@ from services.scheduler.allocations.ended import clear_ended
 from services.scheduler.allocations.termination import is_over, kill, terminate
 from services.scheduler.tasks.generic_exits import KILLED, PAUSED, trigger_of
 from services.scheduler.transactions.allocation_messages import changed, note
-from services.scheduler.transactions.locked_experiment import add_allocations
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
 from services.scheduler.transactions.rows import (
     AllocationRow,
@@ -32,6 +31,7 @@ from services.scheduler.transactions.rows import (
     Locked,
     TaskRow,
     columns_of,
+    insert_rows,
     lock_many,
     lock_one,
     row_of,
@@ -115,7 +115,7 @@ async def _request_next(connection: Connection, task_id: str, *, now: datetime, 
         state=AllocationState.PENDING,
         requested_at=now,
     )
-    await add_allocations(connection, [row])
+    await insert_rows(connection, [row])
     note(row, f"Scheduling {row.name} (id: {row.allocation_id})", now=now, out=out)
     out.announce(changed(row, "requested"))
 

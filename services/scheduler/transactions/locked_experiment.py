@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from sqlalchemy import select, update
-from sqlalchemy.dialects.postgresql import distinct_on
 
 from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
 from libs.db.engine import Connection
-from libs.db.tables.tasks import allocations, tasks
-from libs.db.tables.trials import trial_tasks, trials
+from libs.db.prepared.statements import PreparedStatement
+from libs.db.tables.tasks import tasks
 from libs.db.tables.workspaces import projects
 from libs.events.capacity import PoolCapacity
 from libs.events.changes import ExperimentChanged, TaskChanged, TrialChanged
 from libs.states.experiment import ExperimentState
 from libs.states.trial import TERMINAL, TrialState
 from services.scheduler.transactions.outbox_buffer import OutboxBuffer
-from services.scheduler.transactions.rows import AllocationRow, ExperimentRow, Locked, TrialRow, lock_many, lock_one
+from services.scheduler.transactions.rows import (
+    AllocationRow,
+    ExperimentRow,
+    Locked,
+    TrialRow,
+    insert_rows,
+    lock_one,
+    lock_where,
+)
+
+_NEWEST_TASKS: Final = PreparedStatement("""
+    SELECT DISTINCT ON (trial_id) trial_id, task_id FROM trial_tasks WHERE trial_id = ANY(:trials)
+    ORDER BY trial_id, position DESC
+""")
 
 Capacity = Callable[[str], PoolCapacity | None]
 """What the pool of that name could run; None while its launcher has not said."""
@@ -66,8 +78,9 @@ class LockedExperiment:
 
     async def load(self) -> None:
         """Lock the trials that are not over, and their allocations that have not been reacted to."""
-        unfinished = (trials.c.experiment_id == self.experiment.id) & trials.c.end_time.is_(None)
-        await self.take(await lock_many(self.connection, TrialRow, unfinished, self._trials))
+        unfinished = "experiment_id = :experiment AND end_time IS NULL"
+        mine = self.experiment.id
+        await self.take(await lock_where(self.connection, TrialRow, unfinished, self._trials, experiment=mine))
 
     async def take(self, rows: list[TrialRow]) -> None:
         """Work on these trials too."""
@@ -75,17 +88,13 @@ class LockedExperiment:
             return
         self._states |= {row.id: row.state for row in rows}
         ids = [row.id for row in rows]
-        newest = (
-            select(trial_tasks.c.trial_id, trial_tasks.c.task_id)
-            .ext(distinct_on(trial_tasks.c.trial_id))
-            .where(any_of(trial_tasks.c.trial_id, ids))
-            .order_by(trial_tasks.c.trial_id, trial_tasks.c.position.desc())
-        )
-        for found in await self.connection.execute(newest):
-            self._task_ids[found.trial_id] = found.task_id
+        for found in await _NEWEST_TASKS.rows(self.connection, trials=ids):
+            self._task_ids[found["trial_id"]] = found["task_id"]
         by_task = {self._task_ids[trial]: trial for trial in ids if trial in self._task_ids}
-        unprocessed = any_of(allocations.c.task_id, by_task) & ~allocations.c.exit_processed
-        for row in await lock_many(self.connection, AllocationRow, unprocessed, self._allocations):
+        unprocessed = "task_id = ANY(:tasks) AND NOT exit_processed"
+        for row in await lock_where(
+            self.connection, AllocationRow, unprocessed, self._allocations, tasks=list(by_task)
+        ):
             self._open[by_task[row.task_id]] = row
 
     async def lock_trial(self, trial_id: int) -> TrialRow:
@@ -158,7 +167,7 @@ class LockedExperiment:
         await self._experiment.write(self.connection)
         await self._trials.write(self.connection)
         await self._allocations.write(self.connection)
-        await add_allocations(self.connection, self.requested)
+        await insert_rows(self.connection, self.requested)
         if self._ended_tasks:
             over = update(tasks).where(any_of(tasks.c.task_id, self._ended_tasks)).values(end_time=self.now)
             await self.connection.execute(over)
@@ -187,12 +196,6 @@ def experiment_changed(row: ExperimentRow, what: Literal["state", "progress", "d
         project_id=row.project_id,
         progress=row.progress,
     )
-
-
-async def add_allocations(connection: Connection, rows: list[AllocationRow]) -> None:
-    if rows:
-        values = [{name: getattr(row, name) for name in AllocationRow.__struct_fields__} for row in rows]
-        await connection.execute(allocations.insert(), values)
 
 
 async def lock_experiment(

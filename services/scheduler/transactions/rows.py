@@ -5,16 +5,19 @@ Field names are column names. In between, what happens to a row is plain functio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Select, Table, select, update
+from sqlalchemy import ColumnElement, Select, Table, select
 from sqlalchemy.engine import RowMapping
 
 from libs.db.engine import Connection
+from libs.db.prepared.many_rows import KEY, as_columns, insert_of, update_of
+from libs.db.prepared.statements import PreparedStatement
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, generic_tasks, tasks
 from libs.db.tables.trials import trials
@@ -163,13 +166,18 @@ class Locked(Generic[RowT]):
         return row
 
     async def write(self, connection: Connection) -> None:
-        """Write what changed. Called once, at the end."""
+        """Write what changed, with one statement for all rows in which the same has. Called once, at the end."""
+        alike: dict[tuple[type[Struct], tuple[str, ...]], list[dict[str, Any]]] = {}
         for row, before in zip(self.rows, self._before, strict=True):
             now = msgspec.structs.asdict(row)
-            changed = {name: value for name, value in now.items() if value != before[name]}
+            changed = tuple(name for name, value in now.items() if value != before[name])
             if changed:
-                table, key = _TABLES[type(row)]
-                await connection.execute(update(table).where(table.c[key] == before[key]).values(changed))
+                _, key = _TABLES[type(row)]
+                values = {KEY: before[key], **{name: now[name] for name in changed}}
+                alike.setdefault((type(row), changed), []).append(values)
+        for (kind, changed), rows in alike.items():
+            table, key = _TABLES[kind]
+            await update_of(table, key, changed).rows(connection, **as_columns(table, changed, rows))
 
 
 def _values(row: Struct) -> dict[str, Any]:
@@ -186,16 +194,41 @@ def _values(row: Struct) -> dict[str, Any]:
 
 async def lock_one(connection: Connection, kind: type[RowT], key: Any, locked: Locked[RowT]) -> RowT | None:
     """The row with primary key ``key``, locked until the transaction ends and written back with ``locked``."""
-    table, name = _TABLES[kind]
-    query = columns_of(kind).where(table.c[name] == key).with_for_update(key_share=True)
-    found = (await connection.execute(query)).mappings().first()
-    return None if found is None else locked.add(row_of(kind, found))
+    _, name = _TABLES[kind]
+    found = await lock_where(connection, kind, f"{name} = :key", locked, key=key)
+    return found[0] if found else None
+
+
+async def lock_where(
+    connection: Connection, kind: type[RowT], condition: str, locked: Locked[RowT], **parameters: Any
+) -> list[RowT]:
+    """The rows that satisfy ``condition``, in SQL, locked in the order of their keys, as everybody locks several."""
+    found = await _locking(kind, condition).rows(connection, **parameters)
+    return [locked.add(row_of(kind, row)) for row in found]
+
+
+@cache
+def _locking(kind: type[Struct], condition: str) -> PreparedStatement:
+    table, key = _TABLES[kind]
+    columns = ", ".join(kind.__struct_fields__)
+    return PreparedStatement(
+        f"SELECT {columns} FROM {table.name} WHERE {condition} ORDER BY {key} FOR NO KEY UPDATE"  # noqa: S608
+    )
 
 
 async def lock_many(
     connection: Connection, kind: type[RowT], condition: ColumnElement[bool], locked: Locked[RowT]
 ) -> list[RowT]:
-    """The rows that satisfy ``condition``, locked in the order of their keys, as everybody locks several rows."""
+    """As ``lock_where``, with a condition of SQLAlchemy."""
     table, name = _TABLES[kind]
     query = columns_of(kind).where(condition).order_by(table.c[name]).with_for_update(key_share=True)
     return [locked.add(row_of(kind, found)) for found in (await connection.execute(query)).mappings()]
+
+
+async def insert_rows(connection: Connection, rows: Sequence[AllocationRow]) -> None:
+    """Insert rows that this transaction adds."""
+    if rows:
+        table, _ = _TABLES[AllocationRow]
+        names = AllocationRow.__struct_fields__
+        columns = as_columns(table, names, [msgspec.structs.asdict(row) for row in rows])
+        await insert_of(table, names).rows(connection, **columns)
