@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import cache
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ARRAY, ColumnElement, Text, any_, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cluster.config import ClusterConfig
@@ -65,6 +65,8 @@ def _line(scheduled_at: ColumnElement[datetime]) -> PreparedQuery:
     """The jobs of the pools in which a job holds or wants slots."""
     mine = given("job", allocations.c.job_id)
     pool_of_job = select(allocations.c.pool).where(allocations.c.job_id == mine, allocations.c.released_at.is_(None))
+    # An array is made before anything else: of a job that is not in the queue, which most are not, nothing is joined.
+    pools = func.array(pool_of_job.scalar_subquery(), type_=ARRAY(Text))
     return PreparedQuery(
         select(
             jobs.c.job_id,
@@ -76,7 +78,7 @@ def _line(scheduled_at: ColumnElement[datetime]) -> PreparedQuery:
         .join(jobs, jobs.c.job_id == allocations.c.job_id)
         .where(
             allocations.c.released_at.is_(None),
-            allocations.c.pool.in_(pool_of_job),
+            allocations.c.pool == any_(pools),
             jobs.c.job_type != "CHECKPOINT_GC",
         )
         .group_by(jobs.c.job_id, allocations.c.pool)
