@@ -9,7 +9,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import ARRAY, BindParameter, ColumnElement, Select, any_, bindparam
+from sqlalchemy import ARRAY, BindParameter, ColumnElement, Select, any_, bindparam, cast, select
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -28,6 +28,12 @@ def given(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
 def one_of_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     """Whether ``column`` is in the list that a parameter is."""
     return column == any_(bindparam(name, None, type_=ARRAY(column.type)))
+
+
+def one_of_hidden(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The same for a statement with subqueries: how long the list is would tempt the database to plan it each time."""
+    array = ARRAY(column.type)
+    return column == any_(cast(select(bindparam(name, None, type_=array)).scalar_subquery(), array))
 
 
 def escaped(text: str) -> str:

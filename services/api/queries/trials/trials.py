@@ -45,7 +45,7 @@ from services.api.queries.metric_values import number_in, searcher_metric_of, si
 from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import numbered
 from services.api.queries.pagination import sql_page
-from services.api.queries.prepared import PreparedQuery, given, one_of_given
+from services.api.queries.prepared import PreparedQuery, given, one_of_given, one_of_hidden
 from services.api.queries.summaries import PresentTrial, is_marked, present_trials, total_batches_of
 from services.api.wire.base import Pagination, double, int64, struct_text, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointWorkload, Metrics, MetricsWorkload
@@ -262,9 +262,8 @@ _OF_EXPERIMENT: Final = and_(
 )
 NO_TASKS: Final = Tasks()
 
-# Planned once; with a list it would be planned each time.
 _ONE: Final = PreparedQuery(_select_shown().where(trials.c.id == given("trial", trials.c.id)))
-_BY_ID: Final = PreparedQuery(_select_shown().where(one_of_given(trials.c.id, "trials")))
+_BY_ID: Final = PreparedQuery(_select_shown().where(one_of_hidden(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
 _TASKS: Final = PreparedQuery(
     select(

@@ -14,7 +14,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.errors import NotFound
 from services.api.queries.experiments.displayed_states import displayed
-from services.api.queries.prepared import PreparedQuery, one_of_given
+from services.api.queries.prepared import PreparedQuery, one_of_hidden
 from services.api.queries.summaries import is_marked, present_totals
 from services.api.queries.trials.trials import NO_TASKS, Tasks, tasks_of
 from services.api.wire.base import double, int64, struct_text, struct_value, timestamp
@@ -43,7 +43,7 @@ _BY_ID: Final = PreparedQuery(
         experiments.c.config["max_restarts"].label("max_restarts"),
     )
     .select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
-    .where(one_of_given(trials.c.id, "trials"))
+    .where(one_of_hidden(trials.c.id, "trials"))
 )
 
 
