@@ -39,7 +39,7 @@ DECLARE
   free bigint[];
 BEGIN
   free := ARRAY(SELECT id FROM unnest(trial_ids) AS id
-               WHERE pg_try_advisory_xact_lock_shared(1582305397, (id % 2147483647)::integer));
+               WHERE pg_try_advisory_xact_lock_shared(1582305400, (id % 2147483647)::integer));
   RETURN QUERY
   WITH added AS (
        INSERT INTO metrics AS m (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
@@ -94,7 +94,7 @@ BEGIN
   IF current_setting('resolute.summary_writer', true) = 'rows' THEN
     RETURN NEW;
   END IF;
-  PERFORM pg_advisory_xact_lock(1582305397, (NEW.id % 2147483647)::integer);
+  PERFORM pg_advisory_xact_lock(1582305400, (NEW.id % 2147483647)::integer);
   IF EXISTS (SELECT FROM metric_marks WHERE trial_id = NEW.id) THEN
     PERFORM pg_sleep(0.5);
     RAISE EXCEPTION 'the summary of trial % is not up to date yet', NEW.id USING ERRCODE = 'serialization_failure';
