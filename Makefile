@@ -17,8 +17,8 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: setup setup-interactive setup-storages setup-fuzz demo test test-slow test-unit check up down bench bench-cluster test-chaos test-fuzz test-interactive test-cluster test-compose test-installation test-kubelet test-oldest test-kubelet-oldest docs lock clean
 
 # What uv installs is compiled when it is first imported: here once, instead of by every process of the first start.
-COMPILED := services.api.main, services.scheduler.main, services.launcher.main, services.logs.main, \
-	deploy.local.cli, deploy.local.supervision.supervisor
+COMPILED := services.api.main, services.scheduler.main, services.scheduler.acting, services.launcher.main, \
+	services.logs.main, libs.db.schema.applying, deploy.local.cli, deploy.local.supervision.supervisor
 COMPILED_FOR_TASKS := determined.cli, determined.core, determined.exec.harness, determined.exec.launch, \
 	determined.exec.prep_container
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 
 import asyncpg
@@ -29,6 +29,8 @@ APPLICATION: Final = "resolute-2"
 """Name of the connections of services, by which they know each other's release."""
 FORMER_APPLICATION: Final = "resolute"
 """That of services which know summaries of metrics as a column of their trial only (migration 0009)."""
+
+_FAREWELL_S: Final = 2.0
 
 Connection = AsyncConnection
 
@@ -148,7 +150,10 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         )
         yield Database(engine, settings)
     finally:
-        await engine.dispose()
+        # Each idle connection says goodbye to a server that may be gone without a word.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await engine.dispose()
 
 
 async def _answers(engine: AsyncEngine) -> None:

@@ -80,7 +80,7 @@ def is_bad_value(error: BaseException) -> bool:
 
 def may_be_starting(error: BaseException) -> bool:
     """True for whatever a database may answer before it has ever answered well, refused credentials included."""
-    return isinstance(error, (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)) or _is_wrapped(error)
+    return is_of_database(error)
 
 
 def is_of_database(error: BaseException) -> bool:

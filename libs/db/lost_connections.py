@@ -11,7 +11,7 @@ import time
 from typing import Any, Final
 
 from sqlalchemy import event
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.exc import DisconnectionError, InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 RESTED_S: Final = 1.0
@@ -25,6 +25,9 @@ def replace_lost_connections(engine: AsyncEngine) -> None:
     def check(connection: Any, record: Any, _: Any) -> None:
         if connection.driver_connection.is_closed():
             raise InvalidatePoolError("the database has closed the connection")
+        if connection.driver_connection.is_in_transaction():
+            # Of the driver alone, so that the pool did not end it: whoever reads in it would see what was long ago.
+            raise DisconnectionError("the connection was given back in a transaction")
         used_at = record.info.get(_USED_AT)
         if used_at is None or time.monotonic() - used_at < RESTED_S:
             return

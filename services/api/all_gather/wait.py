@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from libs.clock import Clock
 from libs.db.engine import Database
+from libs.db.failures import DRIVER_ERRORS
 from libs.db.transactions import in_transaction
 from libs.errors import FailedPrecondition, ResoluteError
 from libs.waiting import wait_until_set
@@ -60,6 +61,6 @@ async def _look(db: Database, clock: Clock, peer: Peer) -> list[Any] | None:
 async def _leave(db: Database, peer: Peer) -> None:
     try:
         await in_transaction(db, lambda connection: leave(connection, peer))
-    except (ResoluteError, SQLAlchemyError, OSError) as error:
+    except (ResoluteError, SQLAlchemyError, OSError, *DRIVER_ERRORS) as error:
         # Its membership goes stale by itself.
         log.warning("all_gather.leave_failed", allocation=peer.allocation_id, error=str(error))

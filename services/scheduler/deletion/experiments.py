@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+import asyncpg
 import structlog
 from sqlalchemy import delete, exists, func, select, union
 from sqlalchemy.exc import DBAPIError
@@ -18,7 +19,7 @@ from libs.cluster.config import ClusterConfig
 from libs.db.any_of import any_of
 from libs.db.checkpoints.registered_checkpoints import registered_in
 from libs.db.engine import Connection, Database
-from libs.db.failures import is_connection_failure
+from libs.db.failures import driver_error, is_connection_failure
 from libs.db.outbox import announce
 from libs.db.tables.checkpoints import checkpoints, trial_sources
 from libs.db.tables.experiments import experiments
@@ -60,11 +61,11 @@ class ExperimentDeletion:
             if files_are_gone:
                 await self._delete_rows(experiment_id)
             return result
-        except DBAPIError as error:
+        except (DBAPIError, asyncpg.PostgresError) as error:
             if is_connection_failure(error):
                 raise
             log.exception("deletion.failed", experiment=experiment_id)
-            reason = f"cannot delete the rows of experiment {experiment_id}: {error.orig}"
+            reason = f"cannot delete the rows of experiment {experiment_id}: {driver_error(error)}"
         await in_transaction(self._db, lambda c: self._fail(c, experiment_id, reason))
         return ReconcileResult()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import asyncpg
 import structlog
 from sqlalchemy import Select, delete, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from libs.db.any_of import any_of
 from libs.db.engine import Connection, Database
+from libs.db.failures import driver_error
 from libs.db.outbox import announce
 from libs.db.tables.experiments import experiments
 from libs.db.tables.tasks import allocations, jobs, tasks
@@ -80,9 +82,10 @@ class WorkspaceDeletion:
         """Delete the row; something that still refers to it makes the deletion fail."""
         try:
             await in_transaction(self._db, lambda connection: _delete_row(connection, noun, ident, workspace_id))
-        except IntegrityError as error:
-            log.warning("deletion.failed", noun=noun, ident=ident, error=str(error.orig))
-            reason = f"something still refers to {noun} {ident}: {error.orig}"
+        except (IntegrityError, asyncpg.IntegrityConstraintViolationError) as error:
+            cause = driver_error(error)
+            log.warning("deletion.failed", noun=noun, ident=ident, error=str(cause))
+            reason = f"something still refers to {noun} {ident}: {cause}"
             await in_transaction(self._db, lambda connection: _mark_failed(connection, noun, ident, reason))
 
 

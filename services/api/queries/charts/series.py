@@ -41,20 +41,22 @@ async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: dateti
     series = wanted_series(query)
     conditions = list(filter_conditions(query.time_series_filter))
     limit = points_per_series(query.max_datapoints, DEFAULT_POINTS, series=len(ids) * len(series))
-    compared = []
     async with db.read() as connection:
         found = await load_compared_trials(connection, ids, now=now)
-        driver = await driver_connection(connection)
-        # Points are chosen by one statement and read by another: both have to see the same reports.
-        async with driver.transaction(isolation="repeatable_read", readonly=True):
-            for trial in found:
-                metrics = []
+    compared = []
+    for trial in found:
+        metrics = []
+        # Of each trial anew: many that are compared at once would keep a connection and a snapshot for long.
+        async with db.read() as connection:
+            driver = await driver_connection(connection)
+            # Points are chosen by one statement and read by another: both have to see the same reports.
+            async with driver.transaction(isolation="repeatable_read", readonly=True):
                 for wanted in series:
                     points = await read_chosen_points(driver, trial.id, wanted, limit=limit, conditions=conditions)
                     if points:
                         kind = _TYPES.get(wanted.group, MetricType.UNSPECIFIED)
                         metrics.append(DownsampledMetrics(data=points, type=kind, group=wanted.group))
-                compared.append(ComparableTrial(trial=trial, metrics=metrics))
+        compared.append(ComparableTrial(trial=trial, metrics=metrics))
     return compared
 
 

@@ -66,3 +66,19 @@ async def _prepared(db: Database, statement: str = "SELECT pg_backend_pid()") ->
     async with db.read_prepared() as connection:
         ((value,),) = await connection.fetch(statement)
     return value
+
+
+async def test_a_connection_that_was_given_back_in_a_transaction_of_the_driver_is_replaced(database_url: str) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+        async with db.read_prepared() as connection:
+            process = await _process_of(connection)
+            await connection.fetch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        assert await _prepared(db) != process
+        async with db.transaction() as writing:
+            await writing.execute(text("CREATE TABLE written (id int)"))
+        assert await _prepared(db, "SELECT count(*) FROM pg_class WHERE relname = 'written'") == 1
+
+
+async def _process_of(connection: Any) -> Any:
+    ((process,),) = await connection.fetch("SELECT pg_backend_pid()")
+    return process

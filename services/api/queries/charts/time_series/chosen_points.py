@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -144,7 +144,7 @@ def _source(shapes: Sequence[tuple[str, str, str]]) -> tuple[str, int]:
     return sql, first + 2
 
 
-@cache
+@lru_cache(maxsize=256)
 def _package_sql(width: int, shapes: tuple[tuple[str, str, str], ...]) -> str:
     """Up to so many steps in their order, and as JSON the numbers of each of ``width`` metrics at these steps.
 
@@ -163,7 +163,7 @@ SELECT array_agg(total_batches){lists}
          ORDER BY total_batches LIMIT ${number}::bigint) AS package"""  # noqa: S608 - of constants
 
 
-@cache
+@lru_cache(maxsize=256)
 def _count_sql(shapes: tuple[tuple[str, str, str], ...]) -> str:
     return f"SELECT count(*){_source(shapes)[0]}"
 
