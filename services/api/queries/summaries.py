@@ -102,7 +102,10 @@ def is_marked(table: FromClause = trials) -> ColumnElement[bool]:
 
 
 def total_batches_of(table: FromClause = trials) -> ColumnElement[int]:
-    """The newest step of a trial, of all groups; a probe of an index for each group where it is marked."""
+    """The newest step of a trial, of all groups; a probe of an index for each group where it is marked.
+
+    It may be above all reports that are there, as of an imported trial: it stays so, also when the mark has gone.
+    """
     newest = (
         select(metrics.c.total_batches.label("step"))
         .where(
@@ -117,7 +120,7 @@ def total_batches_of(table: FromClause = trials) -> ColumnElement[int]:
         .scalar_subquery()
     )
     total = (
-        select(func.coalesce(func.max(newest), 0))
+        select(func.greatest(table.c.total_batches, func.max(newest)))
         .where(metric_groups.c.trial_id == table.c.id)
         .correlate(table)
         .scalar_subquery()
@@ -149,7 +152,7 @@ async def present_trials(
             found[ident] = PresentTrial(total, document)
             continue
         of_trial = groups.setdefault(ident, {})
-        totals[ident] = max(totals.get(ident, 0), newest or 0)
+        totals[ident] = max(totals.get(ident, total), newest or 0)
         if group is not None:
             of_trial[summary_key(group)] = _with_tail(folded, tail) if tail else Raw(folded.encode())
     for ident, of_trial in groups.items():

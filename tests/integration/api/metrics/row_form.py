@@ -13,7 +13,7 @@ from tests.integration.api.metrics.reference import ReferenceTrial, Row, summari
 
 DECOY: Final = {"avg_metrics": {"decoy": {"type": "number", "count": 1, "min": -99, "max": 99, "mean": 0, "sum": 0}}}
 _TURN: Final = """
-UPDATE trials SET summary_in_rows = true, summary_metrics = $2::jsonb, total_batches = 1000000 WHERE id = $1
+UPDATE trials SET summary_in_rows = true, summary_metrics = $2::jsonb, total_batches = 0 WHERE id = $1
 """
 _GROUP: Final = """
 INSERT INTO metric_groups (trial_id, metric_group, run_id, folded_step) VALUES ($1, $2, $3, $4) RETURNING summary_id

@@ -13,11 +13,12 @@ import pytest
 
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
+from services.api.metrics.rows.settling import settle
 from tests.harness.seeds import chance
 from tests.integration.api.metrics.histories import START as TIME
 from tests.integration.api.metrics.histories import AtOnce, history
 from tests.integration.api.metrics.playing import Player
-from tests.integration.api.metrics.readings import check_lists, check_ranges, check_trial, lines
+from tests.integration.api.metrics.readings import check_lists, check_ranges, check_trial, get, lines
 from tests.integration.api.metrics.reference import ReferenceTrial, Report
 from tests.integration.api.metrics.row_form import to_row_form
 from tests.integration.api.metrics.test_histories import driver, new_runs
@@ -104,6 +105,27 @@ async def test_a_tail(db: Database, driver: asyncpg.Connection, api: Replica, ca
         )
         await to_row_form(driver, run.trial, reference, {"training": case.folded})
         await check_trial(client, run, reference)
+
+
+async def test_a_total_above_all_reports_stays(db: Database, driver: asyncpg.Connection, api: Replica) -> None:
+    """An imported trial may have one; what is shown does not drop while it reports."""
+    run, reference = await new_run(db), ReferenceTrial()
+    async with api.client(headers=run.user_headers) as client:
+        await take(client, run, reference, 1, {"loss": 1})
+        await take(client, run, reference, 2, {"loss": 2})
+        await to_row_form(driver, run.trial, reference, {"training": 1})
+        await driver.execute("UPDATE trials SET total_batches = 50 WHERE id = $1", run.trial)
+        assert await totals(client, run) == [50, 50, 50]
+        await settle(driver, run.trial)
+        assert await totals(client, run) == [50, 50, 50]
+
+
+async def totals(client: httpx.AsyncClient, run: Run) -> list[int]:
+    """What is said of the trial alone, in the list of its experiment, and beside its charts."""
+    alone = (await get(client, f"/api/v1/trials/{run.trial}"))["trial"]
+    (listed,) = (await get(client, f"/api/v1/experiments/{run.experiment}/trials"))["trials"]
+    (compared,) = (await get(client, "/api/v1/trials/time-series", trialIds=run.trial, metricNames=["loss"]))["trials"]
+    return [shown["totalBatchesProcessed"] for shown in (alone, listed, compared["trial"])]
 
 
 async def take(client: httpx.AsyncClient, run: Run, reference: ReferenceTrial, step: int, avg: dict[str, Any]) -> None:
