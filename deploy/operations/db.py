@@ -9,7 +9,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import asyncpg
 
@@ -29,6 +29,9 @@ from libs.db.schema.found import Schema, schema_of
 from libs.db.services_role.changed_password import change_password
 from libs.db.services_role.role import ServicesRole, provide_role
 from libs.errors import FailedPrecondition, Unavailable
+
+if TYPE_CHECKING:
+    from services.api.metrics.rows.settling import Settled
 
 _T = TypeVar("_T")
 OUTDATED: Final = 3
@@ -103,11 +106,18 @@ def _current(arguments: Namespace) -> int:
 
 def _settle(arguments: Namespace) -> int:
     settled = asyncio.run(_when_it_answers(arguments, load_settings(arguments).database, _settle_all))
-    print(f"summaries of {settled} trials were written; all others were up to date")
+    if settled.left:
+        print(f"summaries of {settled.count} trials were written, those of these were not: {_listed(settled.left)}")
+        return 1
+    print(f"summaries of {settled.count} trials were written; all others were up to date")
     return 0
 
 
-async def _settle_all(url: str) -> int:
+def _listed(idents: list[int]) -> str:
+    return ", ".join(map(str, idents))
+
+
+async def _settle_all(url: str) -> Settled:
     from services.api.metrics.rows.settling import settle_all  # noqa: PLC0415  # no other action needs the api
 
     connection = await asyncpg.connect(url)

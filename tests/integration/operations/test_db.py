@@ -21,6 +21,11 @@ NEWEST = max(path.stem.partition("_")[0] for path in VERSIONS.glob("[0-9]*.py"))
 
 Run = Callable[..., tuple[object, str]]
 
+REFUSE_TO_UNMARK_SEVEN = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+CREATE TRIGGER refuse BEFORE DELETE ON metric_marks FOR EACH ROW WHEN (OLD.trial_id = 7) EXECUTE FUNCTION refuse();
+"""
+
 
 @pytest.fixture
 def resolute(empty_database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
@@ -53,6 +58,21 @@ def test_summaries_of_all_marked_trials_are_settled(resolute: Run, empty_databas
     asyncio.run(mark(7))  # of a trial that is gone
     assert resolute("db", "settle-metrics") == (0, "summaries of 1 trials were written; all others were up to date\n")
     assert resolute("db", "settle-metrics") == (0, "summaries of 0 trials were written; all others were up to date\n")
+
+
+def test_trial_that_cannot_be_settled_is_named_and_holds_up_no_other(resolute: Run, empty_database_url: str) -> None:
+    resolute("db", "upgrade")
+
+    async def mark() -> None:
+        connection = await asyncpg.connect(asyncpg_url(empty_database_url))
+        await connection.execute(REFUSE_TO_UNMARK_SEVEN)
+        await connection.execute("INSERT INTO metric_marks (trial_id) VALUES (7), (8)")
+        await connection.close()
+
+    asyncio.run(mark())
+    code, said = resolute("db", "settle-metrics")
+    assert code == 1
+    assert said.endswith("summaries of 1 trials were written, those of these were not: 7\n")
 
 
 def test_database_of_this_machine_that_does_not_run_is_not_waited_for(

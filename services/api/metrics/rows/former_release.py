@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 
 from libs.db.engine import FORMER_APPLICATION, Database, driver_connection
-from libs.db.failures import is_connection_failure
+from libs.db.failures import is_of_database
 from libs.errors import Unavailable
 
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ class FormerRelease:
                 async with db.read() as connection:
                     await self.look(await driver_connection(connection))
             except Exception as error:
-                if not (isinstance(error, Unavailable) or is_connection_failure(error)):
+                if not (isinstance(error, Unavailable) or is_of_database(error)):
                     raise
                 self.is_connected = True
                 log.info("metrics.former_release_unknown", error=str(error))

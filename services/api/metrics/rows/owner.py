@@ -8,17 +8,17 @@ every step locks what it changes, a second owner would be in the way and do no h
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import asyncpg
 import structlog
 from msgspec import Struct
 
 from libs.db.engine import Database
-from libs.db.failures import is_connection_failure
-from libs.errors import Unavailable
-from libs.retry import every, with_retry
+from libs.db.failures import is_connection_failure, is_of_database
+from libs.retry import backoff_s, every, with_retry
 from libs.telemetry import counter, gauge
 from services.api.metrics.rows import statements as sql
 from services.api.metrics.rows.folding import fold_trial
@@ -33,27 +33,27 @@ OWNER_LOCK: Final = 0x5E50_1079
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
 _FAREWELL_S: Final = 5.0
-_LOST_RACE: Final = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_LONGEST_BACKOFF_S: Final = 300.0
 
 FOLDED: Final = counter("resolute_api_metric_reports_folded_total", "Appended reports that were added to summaries")
+FAILED: Final = counter(
+    "resolute_api_metric_folding_failures_total", "Attempts that failed to bring the summary of a trial up to date"
+)
 OWNING: Final = gauge("resolute_api_metric_summaries_owner", "1 in the process that keeps summaries up to date")
 
 
 async def keep_summaries(db: Database, former: FormerRelease) -> None:
-    """Keep them until cancelled; losing the database only delays."""
+    """Keep them until cancelled; whatever the database says only delays."""
+    plans: Plans = {}
     await with_retry(
-        lambda: _keep_while_connected(db.url, former),
-        is_transient=_is_interruption,
+        lambda: _keep_while_connected(db.url, former, plans),
+        is_transient=is_of_database,
         on_retry=lambda error, attempt: log.warning("metrics.owner_interrupted", error=str(error)),
         pause_s=every(_RETRY_S),
     )
 
 
-def _is_interruption(error: Exception) -> bool:
-    return isinstance(error, (Unavailable, *_LOST_RACE)) or is_connection_failure(error)
-
-
-async def _keep_while_connected(url: str, former: FormerRelease) -> None:
+async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans) -> None:
     connection = await asyncpg.connect(
         url,
         timeout=10,
@@ -64,7 +64,7 @@ async def _keep_while_connected(url: str, former: FormerRelease) -> None:
             OWNING.set(0)
             await asyncio.sleep(_RETRY_S)
         OWNING.set(1)
-        owner = SummaryKeeper(connection, former)
+        owner = SummaryKeeper(connection, former, plans=plans)
         try:
             while True:
                 await owner.look()
@@ -100,32 +100,68 @@ class FoldingPace(Struct, frozen=True):
     often than they are folded."""
 
 
+@dataclass(slots=True)
+class _Plan:
+    """When to attend to a marked trial, and from when on it may be settled; nothing is done before ``tries_at_s``."""
+
+    due_at_s: float
+    settles_at_s: float = 0.0
+    has_many: bool = True
+    failures: int = 0
+    tries_at_s: float = 0.0
+
+
+Plans: TypeAlias = dict[int, _Plan]
+"""By trial. They outlive a connection, which a trial that cannot be folded may have ended."""
+
+
 class SummaryKeeper:
     """What the owner does with an asyncpg connection, and when."""
 
-    def __init__(self, driver: Any, former: FormerRelease, pace: FoldingPace | None = None) -> None:
+    def __init__(
+        self, driver: Any, former: FormerRelease, pace: FoldingPace | None = None, *, plans: Plans | None = None
+    ) -> None:
+        """plans  those that were left by who owned the summaries before, in this process; they are kept up to date"""
         self._driver = driver
         self._former = former
         self._pace = pace or FoldingPace()
-        self._plans: dict[int, _Plan] = {}
+        self._plans: Plans = {} if plans is None else plans
 
     async def look(self) -> None:
-        """Do what is due now, once for each trial. Raises what the database raises."""
+        """Do what is due now, once for each trial. Raises what the database raises, unless it is about one trial."""
         await self._former.look(self._driver)
-        marked = [trial_id for (trial_id,) in await self._driver.fetch(sql.MARKED)]
-        now_s = _now_s()
-        self._plans = {
-            trial_id: self._plans.get(trial_id) or _Plan(now_s + self._pace.first_after_s) for trial_id in marked
-        }
+        self._plan([trial_id for (trial_id,) in await self._driver.fetch(sql.MARKED)])
         for trial_id, plan in self._plans.items():
+            if _now_s() >= plan.tries_at_s:
+                await self._attend(trial_id, plan)
+        await delete_garbage(self._driver)
+
+    def _plan(self, marked: Sequence[int]) -> None:
+        first = _now_s() + self._pace.first_after_s
+        before = dict(self._plans)
+        self._plans.clear()
+        self._plans.update((trial_id, before.get(trial_id) or _Plan(first)) for trial_id in marked)
+
+    async def _attend(self, trial_id: int, plan: _Plan) -> None:
+        """Bring the trial up to date if that is due. If it cannot be, the others get their turn before it is tried
+        again, also when the connection is lost over it."""
+        try:
             if self._former.is_connected:
                 # Services of the release before wait for it, and write it themselves from then on.
                 FOLDED.inc(await settle(self._driver, trial_id, to_column=True))
             elif _now_s() >= plan.due_at_s:
-                await self._attend(trial_id, plan)
-        await delete_garbage(self._driver)
+                await self._fold(trial_id, plan)
+        except Exception as error:
+            plan.failures += 1
+            plan.tries_at_s = _now_s() + backoff_s(plan.failures, longest_s=_LONGEST_BACKOFF_S)
+            if self._driver.is_closed() or is_connection_failure(error):
+                raise
+            FAILED.inc()
+            log.warning("metrics.trial_not_folded", trial_id=trial_id, failures=plan.failures, exc_info=True)
+        else:
+            plan.failures = 0
 
-    async def _attend(self, trial_id: int, plan: _Plan) -> None:
+    async def _fold(self, trial_id: int, plan: _Plan) -> None:
         folded = 0
         if plan.has_many or _now_s() < plan.settles_at_s:
             folded += await fold_trial(self._driver, trial_id)
@@ -135,15 +171,6 @@ class SummaryKeeper:
         FOLDED.inc(folded)
         plan.has_many = folded >= self._pace.many
         plan.due_at_s = _now_s() + (self._pace.soon_after_s if plan.has_many else self._pace.again_after_s)
-
-
-@dataclass(slots=True)
-class _Plan:
-    """When to attend to a marked trial, and from when on it may be settled."""
-
-    due_at_s: float
-    settles_at_s: float = 0.0
-    has_many: bool = True
 
 
 def _now_s() -> float:

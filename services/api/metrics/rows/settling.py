@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+from msgspec import Struct
+
+from libs.db.failures import is_connection_failure
 from services.api.metrics.rows import statements as sql
 from services.api.metrics.rows.summary_rows import fold_tail, group_row
+
+log = structlog.get_logger()
 
 
 async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> int:
@@ -36,9 +42,24 @@ async def settle(driver: Any, trial_id: int, *, to_column: bool = False) -> int:
     return folded
 
 
-async def settle_all(driver: Any) -> int:
-    """Settle all trials that are marked; returns how many. Each is a transaction of its own."""
+class Settled(Struct, frozen=True):
+    """How many trials were settled, and which of them could not be, whose errors are logged."""
+
+    count: int
+    left: list[int]
+
+
+async def settle_all(driver: Any) -> Settled:
+    """Settle all trials that are marked, each in a transaction of its own. Raises what the database raises, unless it
+    is about one trial."""
     marked = [trial_id for (trial_id,) in await driver.fetch(sql.MARKED)]
+    left = []
     for trial_id in marked:
-        await settle(driver, trial_id)
-    return len(marked)
+        try:
+            await settle(driver, trial_id)
+        except Exception as error:
+            if driver.is_closed() or is_connection_failure(error):
+                raise
+            log.warning("metrics.trial_not_settled", trial_id=trial_id, exc_info=True)
+            left.append(trial_id)
+    return Settled(len(marked) - len(left), left)

@@ -13,10 +13,12 @@ from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, 
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
+from services.api.metrics.rows import owner as owner_module
 from services.api.metrics.rows.append_path import AppendableTrials, append
 from services.api.metrics.rows.former_release import FormerRelease
-from services.api.metrics.rows.owner import FoldingPace, SummaryKeeper, keep_summaries
-from services.api.metrics.rows.settling import settle
+from services.api.metrics.rows.owner import FAILED, FoldingPace, Plans, SummaryKeeper, keep_summaries
+from services.api.metrics.rows.settling import settle, settle_all
+from tests.harness.waiting import eventually
 from tests.integration.api.metrics.reporting import a_report
 from tests.integration.api.tasks.service import new_run, row_of, rows_of
 
@@ -61,6 +63,7 @@ def reports(db: Database) -> Reports:
 
 
 AT_ONCE: Final = FoldingPace(first_after_s=0)
+CHANGE_SUMMARY: Final = "UPDATE metric_summaries SET summary = $2::jsonb WHERE summary_id = $1"
 
 
 async def look(db: Database, former: FormerRelease, *, times: int = 1, pace: FoldingPace = AT_ONCE) -> None:
@@ -175,3 +178,52 @@ async def test_one_owner_settles_what_is_left_when_it_is_stopped(db: Database, r
     await asyncio.gather(*owning, return_exceptions=True)
     assert (await row_of(db, trials, id=trial)).total_batches == 2
     assert await rows_of(db, metric_marks, trial_id=trial) == []
+
+
+async def test_trial_that_cannot_be_folded_holds_up_no_other(db: Database, reports: Reports) -> None:
+    broken, other = [(await new_run(db)).trial for _ in range(2)]
+    await reports.store(a_report(broken, 1), a_report(broken, 5))
+    await look(db, Gone())
+    async with db.read() as connection:
+        driver = await driver_connection(connection)
+        (group,) = await rows_of(db, metric_groups, trial_id=broken)
+        await driver.execute(CHANGE_SUMMARY, group.summary_id, '{"type": 5}')
+        await reports.store(a_report(broken, 6), a_report(other, 1), a_report(other, 2))
+        plans: Plans = {}
+        owner = SummaryKeeper(driver, Gone(), AT_ONCE, plans=plans)
+        failed = _failures()
+        await owner.look()
+        assert await rows_of(db, metric_marks, trial_id=other) == []
+        assert len(await rows_of(db, metric_marks, trial_id=broken)) == 1
+        await owner.look()
+        assert _failures() == failed + 1, "it is left alone for a while"
+        assert (await settle_all(driver)).left == [broken]
+        await driver.execute(CHANGE_SUMMARY, group.summary_id, '{"type": "null"}')
+        plans[broken].tries_at_s = 0
+        await owner.look()
+    assert await rows_of(db, metric_marks, trial_id=broken) == []
+
+
+async def test_owner_goes_on_after_any_error_of_the_database(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    class Refused(Gone):
+        async def look(self, driver: Any) -> None:
+            nonlocal looks
+            looks += 1
+            await driver.execute("SET LOCAL statement_timeout = 1; SELECT pg_sleep(1)")
+
+    monkeypatch.setattr(owner_module, "_RETRY_S", 0.05)
+    owning = asyncio.create_task(keep_summaries(db, Refused()))
+
+    def has_tried_again() -> bool:
+        assert not owning.done()
+        return looks > 1
+
+    await eventually(has_tried_again)
+    owning.cancel()
+    await asyncio.gather(owning, return_exceptions=True)
+
+
+def _failures() -> float:
+    return sum(sample.value for metric in FAILED.collect() for sample in metric.samples if "_total" in sample.name)
