@@ -26,13 +26,16 @@ from services.api.queries.prepared import PreparedQuery, one_of_hidden
 Series = tuple[str, str]
 """Group and name of a metric."""
 
-_SHOWN: Final = """CASE WHEN s.last IS NOT NULL AND s.last_step = g.folded_step
+SHOWN: Final = """CASE WHEN s.last IS NOT NULL AND s.last_step = g.folded_step
             THEN s.summary || jsonb_build_object('last', s.last) ELSE s.summary END"""
-_TAIL: Final = """FROM metrics m
+"""The summary of a name as of what is folded, of its row ``s`` and that of its group ``g``."""
+TAIL: Final = """FROM metrics m
               WHERE m.trial_id = g.trial_id AND m.metric_group = g.metric_group AND m.total_batches > g.folded_step
                 AND NOT m.archived AND m.kind <> 'PROFILING'
               ORDER BY m.total_batches, m.id"""
-_AVG: Final = "coalesce(m.metrics -> 'avg_metrics', m.metrics -> 'validation_metrics')"
+"""The reports ``m`` of a group ``g`` that are not folded, in their order."""
+AVG: Final = "coalesce(m.metrics -> 'avg_metrics', m.metrics -> 'validation_metrics')"
+"""The metrics of a report ``m``."""
 
 _WHOLE: Final = f"""
 SELECT t.id, t.total_batches, CASE WHEN mark.trial_id IS NULL THEN t.summary_metrics::text END AS document,
@@ -40,9 +43,9 @@ SELECT t.id, t.total_batches, CASE WHEN mark.trial_id IS NULL THEN t.summary_met
        (SELECT m.total_batches FROM metrics m
          WHERE m.trial_id = g.trial_id AND m.metric_group = g.metric_group AND NOT m.archived AND m.kind <> 'PROFILING'
          ORDER BY m.total_batches DESC LIMIT 1) AS newest,
-       (SELECT coalesce(jsonb_object_agg(s.name, {_SHOWN}), '{{}}')::text
+       (SELECT coalesce(jsonb_object_agg(s.name, {SHOWN}), '{{}}')::text
           FROM metric_summaries s WHERE s.summary_id = g.summary_id) AS folded,
-       ARRAY(SELECT {_AVG}::text {_TAIL}) AS tail
+       ARRAY(SELECT {AVG}::text {TAIL}) AS tail
   FROM trials t
   LEFT JOIN metric_marks mark ON mark.trial_id = t.id AND t.summary_in_rows
   LEFT JOIN metric_groups g ON g.trial_id = mark.trial_id
@@ -52,9 +55,9 @@ _WHOLE_OF_ONE: Final = _WHOLE + "t.id = $1"
 _WHOLE_OF_SEVERAL: Final = _WHOLE + "t.id = ANY((SELECT $1::bigint[])::bigint[])"
 _OF_SERIES: Final = f"""
 SELECT t.id, wanted.metric_group, wanted.name,
-       (SELECT ({_SHOWN})::text FROM metric_summaries s
+       (SELECT ({SHOWN})::text FROM metric_summaries s
          WHERE s.summary_id = g.summary_id AND s.name_key = metric_name_key(wanted.name)) AS folded,
-       ARRAY(SELECT ({_AVG} -> wanted.name)::text {_TAIL}) AS tail
+       ARRAY(SELECT ({AVG} -> wanted.name)::text {TAIL}) AS tail
   FROM metric_marks mark
   JOIN trials t ON t.id = mark.trial_id AND t.summary_in_rows
  CROSS JOIN unnest($1::text[], $2::text[]) AS wanted (metric_group, name)

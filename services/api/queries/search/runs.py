@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, json
+from msgspec import UNSET
 from sqlalchemy import ColumnElement, FromClause, Select, Text, func, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -31,7 +31,8 @@ from services.api.queries.search.conditions import RUNS, SearchTable, as_of_now,
 from services.api.queries.search.fixed_columns import is_multitrial, local_id, run_duration
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import parse_sort
-from services.api.queries.summaries import is_marked, present_trials
+from services.api.queries.search.marked_summaries import marked_summaries
+from services.api.queries.summaries import is_marked
 from services.api.queries.totals import total_in_groups
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
@@ -162,10 +163,9 @@ def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
 
 
 async def _summaries(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, BoundedSummary]:
-    present = await present_trials(connection, [row.id for row in rows if row.is_marked])
-    found = {ident: bound(json.decode(trial.summary)) for ident, trial in present.items()}
+    found = await marked_summaries(connection, [row.id for row in rows if row.is_marked])
     found |= {
-        row.id: bound(row.summary_metrics) for row in rows if row.id not in found and row.summary_metrics is not None
+        row.id: bound(row.summary_metrics) for row in rows if not row.is_marked and row.summary_metrics is not None
     }
     missing = [row.id for row in rows if row.id not in found]
     large = await large_summaries(connection, missing)

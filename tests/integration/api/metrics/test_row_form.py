@@ -128,11 +128,18 @@ async def totals(client: httpx.AsyncClient, run: Run) -> list[int]:
     return [shown["totalBatchesProcessed"] for shown in (alone, listed, compared["trial"])]
 
 
-async def take(client: httpx.AsyncClient, run: Run, reference: ReferenceTrial, step: int, avg: dict[str, Any]) -> None:
-    report = Report(run=1, group="training", step=step, time=TIME, avg=avg)
+async def take(
+    client: httpx.AsyncClient,
+    run: Run,
+    reference: ReferenceTrial,
+    step: int,
+    avg: dict[str, Any],
+    group: str = "training",
+) -> None:
+    report = Report(run=1, group=group, step=step, time=TIME, avg=avg)
     body = {"trialRunId": 1, "stepsCompleted": step, "reportTime": TIME.isoformat(), "metrics": {"avgMetrics": avg}}
     answer = await client.post(
-        f"/api/v1/trials/{run.trial}/metrics", json={"group": "training", "metrics": body}, headers=run.headers
+        f"/api/v1/trials/{run.trial}/metrics", json={"group": group, "metrics": body}, headers=run.headers
     )
     assert answer.status_code == 200, answer.text
     assert reference.report(report) is None
