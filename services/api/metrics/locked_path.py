@@ -24,7 +24,7 @@ from services.api.metrics.merge import from_document, merge, to_document
 from services.api.metrics.report import MetricReport, encode
 from services.api.metrics.rollback import ReportPosition, StoredReport, find_position
 from services.api.metrics.row_form import open_rows, prepare_rows, store_in_rows
-from services.api.metrics.rows.promotion import promote
+from services.api.metrics.rows.promotion import next_to_promote, promote
 from services.api.metrics.summary import decode_summary
 from services.api.metrics.validations import (
     Score,
@@ -47,7 +47,7 @@ async def store_locked(
     """Store a batch with the asyncpg connection ``driver``, in a transaction that the caller has begun and will commit.
 
     with_experiments  lock the experiments as well, without which nothing about validations can change
-    to_rows           put the summaries of trials that are reported into rows
+    to_rows           put the summaries of trials that are reported into rows, as many as a transaction can
 
     Raises ExperimentsNeeded, and what the database raises; nothing may be committed then.
     """
@@ -135,11 +135,16 @@ async def _lock_trials(driver: Any, trial_ids: list[int]) -> dict[int, MeasuredT
 
 
 async def _open_summaries(driver: Any, trials: Sequence[MeasuredTrial], *, to_rows: bool) -> None:
-    """What is only profiled stays out of it: appending other reports need not wait for that."""
-    if to_rows and (in_columns := [trial for trial in trials if trial.groups is None]):
-        await promote(driver, [trial.id for trial in in_columns])
-        for trial in in_columns:
-            trial.summary, trial.groups = {}, {}
+    """What is only profiled stays out of it: appending other reports need not wait for that.
+
+    With ``to_rows``, trials with many metrics stay in their columns until a later batch has room for them.
+    """
+    in_columns = {trial.id: trial for trial in trials if trial.groups is None}
+    if to_rows and in_columns:
+        chosen = next_to_promote({ident: trial.count_of_names for ident, trial in in_columns.items()})
+        await promote(driver, chosen)
+        for ident in chosen:
+            in_columns[ident].summary, in_columns[ident].groups = {}, {}
     await open_rows(driver, {trial.id: trial for trial in trials if trial.groups is not None})
 
 

@@ -54,6 +54,11 @@ class MeasuredTrial:
         """The groups that it has reports of."""
         return map(group_of_summary, self.summary) if self.groups is None else self.groups
 
+    @property
+    def count_of_names(self) -> int:
+        """How many metrics its summary has in the column."""
+        return sum(map(len, self.summary.values()))
+
 
 @dataclass(slots=True)
 class PendingWrite:

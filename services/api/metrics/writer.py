@@ -82,6 +82,7 @@ class MetricsWriter:
     def __init__(self, *, db: Database, settings: MetricsSettings | None = None, to_rows: ToRows = _never) -> None:
         """to_rows  whether the summary of a trial is put into rows when it is reported next"""
         settings = settings or MetricsSettings()
+        self._to_rows = to_rows
         self._known = _Known(KnownTrials(), AppendableTrials())
         locked = partial(_take_locked_path, self._known, to_rows)
         self._locked = [_Lane(db, settings, locked, key=_trial) for _ in range(settings.lanes)]
@@ -99,8 +100,10 @@ class MetricsWriter:
         """
         if self._known.in_rows.covers(report):
             lane = self._append
+        elif self._known.trials.covers(report) and not self._to_rows():
+            lane = self._fast
         else:
-            lane = self._fast if self._known.trials.covers(report) else self._locked_lane(report)
+            lane = self._locked_lane(report)
         waiting = _Waiting(report, asyncio.get_running_loop().create_future())
         lane.add(waiting)
         await waiting.done

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from services.api.metrics.rows import statements as sql
+
+MOST_NAMES: Final = 20_000
+"""Rows that one transaction inserts at most, unless a single trial has more: it holds the locks of a whole batch."""
+
+
+def next_to_promote(names: Mapping[int, int]) -> list[int]:
+    """The trials that one transaction can put into rows, of those whose number of metrics is given; at least one."""
+    chosen: list[int] = []
+    total = 0
+    for trial_id, count in names.items():
+        if not chosen or total + count <= MOST_NAMES:
+            chosen.append(trial_id)
+            total += count
+    return chosen
 
 
 async def promote(driver: Any, trial_ids: Sequence[int]) -> None:
