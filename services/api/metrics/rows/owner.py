@@ -33,6 +33,8 @@ OWNER_LOCK: Final = 0x5E50_1079
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
 _FAREWELL_S: Final = 5.0
+_COMMAND_TIMEOUT_S: Final = 120.0
+"""A server that has gone away says nothing; as long as its connection is not known to be lost, nobody else can own."""
 _LONGEST_BACKOFF_S: Final = 300.0
 
 FOLDED: Final = counter("resolute_api_metric_reports_folded_total", "Appended reports that were added to summaries")
@@ -57,6 +59,7 @@ async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans) -
     connection = await asyncpg.connect(
         url,
         timeout=10,
+        command_timeout=_COMMAND_TIMEOUT_S,
         server_settings={"application_name": "resolute-summaries", "tcp_keepalives_idle": "10", "jit": "off"},
     )
     try:
@@ -131,7 +134,7 @@ class SummaryKeeper:
         """Do what is due now, once for each trial. Raises what the database raises, unless it is about one trial."""
         await self._former.look(self._driver)
         self._plan([trial_id for (trial_id,) in await self._driver.fetch(sql.MARKED)])
-        for trial_id, plan in self._plans.items():
+        for trial_id, plan in sorted(self._plans.items(), key=_failures):
             if _now_s() >= plan.tries_at_s:
                 await self._attend(trial_id, plan)
         await delete_garbage(self._driver)
@@ -171,6 +174,10 @@ class SummaryKeeper:
         FOLDED.inc(folded)
         plan.has_many = folded >= self._pace.many
         plan.due_at_s = _now_s() + (self._pace.soon_after_s if plan.has_many else self._pace.again_after_s)
+
+
+def _failures(item: tuple[int, _Plan]) -> int:
+    return item[1].failures
 
 
 def _now_s() -> float:

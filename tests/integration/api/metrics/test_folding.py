@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import asyncpg
 import pytest
 
+from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database, driver_connection
 from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, metric_summaries
 from libs.db.tables.trials import trials
@@ -180,7 +182,10 @@ async def test_one_owner_settles_what_is_left_when_it_is_stopped(db: Database, r
     assert await rows_of(db, metric_marks, trial_id=trial) == []
 
 
-async def test_trial_that_cannot_be_folded_holds_up_no_other(db: Database, reports: Reports) -> None:
+async def test_trial_that_cannot_be_folded_holds_up_no_other(
+    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_module, "backoff_s", lambda failures, *, longest_s: 60.0 * failures)
     broken, other = [(await new_run(db)).trial for _ in range(2)]
     await reports.store(a_report(broken, 1), a_report(broken, 5))
     await look(db, Gone())
@@ -223,6 +228,30 @@ async def test_owner_goes_on_after_any_error_of_the_database(db: Database, monke
     await eventually(has_tried_again)
     owning.cancel()
     await asyncio.gather(owning, return_exceptions=True)
+
+
+async def test_trial_that_takes_for_ever_holds_up_no_other(
+    db: Database, database_url: str, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, other = [(await new_run(db)).trial for _ in range(2)]
+    await reports.store(a_report(stuck, 1), a_report(other, 1))
+    monkeypatch.setattr(owner_module, "_COMMAND_TIMEOUT_S", 0.5)
+    blocking = await asyncpg.connect(asyncpg_url(database_url))
+    try:
+        async with blocking.transaction():
+            await blocking.execute("SELECT FROM trials WHERE id = $1 FOR UPDATE", stuck)
+            owning = asyncio.create_task(keep_summaries(db, There()))
+
+            async def is_settled() -> bool:
+                assert not owning.done()
+                return not await rows_of(db, metric_marks, trial_id=other)
+
+            await eventually(is_settled)
+            assert len(await rows_of(db, metric_marks, trial_id=stuck)) == 1
+            owning.cancel()
+            await asyncio.gather(owning, return_exceptions=True)
+    finally:
+        await blocking.close()
 
 
 def _failures() -> float:
