@@ -17,7 +17,7 @@ import structlog
 from msgspec import Struct
 
 from libs.db.engine import Database
-from libs.db.failures import is_connection_failure, is_of_database
+from libs.db.failures import DRIVER_ERRORS, is_connection_failure, is_of_database
 from libs.retry import backoff_s, every, with_retry
 from libs.telemetry import counter, gauge
 from services.api.metrics.rows import statements as sql
@@ -33,6 +33,7 @@ OWNER_LOCK: Final = 0x5E50_1079
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
 _FAREWELL_S: Final = 5.0
+_FAREWELL_RETRY_S: Final = 0.1
 _COMMAND_TIMEOUT_S: Final = 120.0
 """A server that has gone away says nothing; as long as its connection is not known to be lost, nobody else can own."""
 _LONGEST_BACKOFF_S: Final = 300.0
@@ -63,29 +64,41 @@ async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans) -
         server_settings={"application_name": "resolute-summaries", "tcp_keepalives_idle": "10", "jit": "off"},
     )
     try:
-        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", OWNER_LOCK):
+        while not await _own(connection):
             OWNING.set(0)
             await asyncio.sleep(_RETRY_S)
         OWNING.set(1)
         owner = SummaryKeeper(connection, former, plans=plans)
-        try:
-            while True:
-                await owner.look()
-                await asyncio.sleep(_EVERY_S)
-        except asyncio.CancelledError:
-            await _leave(connection)
-            raise
+        while True:
+            await owner.look()
+            await asyncio.sleep(_EVERY_S)
+    except asyncio.CancelledError:
+        await _leave(connection)
+        raise
     finally:
         OWNING.set(0)
         connection.terminate()  # frees the lock at once, also when the connection is half dead
 
 
+async def _own(connection: Any) -> bool:
+    """Whether the connection has the lock, be it since now or from before."""
+    owns: bool = await connection.fetchval("SELECT pg_try_advisory_lock($1)", OWNER_LOCK)
+    return owns
+
+
 async def _leave(connection: Any) -> None:
-    """Settle what there is time for: the release before may be what starts next."""
+    """Settle what there is time for: the release before may be what starts next.
+
+    An owner that is about to leave, too, may not have seen the last reports of this replica: it is waited for.
+    """
     try:
         async with asyncio.timeout(_FAREWELL_S):
-            await settle_all(connection)
-    except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            while await connection.fetch(sql.MARKED):
+                if await _own(connection):
+                    await settle_all(connection)
+                    break
+                await asyncio.sleep(_FAREWELL_RETRY_S)
+    except (TimeoutError, OSError, *DRIVER_ERRORS) as error:
         log.warning("metrics.summaries_left", error=str(error))
 
 

@@ -18,7 +18,7 @@ from services.api.metrics.report import MetricReport
 from services.api.metrics.rows import owner as owner_module
 from services.api.metrics.rows.append_path import AppendableTrials, append
 from services.api.metrics.rows.former_release import FormerRelease
-from services.api.metrics.rows.owner import FAILED, FoldingPace, Plans, SummaryKeeper, keep_summaries
+from services.api.metrics.rows.owner import FAILED, OWNER_LOCK, FoldingPace, Plans, SummaryKeeper, keep_summaries
 from services.api.metrics.rows.settling import settle, settle_all
 from tests.harness.waiting import eventually
 from tests.integration.api.metrics.reporting import a_report
@@ -252,6 +252,30 @@ async def test_trial_that_takes_for_ever_holds_up_no_other(
             await asyncio.gather(owning, return_exceptions=True)
     finally:
         await blocking.close()
+
+
+@pytest.mark.parametrize("owner_leaves", [True, False])
+async def test_replica_that_stops_settles_what_the_owner_has_left(
+    db: Database, database_url: str, reports: Reports, monkeypatch: pytest.MonkeyPatch, owner_leaves: bool
+) -> None:
+    trial = (await new_run(db)).trial
+    owner = await asyncpg.connect(asyncpg_url(database_url))
+    try:
+        await owner.execute("SELECT pg_advisory_lock($1)", OWNER_LOCK)
+        waiting = asyncio.create_task(keep_summaries(db, Gone()))
+        await asyncio.sleep(0.5)
+        monkeypatch.setattr(owner_module, "_FAREWELL_S", 60.0 if owner_leaves else 0.5)
+        await reports.store(a_report(trial, 1), a_report(trial, 2))
+        waiting.cancel()
+        await asyncio.sleep(0.2)
+        if owner_leaves:
+            owner.terminate()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    finally:
+        await owner.close()
+    assert (await row_of(db, trials, id=trial)).total_batches == (2 if owner_leaves else 0)
+    assert len(await rows_of(db, metric_marks, trial_id=trial)) == (0 if owner_leaves else 1)
 
 
 def _failures() -> float:
