@@ -70,7 +70,7 @@ async def test_nothing_is_wrong_with_a_system_that_works(database_url: str, bus_
                 "launcher of default": {"ok"},
                 "capacity of default": {"warning"},
                 "task pages": {"warning"},
-                "checkpoint storage": {"ok"},
+                "checkpoint storage": {"warning"},
             }
 
 

@@ -70,6 +70,8 @@ _GROUP: Final = given("group", metrics.c.metric_group)
 _KNOWN: Final = PreparedQuery(select(trials.c.id).where(one_of_given(trials.c.id, "trials")))
 _OF_TRIAL: Final = (
     metrics.c.trial_id == given("trial", metrics.c.trial_id),
+    # Of a deleted trial they are there for a while.
+    select(trials.c.id).where(trials.c.id == given("trial", metrics.c.trial_id)).exists(),
     ~metrics.c.archived,
     or_(_GROUP == "", metrics.c.metric_group == _GROUP),
 )

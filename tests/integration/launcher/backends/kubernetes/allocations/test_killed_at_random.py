@@ -148,6 +148,10 @@ class Killer:
         await asyncio.sleep(birth % 1)
 
     async def _start(self, number: int) -> None:
+        # An API server carries out at once what it has got. The proxy may be slower than a launcher that starts, which
+        # then could not know of what the one before has asked.
+        await asyncio.sleep(0.1)
+        await eventually(lambda: not self._proxy.changes)
         self._log_read = self._log.stat().st_size if self._log.exists() else 0
         self._is_killed = False
         self._launcher.start()
@@ -200,6 +204,8 @@ class Killer:
 
         def is_open() -> bool:
             assert self._launcher.is_running or self._is_killed, self._launcher.log()
+            if not self._log.exists():
+                return False
             with self._log.open("rb") as log:
                 log.seek(self._log_read)
                 news = log.read()

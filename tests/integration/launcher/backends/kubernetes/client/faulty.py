@@ -44,6 +44,8 @@ class FaultyProxy:
         self._upstream = upstream
         self._session = session
         self._watches: set[asyncio.Transport] = set()
+        self.changes = 0
+        """How many requests that change something are being passed on."""
         self.url = ""
         self.fault: Fault | None = None
         self.loses_answers = False
@@ -62,6 +64,14 @@ class FaultyProxy:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.requests.append((asyncio.get_running_loop().time(), request.method, request.path_qs))
+        is_change = request.method != "GET"
+        self.changes += is_change
+        try:
+            return await self._pass_on(request)
+        finally:
+            self.changes -= is_change
+
+    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         if self.fault is not None and (answer := await self.fault(request)) is not None:
             return answer
         headers = {key: value for key, value in request.headers.items() if key.lower() not in ("host", "connection")}
