@@ -19,7 +19,7 @@ from services.api.wire.base import Double, double
 
 MetricType: TypeAlias = Literal["number", "string", "date", "boolean", "object", "array", "null"]
 
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})?")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})?", re.ASCII)
 
 
 class MetricSummary(Struct, omit_defaults=True):

@@ -29,11 +29,13 @@ Series = tuple[str, str]
 SHOWN: Final = """CASE WHEN s.last IS NOT NULL AND s.last_step = g.folded_step
             THEN s.summary || jsonb_build_object('last', s.last) ELSE s.summary END"""
 """The summary of a name as of what is folded, of its row ``s`` and that of its group ``g``."""
-TAIL: Final = """FROM metrics m
+BEHIND: Final = """FROM metrics m
               WHERE m.trial_id = g.trial_id AND m.metric_group = g.metric_group AND m.total_batches > g.folded_step
-                AND NOT m.archived AND m.kind <> 'PROFILING'
+                AND NOT m.archived AND m.kind <> 'PROFILING'"""
+"""The reports ``m`` of a group ``g`` that are not folded."""
+TAIL: Final = f"""{BEHIND}
               ORDER BY m.total_batches, m.id"""
-"""The reports ``m`` of a group ``g`` that are not folded, in their order."""
+"""The same in their order."""
 AVG: Final = "coalesce(m.metrics -> 'avg_metrics', m.metrics -> 'validation_metrics')"
 """The metrics of a report ``m``."""
 
@@ -64,9 +66,9 @@ SELECT t.id, wanted.metric_group, wanted.name,
   LEFT JOIN metric_groups g ON g.trial_id = t.id AND g.metric_group = wanted.metric_group
  WHERE ($3::bigint IS NULL OR t.project_id = $3) AND ($4::bigint[] IS NULL OR t.experiment_id = ANY($4))
 """  # noqa: S608  (of constants)
-_MARKED: Final = """
+_MARKED_BEST: Final = """
 SELECT t.id FROM metric_marks mark JOIN trials t ON t.id = mark.trial_id AND t.summary_in_rows
- WHERE ($1::bigint IS NULL OR t.project_id = $1) AND ($2::bigint[] IS NULL OR t.experiment_id = ANY($2))
+ WHERE t.id IN (SELECT best_trial_id FROM experiments WHERE project_id = $1)
 """
 
 _group_decoder: Final = msgspec.json.Decoder(GroupSummary)
@@ -170,15 +172,10 @@ async def present_totals(connection: AsyncConnection, trial_ids: Sequence[int]) 
     return {row.id: row.total for row in await _TOTALS.rows(connection, trials=list(trial_ids))}
 
 
-async def present_summaries(
-    connection: AsyncConnection | DriverConnection,
-    *,
-    project_id: int | None = None,
-    experiment_ids: Sequence[int] | None = None,
-) -> PresentSummaries:
-    """Whole summaries of all marked trials, or of those of a project or of some experiments."""
+async def present_best(connection: AsyncConnection, project_id: int) -> PresentSummaries:
+    """Whole summaries of the best trials of a project's experiments."""
     driver = await driver_connection(connection)
-    marked = await driver.fetch(_MARKED, project_id, _ids(experiment_ids))
+    marked = await driver.fetch(_MARKED_BEST, project_id)
     present = await present_trials(connection, [ident for (ident,) in marked])
     return PresentSummaries({ident: Raw(trial.summary.encode()) for ident, trial in present.items()})
 
@@ -190,7 +187,7 @@ async def present_series(
     project_id: int | None = None,
     experiment_ids: Sequence[int] | None = None,
 ) -> PresentSummaries:
-    """The same with no other metrics than ``series``."""
+    """Summaries of marked trials, all or some, with no other metrics than ``series``."""
     wanted = sorted({one for one in series if not any("\0" in part for part in one)})  # no name has a NUL
     if not wanted:
         return PresentSummaries({})

@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from msgspec import json
-
 from libs.db.engine import Database
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
-from services.api.queries.summaries import present_summaries
+from services.api.queries.metric_types import OF_EXPERIMENTS, names_of
 from services.api.wire.charts.streams import MetricIdentifier, MetricNamesResponse
 
-_NAMES: Final = """
+_NAMES: Final = f"""
 SELECT NULL AS summary_key, config -> 'searcher' ->> 'metric' AS name
   FROM experiments
  WHERE id = ANY($1::bigint[])
  UNION ALL
-SELECT DISTINCT entry.key, named.name
-  FROM trials
- CROSS JOIN jsonb_each(coalesce($2::jsonb -> trials.id::text, trials.summary_metrics)) AS entry
- CROSS JOIN jsonb_object_keys(CASE jsonb_typeof(entry.value) WHEN 'object' THEN entry.value ELSE '{}' END)
-         AS named (name)
- WHERE trials.experiment_id = ANY($1::bigint[])
-"""
+SELECT key, name FROM ({names_of(OF_EXPERIMENTS)}) AS reported
+"""  # noqa: S608  (of constants)
 """Of experiments, the names of their searcher metrics and, by the key of their group, all others."""
 
 
@@ -41,8 +34,7 @@ class MetricNames:
     async def look(self) -> AsyncIterator[Sequence[MetricNamesResponse]]:
         """The names that are new; the first time also when there are none."""
         async with self._db.read_prepared() as connection:
-            present = await present_summaries(connection, experiment_ids=self._ids)
-            rows = await connection.fetch(_NAMES, self._ids, json.encode(present.by_text_id).decode())
+            rows = await connection.fetch(_NAMES, self._ids)
         searcher = {row["name"] for row in rows if row["summary_key"] is None and row["name"]}
         goals = sorted(searcher - self._searcher, key=natural_sort_key)
         named = [(row["summary_key"], row["name"]) for row in rows if row["summary_key"] is not None]

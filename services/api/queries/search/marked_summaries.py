@@ -15,7 +15,7 @@ from libs.db.engine import driver_connection
 from services.api.metrics.groups import summary_key
 from services.api.metrics.summary import GroupSummary, fold
 from services.api.queries.search.bounded_summaries import MOST_NAMES, BoundedSummary, bound
-from services.api.queries.summaries import AVG, SHOWN, TAIL
+from services.api.queries.summaries import AVG, BEHIND, SHOWN, TAIL
 
 _group_decoder: Final = msgspec.json.Decoder(GroupSummary)
 
@@ -40,7 +40,7 @@ SELECT t.id, g.metric_group, known.number + coming.number AS names, known.folded
        SELECT count(*) AS number,
               coalesce((array_agg(name ORDER BY octet_length(name), name COLLATE "C"))[:{MOST_NAMES}], '{{}}') AS names
          FROM (SELECT DISTINCT key.name
-                 FROM (SELECT {AVG} AS document {TAIL}) AS report, jsonb_object_keys(report.document) AS key (name)
+                 FROM (SELECT {AVG} AS document {BEHIND}) AS report, jsonb_object_keys(report.document) AS key (name)
               ) AS reported
         WHERE NOT EXISTS (
               SELECT FROM metric_summaries s

@@ -16,14 +16,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.natural_order.keys import natural_sort_key
-from services.api.metrics.groups import TRAINING, VALIDATION, group_of_summary
+from services.api.metrics.groups import TRAINING, VALIDATION
+from services.api.queries.metric_types import OF_BEST, OF_PROJECT, metric_types
 from services.api.queries.search.column_tables import EXPERIMENT_TABLE, RUN_TABLE
 from services.api.queries.search.documents import is_moment, members
 from services.api.queries.search.hyperparameters import PREFIX
 from services.api.queries.search.language.filters import ColumnType, Location
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import METADATA_PREFIX
-from services.api.queries.summaries import present_summaries
 from services.api.wire.search.project_columns import ProjectColumn, WireColumnType, WireLocation
 
 _N, _T, _D, _U = ColumnType.NUMBER, ColumnType.TEXT, ColumnType.DATE, ColumnType.UNSPECIFIED
@@ -40,14 +40,10 @@ Types = Mapping[str, set[str]]
 async def experiment_columns(connection: AsyncConnection, project_id: int) -> list[ProjectColumn]:
     """Fixed columns, metrics of best trials, and hyperparameters of configurations."""
     mine = experiments.c.project_id == project_id
-    present = await present_summaries(connection, project_id=project_id)
-    best = select(present.of(trials.c.summary_metrics).label("document")).where(
-        trials.c.id.in_(select(experiments.c.best_trial_id).where(mine))
-    )
     spaces = await connection.scalars(select(experiments.c.config["hyperparameters"]).where(mine).distinct())
     return [
         *_fixed(EXPERIMENT_TABLE, Location.EXPERIMENT),
-        *await _metrics(connection, best),
+        *_metrics(await metric_types(connection, OF_BEST, project_id)),
         *_keys(PREFIX, Location.HYPERPARAMETERS, types_of_spaces(spaces), _VALUE_TYPES),
     ]
 
@@ -58,12 +54,11 @@ async def run_columns(connection: AsyncConnection, project_id: int) -> list[Proj
     def of_runs(column: ColumnElement[Any]) -> Select[Any]:
         return select(column.label("document")).where(trials.c.project_id == project_id)
 
-    present = await present_summaries(connection, project_id=project_id)
     hyperparameters = await _types_of_leaves(connection, of_runs(trials.c.hparams))
     metadata = await _types_of_leaves(connection, of_runs(trials.c.metadata))
     return [
         *_fixed(RUN_TABLE, Location.RUN),
-        *await _metrics(connection, of_runs(present.of(trials.c.summary_metrics))),
+        *_metrics(await metric_types(connection, OF_PROJECT, project_id)),
         *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, hyperparameters, _VALUE_TYPES),
         *_keys(METADATA_PREFIX, Location.RUN_METADATA, metadata, _METADATA_TYPES),
     ]
@@ -122,18 +117,7 @@ def _column(name: str, location: Location, kind: ColumnType, shown: str = "") ->
     )
 
 
-async def _metrics(connection: AsyncConnection, summaries: Select[Any]) -> list[ProjectColumn]:
-    found = summaries.subquery()
-    group = members(found.c.document, "of_group")
-    metric = members(group.c.value, "of_metric")
-    query = (
-        select(group.c.key, metric.c.key.label("metric"), metric.c.value["type"].astext.label("type"))
-        .select_from(found.join(group, true()).join(metric, true()))
-        .distinct()
-    )
-    types: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row in await connection.execute(query):
-        types[group_of_summary(row.key), row.metric].add(row.type)
+def _metrics(types: Mapping[tuple[str, str], set[str]]) -> list[ProjectColumn]:
     names = sorted(types, key=lambda pair: [natural_sort_key(part) for part in pair])
     return [column for (of, name) in names for column in metric_columns(of, name, types[of, name])]
 

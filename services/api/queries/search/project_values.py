@@ -12,7 +12,7 @@ from services.api.metrics.groups import group_of_summary
 from services.api.queries.search.documents import members, number_in, text_in
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import metadata
-from services.api.queries.summaries import present_summaries
+from services.api.queries.summaries import present_best
 from services.api.wire.base import double
 from services.api.wire.search.project_columns import MetricsRange
 
@@ -25,7 +25,7 @@ async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[Me
     The value of the searcher's metric, whichever that is, is a column too.
     """
     best = select(experiments.c.best_trial_id).where(experiments.c.project_id == project_id)
-    present = await present_summaries(connection, project_id=project_id)
+    present = await present_best(connection, project_id)
     group = members(present.of(trials.c.summary_metrics), "of_group")
     metric = members(group.c.value, "of_metric")
     aggregate = values(column("name", Text), name="aggregate").data([(name,) for name in AGGREGATES])

@@ -16,7 +16,7 @@ from typing import Any, Final
 WORDS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 SUMMARY_KEYS: Final = {"training": "avg_metrics", "validation": "validation_metrics"}
 PROFILING: Final = ("gpu", "cpu", "memory", "disk", "network")
-_DATE: Final = re.compile(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})?$")
+_DATE: Final = re.compile(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})?$", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)

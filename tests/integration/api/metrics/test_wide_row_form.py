@@ -10,12 +10,15 @@ import pytest
 
 from libs.db.engine import Database
 from services.api.metrics.rows.settling import settle
+from tests.integration.api.metrics.readings import get, lines
 from tests.integration.api.metrics.reference import ReferenceTrial
 from tests.integration.api.metrics.row_form import to_row_form
 from tests.integration.api.metrics.test_histories import driver, new_runs
 from tests.integration.api.metrics.test_row_form import take
 from tests.integration.api.tasks.conftest import api
 from tests.integration.api.tasks.service import Replica
+
+DAY = "2026-01-02T03:04:05"
 
 __all__ = ["api", "driver"]
 
@@ -73,3 +76,36 @@ async def test_a_list_reads_no_summary_that_it_does_not_show(
         )
         assert unread == "UPDATE 1"
         assert await listed(client, project, run.trial) == in_column
+
+
+async def test_columns_and_names_are_found_without_reading_summaries(
+    db: Database, driver: asyncpg.Connection, api: Replica
+) -> None:
+    """And ranges read those of best trials alone."""
+    project, runs = await new_runs(db, "names")
+    run, best, reference = runs[0], runs[1], ReferenceTrial()
+    experiment = run.experiment
+    later = {"text": "text", "day": DAY, "not a day": "\u0662" + DAY[1:], "word": "NaN", "list": [1], "none": None}
+    async with api.client(headers=run.user_headers) as client:
+        await take(client, run, reference, 1, {"a": 1, "b": 1, "c": DAY, "d": 1, "e": None, "only folded": True})
+        await take(client, run, reference, 2, {"a": "Infinity", "b": DAY, "c": DAY + "Z", "d": None, "e": 1, **later})
+        await take(client, run, reference, 1, {"loss": 1, "day": DAY}, group="validation")
+        await take(client, best, ReferenceTrial(), 1, {"a": 7, "text": 7})
+        over = "UPDATE experiments SET state = 'COMPLETED', best_trial_id = $2 WHERE id = $1"
+        await driver.execute(over, experiment, best.trial)
+        in_column = await shown_of_project(client, project, experiment)
+        await to_row_form(driver, run.trial, reference, {"training": 1, "validation": None})
+        await driver.execute(
+            """UPDATE metric_summaries s SET summary = s.summary || '{"count": "not a number"}' FROM metric_groups g
+                WHERE g.trial_id = $1 AND s.summary_id = g.summary_id""",
+            run.trial,
+        )
+        assert await shown_of_project(client, project, experiment) == in_column
+
+
+async def shown_of_project(client: httpx.AsyncClient, project: int, experiment: int) -> list[Any]:
+    path = f"/api/v1/projects/{project}"
+    tables = ("TABLE_TYPE_RUN", "TABLE_TYPE_EXPERIMENT")
+    columns = [await get(client, f"{path}/columns", tableType=table) for table in tables]
+    names = await lines(client, "/api/v1/experiments/metrics-stream/metric-names", ids=experiment, periodSeconds=1)
+    return [columns, names, await get(client, f"{path}/experiments/metric-ranges")]

@@ -71,6 +71,11 @@ CASES = [
             ("2021-03-15T13:32:18-07:30", "2021-03-15T13:32:18.000000000000"),
         ]
     ),
+    Case(
+        "dates have digits of ASCII",
+        [{"c": "\u0662021-03-15T13:32:18"}],
+        {"c": {"type": "string", "last": "\u0662021-03-15T13:32:18"}},
+    ),
     Case("an object", [{"d": {"d": 1}}, {"d": {}}], {"d": {"type": "object", "last": {}}}),
     Case("booleans", [{"e": False}, {"e": True}], {"e": {"type": "boolean", "last": True}}),
     Case("arrays", [{"f": []}, {"f": [{"a": "b"}]}], {"f": {"type": "array", "last": [{"a": "b"}]}}),
