@@ -19,8 +19,11 @@ DELETE FROM metric_garbage g
 """
 
 
-async def delete_garbage(driver: Any) -> None:
-    """Delete the next rows with an asyncpg connection; what is left is for the next call."""
+async def delete_garbage(driver: Any) -> bool:
+    """Delete the next rows with an asyncpg connection; returns whether there were any: what is left is for the next
+    call."""
     status = await driver.execute(_SOME, _AT_ONCE)
-    if status != "DELETE 0" or await driver.fetchval("SELECT EXISTS (SELECT FROM metric_garbage)"):
-        await driver.execute(_EMPTIED)
+    if status == "DELETE 0" and not await driver.fetchval("SELECT EXISTS (SELECT FROM metric_garbage)"):
+        return False
+    await driver.execute(_EMPTIED)
+    return True

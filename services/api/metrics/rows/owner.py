@@ -32,6 +32,9 @@ OWNER_LOCK: Final = 0x5E50_1079
 """Key of the advisory lock; any number that nothing else uses."""
 _RETRY_S: Final = 1.0
 _EVERY_S: Final = 0.5
+_FORMER_EVERY_S: Final = 0.9
+"""Reports to services of the release before are refused after two and a half seconds without being settled."""
+_GARBAGE_EVERY_S: Final = 2.0
 _FAREWELL_S: Final = 5.0
 _FAREWELL_RETRY_S: Final = 0.1
 _COMMAND_TIMEOUT_S: Final = 120.0
@@ -142,15 +145,17 @@ class SummaryKeeper:
         self._former = former
         self._pace = pace or FoldingPace()
         self._plans: Plans = {} if plans is None else plans
+        self._collects_at_s = 0.0
 
     async def look(self) -> None:
         """Do what is due now, once for each trial. Raises what the database raises, unless it is about one trial."""
-        await self._former.look(self._driver)
+        await self._former.look_again(self._driver, after_s=_FORMER_EVERY_S)
         self._plan([trial_id for (trial_id,) in await self._driver.fetch(sql.MARKED)])
         for trial_id, plan in sorted(self._plans.items(), key=_failures):
             if _now_s() >= plan.tries_at_s:
                 await self._attend(trial_id, plan)
-        await delete_garbage(self._driver)
+        if _now_s() >= self._collects_at_s and not await delete_garbage(self._driver):
+            self._collects_at_s = _now_s() + _GARBAGE_EVERY_S
 
     def _plan(self, marked: Sequence[int]) -> None:
         first = _now_s() + self._pace.first_after_s

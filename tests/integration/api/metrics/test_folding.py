@@ -15,7 +15,9 @@ from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, 
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
+from services.api.metrics.rows import former_release
 from services.api.metrics.rows import owner as owner_module
+from services.api.metrics.rows import statements as sql
 from services.api.metrics.rows.append_path import AppendableTrials, append
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.owner import FAILED, OWNER_LOCK, FoldingPace, Plans, SummaryKeeper, keep_summaries
@@ -276,6 +278,66 @@ async def test_replica_that_stops_settles_what_the_owner_has_left(
         await owner.close()
     assert (await row_of(db, trials, id=trial)).total_batches == (2 if owner_leaves else 0)
     assert len(await rows_of(db, metric_marks, trial_id=trial)) == (0 if owner_leaves else 1)
+
+
+class Asked:
+    """An asyncpg connection that says what was asked by it, transactions apart."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self.statements: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._driver, name)
+        if name not in ("fetch", "fetchval", "fetchrow", "execute"):
+            return found
+
+        def ask(statement: str, *arguments: Any) -> Any:
+            self.statements.append(statement)
+            return found(statement, *arguments)
+
+        return ask
+
+
+async def test_owner_without_work_asks_for_marks_only(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_FORMER_EVERY_S", "_GARBAGE_EVERY_S"):
+        monkeypatch.setattr(owner_module, name, 60.0)
+    async with db.read() as connection:
+        driver = Asked(await driver_connection(connection))
+        owner = SummaryKeeper(driver, FormerRelease(), AT_ONCE)
+
+        async def asks() -> list[str]:
+            driver.statements.clear()
+            await owner.look()
+            return driver.statements
+
+        assert len(await asks()) > 2
+        for _ in range(20):  # what other tests have left
+            if await asks() == [sql.MARKED]:
+                break
+        assert await asks() == [sql.MARKED]
+
+
+async def test_what_the_owner_has_seen_is_not_looked_up_again(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(former_release, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(former_release, "_NEWS_S", 60.0)
+    looks = 0
+
+    class Watched(FormerRelease):
+        async def look(self, driver: Any) -> None:
+            nonlocal looks
+            looks += 1
+
+    former = Watched()
+    async with db.read() as connection:
+        await former.look_again(await driver_connection(connection), after_s=0)
+    following = asyncio.create_task(former.follow(db))
+    await asyncio.sleep(0.3)
+    assert looks == 1
+    monkeypatch.setattr(former_release, "_NEWS_S", 0.0)
+    await eventually(lambda: looks > 2)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
 
 
 def _failures() -> float:
