@@ -12,8 +12,13 @@ from msgspec import Struct
 
 from libs.db.connecting.settings import asyncpg_url
 
-MIGRATION_LOCK: Final = 0x5E50_1074
+MIGRATION_LOCK: Final = 0x5E50_107A
 """Key of the advisory lock of whoever changes the schema; any number that nothing else uses."""
+FORMER_LOCK: Final = 0x5E50_1074
+"""The key that releases before had for it. The function ``number_change`` of the database has the same one, so whoever
+holds it keeps transactions from ending that change projects, workspaces or models."""
+LAST_OF_FORMER_LOCK: Final = "0008"
+"""The last migration that a release may apply which knows the former key alone."""
 SCRIPTS: Final = Path(__file__).parents[1] / "migrations"
 IS_THERE: Final = "SELECT to_regclass('alembic_version') IS NOT NULL"
 FOUND: Final = "SELECT version_num FROM alembic_version"
