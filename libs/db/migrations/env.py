@@ -5,6 +5,9 @@ from alembic import context
 from libs.db.tables import metadata
 
 connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
+# A migration lets go of what it has locked before the next one locks anything: services use the tables meanwhile.
+context.configure(
+    connection=connection, target_metadata=metadata, transactional_ddl=True, transaction_per_migration=True
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -79,8 +79,8 @@ Index(
 )
 
 # How many there are, by what most lists are filtered by. The numbers of a group add up to its rows in every snapshot:
-# triggers (migration 0011) add one for each change, in its transaction, and the scheduler puts those of a group
-# together.
+# triggers (migrations 0014 and 0015) add one for each change, in its transaction, and the scheduler puts those of a
+# group together.
 experiment_counts = Table(
     "experiment_counts",
     metadata,

@@ -5,15 +5,18 @@ are appended, a mark says that some may not be in the summary yet, and ``trials.
 is true again whenever there is no mark. The column serves the release before, whose services write it: that takes a
 trial back to it, and has to wait while there is a mark (libs/db/tables/metrics.py).
 
-Nothing is rewritten: the new column has a constant default, and the new tables are empty.
+The new tables are empty. Writing trials waits for a moment, while one of them refers to trials and these get a trigger;
+reading does not.
 """
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0009"
-down_revision = "0008"
+from libs.db.migrations.table_locks import lock_table
+
+revision = "0010"
+down_revision = "0009"
 
 NOTHING = "'-2147483648'::integer"
 # A long name is told by its SHA-256, behind its beginning, so that every name fits into an entry of the index. Such a
@@ -129,7 +132,7 @@ WHEN (OLD.summary_id <> NEW.summary_id) EXECUTE FUNCTION leave_summary()
 
 
 def upgrade() -> None:
-    op.add_column("trials", sa.Column("summary_in_rows", sa.Boolean(), server_default=sa.text("false"), nullable=False))
+    lock_table("trials", "SHARE ROW EXCLUSIVE")
     op.execute("CREATE SEQUENCE metric_summary_ids")
     op.create_table(
         "metric_groups",

@@ -1,16 +1,18 @@
-"""Indexes for the orders and filters of lists of experiments and runs, so that a page costs what it shows.
+"""Indexes for the orders and filters of lists of experiments, so that a page costs what it shows.
 
 Among experiments that were started at one moment, a list has ids in the direction of its order and a search has them
 ascending: there is an index for either, so that a page sorts none of them.
 
-Services of the release before read and write as they did. Writing experiments and trials waits while the indexes are
-made; reading does not.
+Services of the release before read and write as they did. Writing experiments waits while the indexes are made; reading
+does not.
 """
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+from libs.db.migrations.table_locks import lock_table
+
+revision = "0011"
+down_revision = "0010"
 
 INDEXES = {
     # Of lists and searches by start.
@@ -21,12 +23,14 @@ INDEXES = {
     "ix_experiments_of_project": "experiments (project_id, id)",
     "ix_experiments_in_state": "experiments (state, id)",
     "ix_experiments_labels": "experiments USING gin ((config -> 'labels') jsonb_path_ops)",
-    "ix_trials_of_project_by_id": "trials (project_id, id)",
-    "ix_trials_started": "trials (project_id, start_time, id)",
+    # When the last one of a project was started, which lists of projects say.
+    "ix_experiments_last_of_project": "experiments (project_id, start_time)",
+    # Runs of these are counted, and taken off the totals.
+    "ix_experiments_hidden": "experiments (id) WHERE archived OR state = 'DELETING'",
 }
 
 
 def upgrade() -> None:
+    lock_table("experiments", "SHARE")
     for name, rows in INDEXES.items():
         op.execute(f"CREATE INDEX {name} ON {rows}")
-    op.execute("DROP INDEX ix_experiments_project_id")

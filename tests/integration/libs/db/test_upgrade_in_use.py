@@ -1,0 +1,158 @@
+"""A database is upgraded while services of the release before, readers and backups use it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.migrate import provide_schema, upgrade
+from libs.db.schema.apart import MigrationFailed
+from libs.db.schema.found import FORMER_LOCK, MIGRATION_LOCK, schema_of
+from tests.harness.seeds import chance
+
+RELEASED: Final = "0008"
+PATIENCE_S: Final = 60.0
+OBJECTS: Final = 4
+ROWS: Final = """
+INSERT INTO experiments (id, state, config, original_config, owner_id, project_id, job_id, start_time)
+SELECT n, 'ACTIVE', '{}', '', 1, 1, n::text, now() FROM generate_series(1, 3000) n;
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
+SELECT id, project_id, n, n::text, 'ACTIVE', now() FROM experiments, generate_series(1, 3) n
+"""
+EXPERIMENT_LOCKED: Final = "SELECT id FROM experiments WHERE id = $1 FOR UPDATE"
+TRIALS_LOCKED: Final = "SELECT id FROM trials WHERE experiment_id = $1 ORDER BY id FOR NO KEY UPDATE"
+EXPERIMENT_WRITTEN: Final = "UPDATE experiments SET progress = random() WHERE id = $1"
+TRIALS_WRITTEN: Final = "UPDATE trials SET total_batches = total_batches + 1 WHERE experiment_id = $1"
+ORDERS: Final = (
+    # Of actions on experiments and trials.
+    (EXPERIMENT_LOCKED, TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
+    (EXPERIMENT_LOCKED, EXPERIMENT_WRITTEN, TRIALS_LOCKED, TRIALS_WRITTEN),
+    # Of reports of metrics.
+    (TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
+)
+WAITS: Final = """
+SELECT count(*) > 0 FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted
+"""
+
+
+@pytest_asyncio.fixture
+async def released_url(empty_database_url: str) -> str:
+    """A database of the release before, with experiments that have trials."""
+    await upgrade(empty_database_url, to=RELEASED)
+    async with _connected(empty_database_url) as connection:
+        await connection.execute(ROWS)
+    return empty_database_url
+
+
+@asynccontextmanager
+async def _connected(url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(asyncpg_url(url))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _within(what: Awaitable[Any]) -> Any:
+    return await asyncio.wait_for(what, PATIENCE_S)
+
+
+async def _until_somebody_waits(connection: Any, table: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not await connection.fetchval(WAITS, table):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def _write(url: str, order: tuple[str, ...], ids: range, over: asyncio.Event) -> int:
+    """Transactions one after the other; those of one order never wait for one another in a circle by themselves."""
+    written = 0
+    async with _connected(url) as connection:
+        while not over.is_set():
+            one = chance().choice(ids)
+            async with connection.transaction():
+                for statement in order:
+                    await connection.execute(statement, one)
+                    await asyncio.sleep(0.002)
+            written += 1
+    return written
+
+
+async def _read(url: str, over: asyncio.Event) -> int:
+    read = 0
+    async with _connected(url) as connection:
+        while not over.is_set():
+            await _within(connection.fetchval("SELECT count(*) FROM trials JOIN experiments e ON e.id = experiment_id"))
+            read += 1
+    return read
+
+
+async def test_those_who_write_and_read_go_on(released_url: str) -> None:
+    over = asyncio.Event()
+    async with asyncio.TaskGroup() as everybody:
+        writers = [
+            everybody.create_task(_write(released_url, order, range(1 + place, 3000, len(ORDERS))[:OBJECTS], over))
+            for place, order in enumerate(ORDERS)
+            for _ in range(2)
+        ]
+        reader = everybody.create_task(_read(released_url, over))
+        await provide_schema(DatabaseSettings(url=released_url))
+        over.set()
+    assert not (await schema_of(released_url)).is_outdated
+    assert all(writer.result() for writer in writers)
+    assert reader.result()
+    async with _connected(released_url) as connection:
+        numbers = await connection.fetchrow(
+            "SELECT (SELECT sum(number) FROM experiment_counts), (SELECT sum(number) FROM trial_counts)"
+        )
+    assert tuple(numbers) == (3000, 9000)
+
+
+@pytest.mark.parametrize(("before", "table"), [(RELEASED, "trials"), ("0012", "experiments")])
+async def test_a_long_reader_keeps_no_other_reader_out(released_url: str, before: str, table: str) -> None:
+    await upgrade(released_url, to=before)
+    async with _connected(released_url) as backup, _connected(released_url) as other:
+        transaction = backup.transaction(isolation="repeatable_read", readonly=True)
+        await transaction.start()
+        await backup.fetchval(f"SELECT count(*) FROM {table}")
+        upgrading = asyncio.create_task(provide_schema(DatabaseSettings(url=released_url)))
+        await _until_somebody_waits(other, table)
+        assert await _within(other.fetchval(f"SELECT count(*) FROM {table}"))
+        assert (await schema_of(released_url)).found == before
+        await transaction.rollback()
+        await _within(upgrading)
+    assert not (await schema_of(released_url)).is_outdated
+
+
+async def test_a_migration_in_the_middle_holds_the_lock_and_keeps_no_other_table(released_url: str) -> None:
+    async with _connected(released_url) as writer, _connected(released_url) as other:
+        transaction = writer.transaction()
+        await transaction.start()
+        await writer.execute(EXPERIMENT_WRITTEN, 1)
+        upgrading = asyncio.create_task(provide_schema(DatabaseSettings(url=released_url)))
+        await _until_somebody_waits(other, "experiments")
+        assert (await schema_of(released_url)).found == "0010", "what was before is committed"
+        assert not await other.fetchval("SELECT pg_try_advisory_lock($1)", MIGRATION_LOCK)
+        assert await other.fetchval("SELECT pg_try_advisory_xact_lock($1)", FORMER_LOCK)
+        await _within(other.execute("UPDATE projects SET name = 'another' WHERE id = 1"))
+        await _within(writer.execute(TRIALS_WRITTEN, 1))
+        await transaction.commit()
+        await _within(upgrading)
+    assert not (await schema_of(released_url)).is_outdated
+
+
+async def test_after_a_failure_the_next_try_goes_on(released_url: str) -> None:
+    async with _connected(released_url) as connection:
+        await connection.execute("CREATE TABLE experiment_counts (in_the_way int)")
+        with pytest.raises(MigrationFailed):
+            await provide_schema(DatabaseSettings(url=released_url))
+        assert (await schema_of(released_url)).found == "0013"
+        await connection.execute("DROP TABLE experiment_counts")
+    await provide_schema(DatabaseSettings(url=released_url))
+    assert not (await schema_of(released_url)).is_outdated
