@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.migrate import provide_schema, upgrade
-from libs.db.schema.found import schema_of
+from libs.db.schema.found import FORMER_LOCK, LAST_OF_FORMER_LOCK, schema_of
 from libs.db.tables import metadata
 from libs.errors import Unavailable
 
@@ -76,6 +76,25 @@ async def test_everybody_may_migrate_at_once(database_url: str) -> None:
     async with engine.connect() as connection:
         count = (await connection.execute(text("SELECT count(*) FROM users"))).scalar_one()
     assert count == 2, "what the first migration adds is added once"
+
+
+async def test_releases_of_the_former_lock_keep_only_their_own_schemas_from_being_migrated(
+    empty_database_url: str,
+) -> None:
+    engine = create_async_engine(empty_database_url, poolclass=NullPool)
+    async with engine.connect() as former:
+        await former.execute(text("SELECT pg_advisory_lock(:key)"), {"key": FORMER_LOCK})
+        upgrading = asyncio.create_task(upgrade(empty_database_url, to=LAST_OF_FORMER_LOCK))
+        waits = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = :key AND NOT granted")
+        async with asyncio.timeout(60):
+            while not await former.scalar(waits, {"key": FORMER_LOCK}):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (await schema_of(empty_database_url)).found is None
+        await former.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": FORMER_LOCK})
+        await upgrading
+        await former.execute(text("SELECT pg_advisory_lock(:key)"), {"key": FORMER_LOCK})
+        await asyncio.wait_for(upgrade(empty_database_url), 60)
+    assert not (await schema_of(empty_database_url)).is_outdated
 
 
 async def test_hosts_of_storage_that_is_stored_are_remembered(empty_database_url: str) -> None:
