@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from libs.db.tables.metrics import NOTHING_FOLDED
 from services.api.metrics import statements as sql
 from services.api.metrics.fast_path import KnownTrial
 from services.api.metrics.groups import summary_key
 from services.api.metrics.measured import MeasuredTrial, PendingWrite
+from services.api.metrics.rows.tail import Turns, read_piece
 from services.api.metrics.summary import GroupSummary, fold, fold_more
 
 
@@ -63,6 +65,12 @@ async def _count(driver: Any, write: PendingWrite) -> None:
 
 async def _summarise(driver: Any, trial_id: int, group: str) -> GroupSummary:
     summary: GroupSummary = {}
-    async for row in driver.cursor(sql.SURVIVING_METRICS, trial_id, group, prefetch=1000):
-        fold(summary, msgspec.json.decode(row["metrics"]), newest=True)
+    turns, summarised, is_last = Turns(), NOTHING_FOLDED, False
+    while not is_last:
+        piece = await read_piece(driver, trial_id, group, after=summarised)
+        for step, metrics in piece.reports:
+            fold(summary, metrics, newest=True)
+            summarised = step
+            await turns.count(len(summary))
+        is_last = piece.is_last
     return summary

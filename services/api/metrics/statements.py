@@ -151,13 +151,6 @@ SURVIVING_STEPS: Final = """
 SELECT coalesce(max(total_batches), 0) FROM metrics WHERE trial_id = $1 AND NOT archived AND kind <> 'PROFILING'
 """
 
-SURVIVING_METRICS: Final = """
-SELECT coalesce(metrics -> 'avg_metrics', metrics -> 'validation_metrics')::text AS metrics
-  FROM metrics
- WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND kind <> 'PROFILING'
- ORDER BY total_batches, id
-"""
-
 SURVIVING_VALIDATIONS: Final = """
 SELECT id, (metrics -> 'validation_metrics')::text AS metrics
   FROM metrics

@@ -46,13 +46,20 @@ UPDATE metric_groups SET run_id = $3, folded_step = $4, change_no = change_no + 
  WHERE trial_id = $1 AND metric_group = $2
 """
 
+# No more than so many bytes, beginning with the first report whatever it has; ``found``: how many there were without
+# that. The size of a value is known without reading it.
 TAIL: Final = """
-SELECT total_batches, coalesce(metrics -> 'avg_metrics', metrics -> 'validation_metrics')::text AS metrics
-  FROM metrics
- WHERE trial_id = $1 AND metric_group = $2 AND total_batches > $3 AND total_batches <= $4
-   AND NOT archived AND kind <> 'PROFILING'
+SELECT total_batches, coalesce(metrics -> 'avg_metrics', metrics -> 'validation_metrics')::text AS metrics, found
+  FROM (SELECT total_batches, id, metrics, count(*) OVER () AS found,
+               sum(pg_column_size(metrics)) OVER (ORDER BY total_batches, id) - pg_column_size(metrics) AS bytes_before
+          FROM (SELECT total_batches, id, metrics
+                  FROM metrics
+                 WHERE trial_id = $1 AND metric_group = $2 AND total_batches > $3 AND total_batches <= $4
+                   AND NOT archived AND kind <> 'PROFILING'
+                 ORDER BY total_batches, id
+                 LIMIT $5) AS next) AS sized
+ WHERE bytes_before < $6
  ORDER BY total_batches, id
- LIMIT $5
 """
 SUMMARIES_OF_NAMES: Final = """
 SELECT name, summary::text, last::text, last_step

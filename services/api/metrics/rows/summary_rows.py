@@ -14,11 +14,9 @@ from msgspec import UNSET
 
 from libs.db.tables.metrics import NOTHING_FOLDED
 from services.api.metrics.rows import statements as sql
+from services.api.metrics.rows.tail import NEWEST_STEP, Turns, batches, parts, read_piece
 from services.api.metrics.summary import GroupSummary, MetricSummary, fold_more
 
-NEWEST_STEP: Final = 2**31 - 1
-_READ_AT_ONCE: Final = 100
-"""Reports; each may have ten thousand values."""
 _decoder: Final = msgspec.json.Decoder(MetricSummary)
 
 
@@ -48,6 +46,7 @@ class _Names:
     def __init__(self, summary_id: int) -> None:
         self._summary_id = summary_id
         self._known: set[str] = set()
+        self._turns = Turns()
         self.summaries: GroupSummary = {}
         self.last_steps: dict[str, int] = {}
 
@@ -57,23 +56,35 @@ class _Names:
         if not missing:
             return
         self._known.update(missing)
-        for name, summary, last, step in await driver.fetch(sql.SUMMARIES_OF_NAMES, self._summary_id, missing):
-            self.summaries[name] = _decoder.decode(summary)
-            if last is not None:
-                self.summaries[name].last = msgspec.json.decode(last)
-            self.last_steps[name] = step
+        for some in batches(missing):
+            for name, summary, last, step in await driver.fetch(sql.SUMMARIES_OF_NAMES, self._summary_id, some):
+                self.summaries[name] = _decoder.decode(summary)
+                if last is not None:
+                    self.summaries[name].last = msgspec.json.decode(last)
+                self.last_steps[name] = step
+
+    async def fold(self, metrics: Mapping[str, Any], *, newest: int | None) -> None:
+        """Add metrics whose names were met.
+
+        newest  the step of their report, if no report of the group has a later one
+        """
+        for some in parts(metrics):
+            fold_more(self.summaries, some, newest=newest is not None)
+            if newest is not None:
+                self.last_steps.update(dict.fromkeys(some, newest))
+            await self._turns.count(len(some))
 
     async def store(self, driver: Any) -> None:
-        if not self.summaries:
-            return
-        names, texts, lasts, steps = [], [], [], []
-        for name, summary in self.summaries.items():
-            last, summary.last = summary.last, UNSET
-            names.append(name)
-            texts.append(msgspec.json.encode(summary).decode())
-            lasts.append(None if last is UNSET else msgspec.json.encode(last).decode())
-            steps.append(self.last_steps.get(name, NOTHING_FOLDED))
-        await driver.execute(sql.STORE_SUMMARIES, self._summary_id, names, texts, lasts, steps)
+        for some in batches(self.summaries):
+            names, texts, lasts, steps = [], [], [], []
+            for name in some:
+                summary = self.summaries[name]
+                last, summary.last = summary.last, UNSET
+                names.append(name)
+                texts.append(msgspec.json.encode(summary).decode())
+                lasts.append(None if last is UNSET else msgspec.json.encode(last).decode())
+                steps.append(self.last_steps.get(name, NOTHING_FOLDED))
+            await driver.execute(sql.STORE_SUMMARIES, self._summary_id, names, texts, lasts, steps)
 
 
 async def fold_tail(driver: Any, row: GroupRow, *, up_to: int = NEWEST_STEP, most: int | None = None) -> int:
@@ -84,18 +95,15 @@ async def fold_tail(driver: Any, row: GroupRow, *, up_to: int = NEWEST_STEP, mos
     Returns how many reports were folded; ``row`` follows.
     """
     names = _Names(row.summary_id)
-    folded = 0
-    while most is None or folded < most:
-        reports = await driver.fetch(sql.TAIL, row.trial_id, row.group, row.folded_step, up_to, _READ_AT_ONCE)
-        decoded = [(step, msgspec.json.decode(text)) for step, text in reports]
-        await names.meet(driver, (name for _, metrics in decoded for name in metrics))
-        for step, metrics in decoded:
-            fold_more(names.summaries, metrics, newest=True)
-            names.last_steps.update(dict.fromkeys(metrics, step))
+    folded, is_last = 0, False
+    while not is_last and (most is None or folded < most):
+        piece = await read_piece(driver, row.trial_id, row.group, after=row.folded_step, up_to=up_to)
+        await names.meet(driver, (name for _, metrics in piece.reports for name in metrics))
+        for step, metrics in piece.reports:
+            await names.fold(metrics, newest=step)
             row.folded_step = step
-        folded += len(reports)
-        if len(reports) < _READ_AT_ONCE:
-            break
+        folded += len(piece.reports)
+        is_last = piece.is_last
     if folded:
         await names.store(driver)
         await update_group(driver, row)
@@ -109,9 +117,7 @@ async def fold_late(driver: Any, row: GroupRow, metrics: Mapping[str, Any], *, n
     """
     names = _Names(row.summary_id)
     await names.meet(driver, metrics)
-    fold_more(names.summaries, metrics, newest=newest)
-    if newest:
-        names.last_steps.update(dict.fromkeys(metrics, row.folded_step))
+    await names.fold(metrics, newest=row.folded_step if newest else None)
     await names.store(driver)
     await update_group(driver, row)
 
