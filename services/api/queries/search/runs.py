@@ -43,6 +43,30 @@ from services.api.wire.trials.trials import TrialState
 _IS_DELETING: Final = experiments.c.state == literal_column("'DELETING'", Text)
 _STAYS: Final = experiments.c.state != "DELETING"
 _IN_SIGHT: Final = ~experiments.c.archived
+_SHOWN: Final = select(
+    *(column for column in trials.c if column is not trials.c.summary_metrics),
+    summary_unless_large().label("summary_metrics"),
+    experiments.c.config,
+    experiments.c.parent_id,
+    experiments.c.progress,
+    experiments.c.unmanaged,
+    experiments.c.owner_id,
+    experiments.c.archived.label("parent_archived"),
+    experiments.c.external_id.label("external_experiment_id"),
+    projects.c.name.label("project_name"),
+    workspaces.c.id.label("workspace_id"),
+    workspaces.c.name.label("workspace_name"),
+    local_id.label("shown_local_id"),
+    run_duration.label("duration"),
+    is_multitrial.label("is_multitrial"),
+    is_marked().label("is_marked"),
+).select_from(
+    trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+    .join(users, users.c.id == experiments.c.owner_id)
+    .join(projects, projects.c.id == trials.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+)
+"""What is shown of a run, but for the place on its page; built once, not for each request."""
 
 
 async def search_runs(
@@ -64,24 +88,6 @@ async def search_runs(
     page = sql_page(total, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination
-    shown = select(
-        *(column for column in trials.c if column is not trials.c.summary_metrics),
-        summary_unless_large().label("summary_metrics"),
-        experiments.c.config,
-        experiments.c.parent_id,
-        experiments.c.progress,
-        experiments.c.unmanaged,
-        experiments.c.owner_id,
-        experiments.c.archived.label("parent_archived"),
-        experiments.c.external_id.label("external_experiment_id"),
-        projects.c.name.label("project_name"),
-        workspaces.c.id.label("workspace_id"),
-        workspaces.c.name.label("workspace_name"),
-        local_id.label("shown_local_id"),
-        run_duration.label("duration"),
-        is_multitrial.label("is_multitrial"),
-        is_marked().label("is_marked"),
-    ).select_from(_joined())
     wanted = (
         select(trials.c.id)
         .select_from(_joined_for([*conditions, *sorting]))
@@ -90,7 +96,7 @@ async def search_runs(
         .offset(page.start)
         .limit(page.limit)
     )
-    rows = await rows_of_page(connection, shown, trials.c.id, wanted)
+    rows = await rows_of_page(connection, _SHOWN, trials.c.id, wanted)
     summaries = await _summaries(connection, rows)
     return [_flat_run(row, summaries[row.id]) for row in rows], page.pagination
 
@@ -138,15 +144,6 @@ def _counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
     hidden = or_(experiments.c.archived, _IS_DELETING) if len(shown) > 1 else _IS_DELETING
     left_out = select(func.count()).select_from(_joined_for(of_runs)).where(*of_runs, hidden)
     return select(counted.scalar_subquery() - left_out.scalar_subquery())
-
-
-def _joined() -> FromClause:
-    return (
-        trials.join(experiments, experiments.c.id == trials.c.experiment_id)
-        .join(users, users.c.id == experiments.c.owner_id)
-        .join(projects, projects.c.id == trials.c.project_id)
-        .join(workspaces, workspaces.c.id == projects.c.workspace_id)
-    )
 
 
 def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
