@@ -39,12 +39,10 @@ SELECT t.id, g.metric_group, known.number + coming.number AS names, known.folded
  CROSS JOIN LATERAL (
        SELECT count(*) AS number,
               coalesce((array_agg(name ORDER BY octet_length(name), name COLLATE "C"))[:{MOST_NAMES}], '{{}}') AS names
-         FROM (SELECT DISTINCT key.name
+         FROM (SELECT key.name
                  FROM (SELECT {AVG} AS document {BEHIND}) AS report, jsonb_object_keys(report.document) AS key (name)
-              ) AS reported
-        WHERE NOT EXISTS (
-              SELECT FROM metric_summaries s
-               WHERE s.summary_id = g.summary_id AND s.name_key = metric_name_key(reported.name))) AS coming
+               EXCEPT
+               SELECT s.name FROM metric_summaries s WHERE s.summary_id = g.summary_id) AS reported) AS coming
  WHERE t.id = ANY((SELECT $1::bigint[])::bigint[])
 """  # noqa: S608  (of constants)
 
