@@ -56,30 +56,32 @@ WITH marked AS MATERIALIZED (
 def names_of(which: str) -> str:
     """A query of the names that trials have, each once, and the keys of their groups."""
     return f"""{_marked(which)}
-SELECT of_group.key, metric.key AS name {_in_columns(which)}
- UNION
-SELECT g.key, s.name FROM marked g JOIN metric_summaries s ON s.summary_id = g.summary_id
- UNION
-SELECT g.key, reported.name
-  FROM marked g
- CROSS JOIN LATERAL (SELECT {AVG} AS document {BEHIND}) AS report
- CROSS JOIN jsonb_object_keys(report.document) AS reported (name)"""  # noqa: S608  (of constants)
+SELECT DISTINCT key, name COLLATE "C" AS name
+  FROM (SELECT of_group.key, metric.key AS name {_in_columns(which)}
+         UNION ALL
+        SELECT g.key, s.name FROM marked g JOIN metric_summaries s ON s.summary_id = g.summary_id
+         UNION ALL
+        SELECT g.key, reported.name
+          FROM marked g
+         CROSS JOIN LATERAL (SELECT {AVG} AS document {BEHIND}) AS report
+         CROSS JOIN jsonb_object_keys(report.document) AS reported (name)) AS known"""  # noqa: S608  (of constants)
 
 
 def _types_of(which: str) -> str:
     """The same with their types. Values of several types in one trial are strings, in whichever order they came."""
     return f"""{_marked(which)}
-SELECT of_group.key, metric.key AS name, metric.value ->> 'type' AS type {_in_columns(which)}
- UNION
-SELECT key, name, CASE WHEN min(type) = max(type) THEN min(type) ELSE 'string' END
-  FROM (SELECT g.trial_id, g.key, s.name, s.summary ->> 'type' AS type
-          FROM marked g JOIN metric_summaries s ON s.summary_id = g.summary_id
+SELECT DISTINCT key, name COLLATE "C" AS name, type
+  FROM (SELECT of_group.key, metric.key AS name, metric.value ->> 'type' AS type {_in_columns(which)}
          UNION ALL
-        SELECT g.trial_id, g.key, each.key, {_TYPE}
-          FROM marked g
-         CROSS JOIN LATERAL (SELECT {AVG} AS document {BEHIND}) AS report
-         CROSS JOIN jsonb_each(report.document) AS each) AS known
- GROUP BY trial_id, key, name"""  # noqa: S608  (of constants)
+        SELECT key, name, CASE WHEN min(type) = max(type) THEN min(type) ELSE 'string' END
+          FROM (SELECT g.trial_id, g.key, s.name COLLATE "C" AS name, s.summary ->> 'type' AS type
+                  FROM marked g JOIN metric_summaries s ON s.summary_id = g.summary_id
+                 UNION ALL
+                SELECT g.trial_id, g.key, each.key COLLATE "C", {_TYPE}
+                  FROM marked g
+                 CROSS JOIN LATERAL (SELECT {AVG} AS document {BEHIND}) AS report
+                 CROSS JOIN jsonb_each(report.document) AS each) AS of_trial
+         GROUP BY trial_id, key, name) AS known"""  # noqa: S608  (of constants)
 
 
 async def metric_types(connection: AsyncConnection, which: str, wanted: Any) -> dict[tuple[str, str], set[str]]:
