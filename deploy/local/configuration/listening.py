@@ -49,7 +49,10 @@ def expect_own_ports(layout: Layout, options: Options) -> None:
     ours = own_pids(layout)
     for place in _places(layout, options):
         holder = foreign(place.port, ours=ours)
-        if holder is not None:
+        if holder is None:
+            continue
+        ours = own_pids(layout)  # one that was started again since they were looked up is ours, too
+        if holder.pid not in ours:
             raise PortHeld(_about_holder(place, holder))
 
 
