@@ -64,8 +64,13 @@ def test_one_trace_follows_an_experiment_from_the_request_into_its_task(
     by_id = {span.span_id: span for span in collector.trace(trace_id)}
     reconciled = by_id[queued.parent_id]
     assert (reconciled.name, reconciled.parent_id) == ("experiment.reconcile", request.span_id)
-    # Everything in the trace hangs together, also what went through the outbox.
-    assert {span.parent_id for span in by_id.values()} <= {"", *by_id}
+
+    def hangs_together() -> bool:
+        found = collector.trace(trace_id)
+        return {span.parent_id for span in found} <= {"", *(span.span_id for span in found)}
+
+    # Everything in the trace, also what went through the outbox. A span may come before the one around it has ended.
+    wait_until(hangs_together, what="no span lacks the one above it", timeout_s=30)
     published = [span for span in by_id.values() if span.name == "outbox.publish"]
     subjects = [span.attributes["messaging.destination.name"] for span in published]
     assert f"resolute.v1.experiment.{experiment}.created" in subjects

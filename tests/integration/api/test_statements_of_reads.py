@@ -78,7 +78,7 @@ READS: Final = (
 OF_A_TRIAL: Final = (
     Read("an experiment", get_experiment, 2, path={"experimentId": "1"}),
     Read("a trial", get_trial, 3, path={"trialId": "1"}),
-    Read("names of metrics", metric_names, 3, query=MetricNamesQuery(ids=[1])),
+    Read("names of metrics", metric_names, 2, query=MetricNamesQuery(ids=[1])),
     Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
     Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),
 )
