@@ -67,6 +67,11 @@ def reports(db: Database) -> Reports:
 
 
 AT_ONCE: Final = FoldingPace(first_after_s=0)
+ASKING: Final = """
+SELECT count(*) = $1
+  FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = 'resolute-summaries' AND query <> ''
+"""
 CHANGE_SUMMARY: Final = "UPDATE metric_summaries SET summary = $2::jsonb WHERE summary_id = $1"
 
 
@@ -172,10 +177,17 @@ async def test_trial_goes_back_to_its_column_while_the_release_before_is_there(d
     assert await rows_of(db, metric_groups, trial_id=trial) == []
 
 
+async def asking_for_ownership(db: Database, replicas: int) -> None:
+    """Wait until so many replicas are connected and have asked for the lock; not all of them can have it."""
+    async with db.read() as connection:
+        driver = await driver_connection(connection)
+        await eventually(lambda: driver.fetchval(ASKING, replicas))
+
+
 async def test_one_owner_settles_what_is_left_when_it_is_stopped(db: Database, reports: Reports) -> None:
     trial = (await new_run(db)).trial
     owning = [asyncio.create_task(keep_summaries(db, Gone())) for _ in range(2)]
-    await asyncio.sleep(0.5)
+    await asking_for_ownership(db, 2)
     await reports.store(a_report(trial, 1), a_report(trial, 2))
     for task in owning:
         task.cancel()
@@ -265,7 +277,7 @@ async def test_replica_that_stops_settles_what_the_owner_has_left(
     try:
         await owner.execute("SELECT pg_advisory_lock($1)", OWNER_LOCK)
         waiting = asyncio.create_task(keep_summaries(db, Gone()))
-        await asyncio.sleep(0.5)
+        await asking_for_ownership(db, 1)
         monkeypatch.setattr(owner_module, "_FAREWELL_S", 60.0 if owner_leaves else 0.5)
         await reports.store(a_report(trial, 1), a_report(trial, 2))
         waiting.cancel()

@@ -9,10 +9,13 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from libs.db.connecting.settings import DatabaseSettings
+from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
+from tests.harness.waiting import eventually
+
+_SLEEPING = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 
 
 async def test_reads_one_at_a_time_share_a_connection_however_many_there_are(database_url: str) -> None:
@@ -39,7 +42,7 @@ async def test_prepared_reads_use_the_connections_of_other_reads_and_give_them_b
         with pytest.raises(asyncpg.DivisionByZeroError):
             await _prepared(db, "SELECT 1 / 0")
         late = asyncio.ensure_future(_prepared(db, "SELECT pg_sleep(30)"))
-        await asyncio.sleep(0.1)
+        await _until_one_sleeps(database_url)
         late.cancel()
         with pytest.raises(asyncio.CancelledError):
             await late
@@ -53,13 +56,20 @@ async def test_prepared_reads_get_another_connection_in_place_of_one_that_was_lo
     async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
         lost = await _prepared(db)
         terminated = asyncio.ensure_future(_prepared(db, "SELECT pg_sleep(30)"))
-        await asyncio.sleep(0.1)
+        await _until_one_sleeps(database_url)
         name = database_url.rpartition("/")[2]
         postgres_server.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
         with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError)):
             await terminated
-        await asyncio.sleep(0.1)
         assert await _prepared(db) != lost
+
+
+async def _until_one_sleeps(url: str) -> None:
+    looking = await asyncpg.connect(asyncpg_url(url))
+    try:
+        await eventually(lambda: looking.fetchval(_SLEEPING))
+    finally:
+        await looking.close()
 
 
 async def _prepared(db: Database, statement: str = "SELECT pg_backend_pid()") -> Any:
