@@ -20,13 +20,13 @@ from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copi
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import APPLICATION, FORMER_APPLICATION
+from libs.db.engine import APPLICATION, FORMER_APPLICATION, IMPORT_APPLICATION
 from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK
 
 _SETTINGS: Final = {
-    "application_name": "resolute import",
+    "application_name": IMPORT_APPLICATION,
     "statement_timeout": "0",
     "jit": "off",
     # Hashes of rows are over their text.

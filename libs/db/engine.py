@@ -29,6 +29,8 @@ APPLICATION: Final = "resolute-2"
 """Name of the connections of services, by which they know each other's release."""
 FORMER_APPLICATION: Final = "resolute"
 """That of services which know summaries of metrics as a column of their trial only (migration 0009)."""
+IMPORT_APPLICATION: Final = "resolute import"
+"""That of an import from another installation."""
 
 _FAREWELL_S: Final = 2.0
 

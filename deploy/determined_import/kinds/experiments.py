@@ -118,6 +118,8 @@ TRIALS: Final = CopiedTable(
         "start_time": "r.start_time",
         "end_time": TRIAL_END,
         "total_batches": "r.total_batches",
+        # The api puts it into rows once the reports are there, too (services/api/metrics/rows/back_fill.py), and what a
+        # later import changes goes back to its column: there is one way into rows, and the import takes no longer.
         "summary_metrics": members("r.summary_metrics", "object"),
         "searcher_metric_value": "r.searcher_metric_value",
         "searcher_metric_signed": "r.searcher_metric_value_signed",

@@ -13,6 +13,7 @@ from deploy.determined_import.importing import run_import
 from deploy.determined_import.kinds.compared import BOTH, HANGING, TAKEN
 from deploy.determined_import.report import ImportReport, as_text
 from libs.db.connecting.settings import asyncpg_url
+from services.api.metrics.rows.back_fill import BackFill, BackFillPace
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats
@@ -35,6 +36,7 @@ from tests.scenarios.odd_configs import READS
 
 MADE = "SELECT id FROM trials WHERE experiment_id = $1 AND id > 1021"
 """Trials that the import has made, because the search was about to ask for them."""
+IN_ROWS = "SELECT summary_in_rows FROM trials WHERE id = $1"
 ADDED, ADDED_TRIAL = 301, 3001
 
 
@@ -91,6 +93,16 @@ async def work_there(old: str, new: str, storage: Path) -> None:
         f"UPDATE raw_validations SET archived = true WHERE id = 21 AND trial_id = {FINISHED_TRIAL}",
         "INSERT INTO task_logs (id, task_id, log) SELECT 9, task_id, 'more' FROM run_id_task_id WHERE run_id = 1012",
     )
+
+
+async def put_summaries_into_rows(new: str) -> None:
+    """As the api does when it is there for a while."""
+    connection = await asyncpg.connect(asyncpg_url(new))
+    try:
+        await BackFill(BackFillPace(moment_s=600)).go_on(connection)
+    finally:
+        await connection.close()
+    assert await rows_of(new, IN_ROWS, FINISHED_TRIAL) == [(True,)]
 
 
 def paths() -> list[str]:
@@ -152,6 +164,7 @@ async def test_work_in_the_old_installation_comes_with_a_second_import(
 ) -> None:
     """As if everything had been imported at once: compared object by object, as clients see it."""
     assert (await imported(old, new_url)).agrees
+    await put_summaries_into_rows(new_url)
     await work_there(old, new_url, tmp_path / "more")
     again = await imported(old, new_url)
     assert again.agrees, as_text(again)

@@ -1,4 +1,5 @@
-"""Keeps summaries in rows up to date: folds what was appended, settles trials, deletes summaries that were replaced.
+"""Keeps summaries in rows up to date: folds what was appended, settles trials, deletes summaries that were replaced,
+and puts those into rows that are in columns still.
 
 One replica of the api does so, whichever holds a session-level advisory lock; PostgreSQL frees it when its holder dies,
 and the others try to take it every second. Whatever it is doing is a transaction, and done again by the next. Since
@@ -21,6 +22,7 @@ from libs.db.failures import DRIVER_ERRORS, is_connection_failure, is_of_databas
 from libs.retry import backoff_s, every, with_retry
 from libs.telemetry import counter, gauge
 from services.api.metrics.rows import statements as sql
+from services.api.metrics.rows.back_fill import BackFill
 from services.api.metrics.rows.folding import fold_trial
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.garbage import delete_garbage
@@ -51,15 +53,16 @@ OWNING: Final = gauge("resolute_api_metric_summaries_owner", "1 in the process t
 async def keep_summaries(db: Database, former: FormerRelease) -> None:
     """Keep them until cancelled; whatever the database says only delays."""
     plans: Plans = {}
+    back_fill = BackFill()
     await with_retry(
-        lambda: _keep_while_connected(db.url, former, plans),
+        lambda: _keep_while_connected(db.url, former, plans, back_fill),
         is_transient=is_of_database,
         on_retry=lambda error, attempt: log.warning("metrics.owner_interrupted", error=str(error)),
         pause_s=every(_RETRY_S),
     )
 
 
-async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans) -> None:
+async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans, back_fill: BackFill) -> None:
     connection = await asyncpg.connect(
         url,
         timeout=10,
@@ -71,7 +74,7 @@ async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans) -
             OWNING.set(0)
             await asyncio.sleep(_RETRY_S)
         OWNING.set(1)
-        owner = SummaryKeeper(connection, former, plans=plans)
+        owner = SummaryKeeper(connection, former, plans=plans, back_fill=back_fill)
         while True:
             await owner.look()
             await asyncio.sleep(_EVERY_S)
@@ -138,13 +141,20 @@ class SummaryKeeper:
     """What the owner does with an asyncpg connection, and when."""
 
     def __init__(
-        self, driver: Any, former: FormerRelease, pace: FoldingPace | None = None, *, plans: Plans | None = None
+        self,
+        driver: Any,
+        former: FormerRelease,
+        pace: FoldingPace | None = None,
+        *,
+        plans: Plans | None = None,
+        back_fill: BackFill | None = None,
     ) -> None:
-        """plans  those that were left by who owned the summaries before, in this process; they are kept up to date"""
+        """plans and back_fill are those of who owned the summaries before, in this process; they are kept up to date"""
         self._driver = driver
         self._former = former
         self._pace = pace or FoldingPace()
         self._plans: Plans = {} if plans is None else plans
+        self._back_fill = back_fill or BackFill()
         self._collects_at_s = 0.0
 
     async def look(self) -> None:
@@ -156,6 +166,10 @@ class SummaryKeeper:
                 await self._attend(trial_id, plan)
         if _now_s() >= self._collects_at_s and not await delete_garbage(self._driver):
             self._collects_at_s = _now_s() + _GARBAGE_EVERY_S
+        if self._former.is_connected:
+            self._back_fill.begin_again()
+        else:
+            await self._back_fill.go_on(self._driver)
 
     def _plan(self, marked: Sequence[int]) -> None:
         first = _now_s() + self._pace.first_after_s

@@ -19,6 +19,7 @@ from services.api.metrics.rows import former_release
 from services.api.metrics.rows import owner as owner_module
 from services.api.metrics.rows import statements as sql
 from services.api.metrics.rows.append_path import AppendableTrials, append
+from services.api.metrics.rows.back_fill import BackFill, BackFillPace
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.owner import FAILED, OWNER_LOCK, FoldingPace, Plans, SummaryKeeper, keep_summaries
 from services.api.metrics.rows.settling import settle, settle_all
@@ -316,7 +317,8 @@ async def test_owner_without_work_asks_for_marks_only(db: Database, monkeypatch:
         monkeypatch.setattr(owner_module, name, 60.0)
     async with db.read() as connection:
         driver = Asked(await driver_connection(connection))
-        owner = SummaryKeeper(driver, FormerRelease(), AT_ONCE)
+        back_fill = BackFill(BackFillPace(moment_s=600, again_after_s=600))
+        owner = SummaryKeeper(driver, FormerRelease(), AT_ONCE, back_fill=back_fill)
 
         async def asks() -> list[str]:
             driver.statements.clear()
