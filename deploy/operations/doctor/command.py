@@ -21,11 +21,12 @@ from deploy.operations.doctor.findings import Finding, as_json, as_text, exit_co
 from deploy.operations.doctor.launchers import check_launchers
 from deploy.operations.doctor.leaders import check_leaders
 from deploy.operations.doctor.log_intake import check_log_intake
-from deploy.operations.doctor.login_provider import check_login_provider
+from deploy.operations.doctor.logins.login_provider import check_login_provider
+from deploy.operations.doctor.logins.scim import check_scim
 from deploy.operations.doctor.pull_secrets import check_pull_secrets
-from deploy.operations.doctor.scim import check_scim
 from deploy.operations.doctor.services import check_services
 from deploy.operations.doctor.storage import check_storage
+from deploy.operations.doctor.summaries import check_summaries
 from deploy.operations.doctor.tasks.interpreters import check_interpreters
 from deploy.operations.doctor.tasks.namespaces import check_tasks_namespaces
 from deploy.operations.doctor.tasks.pages import check_task_pages
@@ -81,6 +82,7 @@ async def examine(
     return [
         *await check_database(settings.database, clock),
         *await check_leaders(settings.database),
+        *await check_summaries(settings.database),
         *await _on_the_bus(settings, cluster, clock, bus_passwords),
         await asyncio.to_thread(check_storage, cluster.checkpoint_storage, settings.checkpoint_roots),
         *check_pull_secrets(cluster),

@@ -66,6 +66,7 @@ async def test_nothing_is_wrong_with_a_system_that_works(database_url: str, bus_
                 "database": {"ok"},
                 "scheduler": {"ok"},
                 "outbox": {"ok"},
+                "summaries of metrics": {"ok"},
                 "bus": {"ok"},
                 "launcher of default": {"ok"},
                 "capacity of default": {"warning"},

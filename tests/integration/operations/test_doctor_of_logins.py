@@ -16,8 +16,8 @@ from sqlalchemy import insert
 
 from deploy.operations.doctor.command import examine
 from deploy.operations.doctor.findings import Finding, problem, warning
-from deploy.operations.doctor.login_provider import about_transport, check_login_provider
-from deploy.operations.doctor.scim import check_scim
+from deploy.operations.doctor.logins.login_provider import about_transport, check_login_provider
+from deploy.operations.doctor.logins.scim import check_scim
 from deploy.operations.settings import OperationsSettings
 from libs.bus import BusSettings
 from libs.clock import SystemClock
