@@ -5,8 +5,8 @@ An event without values only says "look again", so several of one trial within a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -15,6 +15,36 @@ from libs.events.changes import PublicEvent, TrialChanged
 from services.api.metrics.statements import ENQUEUE
 
 _REMEMBERED: Final = 10_000
+
+
+class ReportingTrial(Protocol):
+    """What an event says of the trial of a report, besides its id."""
+
+    @property
+    def experiment_id(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def restarts(self) -> int: ...
+
+
+def report_event(
+    trial_id: int, trial: ReportingTrial, group: str, step: int | None, metrics: Mapping[str, Any] | None = None
+) -> TrialChanged:
+    """The event of a report that was stored; ``metrics`` are those of a validation."""
+    return TrialChanged(
+        trial_id=trial_id,
+        experiment_id=trial.experiment_id,
+        what="metrics",
+        state=trial.state,
+        task_id=trial.task_id,
+        restarts=trial.restarts,
+        group=group,
+        steps_completed=step,
+        metrics=None if metrics is None else dict(metrics),
+    )
 
 
 class Announcements:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from libs.db.outbox import event_message
 from libs.events.changes import PublicEvent, TrialChanged
+from services.api.metrics.announcements import report_event
 from services.api.metrics.groups import Kind, summary_key
 from services.api.metrics.report import MetricReport
 from services.api.metrics.statements import STORE_NEWEST, STORE_NEWEST_AND_ENQUEUE
@@ -103,18 +104,7 @@ class KnownTrials:
                     trial.summary,
                 )
             )
-            prepared.events.append(
-                TrialChanged(
-                    trial_id=report.trial_id,
-                    experiment_id=trial.experiment_id,
-                    what="metrics",
-                    state=trial.state,
-                    task_id=trial.task_id,
-                    restarts=trial.restarts,
-                    group=report.group,
-                    steps_completed=report.step,
-                )
-            )
+            prepared.events.append(report_event(report.trial_id, trial, report.group, report.step))
         return prepared
 
 

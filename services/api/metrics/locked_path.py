@@ -17,6 +17,7 @@ from libs.errors import InvalidRequest, NotFound, ResoluteError
 from libs.events.changes import ExperimentChanged, PublicEvent, TrialChanged
 from libs.states import experiment as experiment_states
 from services.api.metrics import statements as sql
+from services.api.metrics.announcements import report_event
 from services.api.metrics.column_form import store_in_column
 from services.api.metrics.groups import Kind
 from services.api.metrics.measured import BatchOutcome, MeasuredExperiment, MeasuredTrial, PendingWrite
@@ -283,27 +284,8 @@ def _trial_events(
 ) -> Iterator[TrialChanged]:
     written = {write.trial.id for write in writes}
     for write in writes:
-        is_validation = write.report.kind is Kind.VALIDATION
-        yield TrialChanged(
-            trial_id=write.trial.id,
-            experiment_id=write.trial.experiment_id,
-            what="metrics",
-            state=write.trial.state,
-            task_id=write.trial.task_id,
-            restarts=write.trial.restarts,
-            group=write.report.group,
-            steps_completed=write.report.step,
-            metrics=dict(write.metrics) if is_validation else None,
-        )
+        metrics = write.metrics if write.report.kind is Kind.VALIDATION else None
+        yield report_event(write.trial.id, write.trial, write.report.group, write.report.step, metrics)
     for trial_id, group in {report.trial_id: report.group for report in profiling}.items():
         if trial_id not in written:
-            trial = trials[trial_id]
-            yield TrialChanged(
-                trial_id=trial_id,
-                experiment_id=trial.experiment_id,
-                what="metrics",
-                state=trial.state,
-                task_id=trial.task_id,
-                restarts=trial.restarts,
-                group=group,
-            )
+            yield report_event(trial_id, trials[trial_id], group, None)

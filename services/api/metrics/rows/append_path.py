@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from libs.db.outbox import event_message
 from libs.events.changes import PublicEvent, TrialChanged
+from services.api.metrics.announcements import report_event
 from services.api.metrics.groups import Kind
 from services.api.metrics.report import MetricReport
 from services.api.metrics.rows.statements import APPEND
@@ -95,18 +96,7 @@ class AppendableTrials:
                     msgspec.Raw(report.document.encode()),
                 )
             )
-            prepared.events.append(
-                TrialChanged(
-                    trial_id=report.trial_id,
-                    experiment_id=trial.experiment_id,
-                    what="metrics",
-                    state=trial.state,
-                    task_id=trial.task_id,
-                    restarts=trial.restarts,
-                    group=report.group,
-                    steps_completed=report.step,
-                )
-            )
+            prepared.events.append(report_event(report.trial_id, trial, report.group, report.step))
         return prepared
 
     def advance(self, appended: Iterable[tuple[int, str, int]]) -> None:
