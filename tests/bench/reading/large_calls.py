@@ -18,6 +18,7 @@ COMMANDS: Final = (
     "experiment describe {shown}",
     "experiment describe {shown} --metrics --json",
     "experiment describe {wide_experiment}",
+    "experiment describe {long_experiment}",
     "experiment config {shown}",
     "experiment list-trials {shown}",
     "experiment list-trials {wide_experiment}",

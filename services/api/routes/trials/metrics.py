@@ -72,7 +72,9 @@ def _stream(call: Call[App, GetMetricsQuery, None], group: str) -> StreamResult:
 
 async def get_workloads(call: Call[App, GetWorkloadsQuery, None]) -> GetWorkloadsResponse:
     async with call.app.db.read() as connection:
-        workloads, pagination = await list_workloads(connection, call.path_int("trialId"), call.query)
+        workloads, pagination = await list_workloads(
+            connection, call.path_int("trialId"), call.query, call.app.landmarks
+        )
     return GetWorkloadsResponse(workloads=workloads, pagination=pagination)
 
 
