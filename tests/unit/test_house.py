@@ -63,7 +63,7 @@ def test_marks_of_suites_stand_in_the_files_of_the_tests_that_bear_them() -> Non
 
 def test_each_migration_follows_the_one_before_it() -> None:
     before = None
-    for path in sorted(MIGRATIONS.glob("[0-9]*.py")):
+    for path in sorted(MIGRATIONS.rglob("[0-9]*.py"), key=lambda path: path.name):
         numbers = {
             target.id: node.value.value
             for node in ast.parse(path.read_text()).body

@@ -72,6 +72,7 @@ def _bring(connection: Connection, to: str) -> None:
     if schema.is_known and schema.found != to:
         config = Config()
         config.set_main_option("script_location", str(SCRIPTS))
+        config.set_main_option("recursive_version_locations", "true")
         config.attributes["connection"] = connection
         command.upgrade(config, to)
         connection.commit()

@@ -74,4 +74,4 @@ async def _look(connection: Any) -> Schema:
 
 def revisions() -> list[str]:
     """The migrations there are, in their order, which is that of their numbers: ``<revision>_<what>.py``."""
-    return sorted(path.stem.partition("_")[0] for path in (SCRIPTS / "versions").glob("[0-9]*.py"))
+    return sorted(path.stem.partition("_")[0] for path in (SCRIPTS / "versions").rglob("[0-9]*.py"))

@@ -45,6 +45,7 @@ async def test_migrated_database_has_the_tables_of_the_code(database_url: str) -
 async def test_the_newest_schema_is_the_one_that_alembic_comes_to(database_url: str) -> None:
     config = Config()
     config.set_main_option("script_location", "libs/db/migrations")
+    config.set_main_option("recursive_version_locations", "true")
     schema = await schema_of(database_url)
     assert schema.newest == schema.found == ScriptDirectory.from_config(config).get_current_head()
 
