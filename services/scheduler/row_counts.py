@@ -11,8 +11,9 @@ from typing import Final
 from sqlalchemy import Table, TextClause, text
 
 from libs.db.engine import Database
-from libs.db.tables.experiments import experiment_counts
-from libs.db.tables.trials import trial_counts
+from libs.db.tables.experiments import experiment_counts, label_counts
+from libs.db.tables.trials import archived_trial_counts, trial_counts
+from services.scheduler.archived_trials import count_archived
 from services.scheduler.workqueue.loops import run_periodically
 
 EVERY_S: Final = 20.0
@@ -32,6 +33,7 @@ class RowCounts:
         for statement in _STATEMENTS:
             async with self._db.transaction() as connection:
                 await connection.execute(statement)
+        await count_archived(self._db)
 
 
 def _of(table: Table) -> TextClause:
@@ -47,4 +49,19 @@ def _of(table: Table) -> TextClause:
     """)  # noqa: S608  names of our own tables
 
 
-_STATEMENTS: Final = [_of(experiment_counts), _of(trial_counts)]
+def _of_labels() -> TextClause:
+    """The same for a table that has as many groups as there are labels: only those with changes are read."""
+    group = [column.name for column in label_counts.c if column.name not in {"number", "is_sum"}]
+    names, same = ", ".join(group), " AND ".join(f"known.{each} = changed.{each}" for each in group)
+    return text(f"""
+        WITH taken AS (
+          DELETE FROM label_counts AS known
+           USING (SELECT DISTINCT {names} FROM label_counts WHERE NOT is_sum) AS changed
+           WHERE {same} RETURNING {", ".join(f"known.{each}" for each in group)}, known.number
+        )
+        INSERT INTO label_counts ({names}, number, is_sum)
+        SELECT {names}, sum(number), true FROM taken GROUP BY {names} HAVING sum(number) <> 0
+    """)  # noqa: S608  names of our own tables
+
+
+_STATEMENTS: Final = [_of(experiment_counts), _of(trial_counts), _of(archived_trial_counts), _of_labels()]

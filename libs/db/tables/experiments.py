@@ -91,6 +91,22 @@ experiment_counts = Table(
     Column("number", BigInteger, nullable=False),
 )
 
+# The same for each label, of the experiments that have it. The scheduler puts the changes of a group together with what
+# is a sum already.
+label_counts = Table(
+    "label_counts",
+    metadata,
+    Column("label", Text, nullable=False),
+    Column("project_id", BigInteger, nullable=False),
+    Column("owner_id", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("archived", Boolean, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("is_sum", Boolean, nullable=False, server_default=text("false")),
+)
+Index("ix_label_counts_label", label_counts.c.label, postgresql_using="hash")
+Index("ix_label_counts_changes", label_counts.c.project_id, postgresql_where=text("NOT is_sum"))
+
 model_definitions = Table(
     "model_definitions",
     metadata,

@@ -1,7 +1,8 @@
 """Totals of lists: how many rows fulfil their conditions.
 
 Clients read on until ``endIndex`` reaches ``total``, so it is exact. Where conditions ask about nothing but the columns
-by which rows are counted as they change (``experiment_counts``, ``trial_counts``), it costs what there are groups.
+by which rows are counted as they change (``experiment_counts``, ``trial_counts``), it costs what there are groups. So
+it does for those of one label (``label_counts``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, func, select
 from sqlalchemy.sql.visitors import iterate, replacement_traverse
 
-from libs.db.tables.experiments import experiment_counts
+from libs.db.tables.experiments import experiments, label_counts
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.queries.ordering import asked_tables
@@ -44,6 +45,13 @@ def total_in_groups(table: Table, counts: Table, conditions: Sequence[ColumnElem
     return select(total).select_from(joined).where(*(replacement_traverse(each, {}, replace) for each in conditions))
 
 
+def total_of_label(label: str, conditions: Sequence[ColumnElement[bool]]) -> Select[Any] | None:
+    """The number of experiments that have ``label`` and fulfil ``conditions``, as ``total_in_groups`` has it."""
+    total = total_in_groups(experiments, label_counts, conditions)
+    # No label has a NUL, and no text that is given to the database.
+    return None if total is None or "\0" in label else total.where(label_counts.c.label == label)
+
+
 def _are_known(table: Table, counts: Table, conditions: Collection[ColumnElement[bool]]) -> bool:
     for condition in conditions:
         for element in iterate(condition):
@@ -52,6 +60,6 @@ def _are_known(table: Table, counts: Table, conditions: Collection[ColumnElement
             if element.table is table:
                 if element.name not in counts.c:
                     return False
-            elif element.table not in _BESIDE or (element.table is users and counts is not experiment_counts):
+            elif element.table not in _BESIDE or (element.table is users and "owner_id" not in counts.c):
                 return False
     return True

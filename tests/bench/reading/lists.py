@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from libs.db.engine import Database
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
 from libs.db.migrate import upgrade
 from libs.ids import UserId
 from services.api.access.principal import Principal
@@ -28,6 +29,7 @@ from services.api.queries.search.runs import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy
 from services.api.wire.search.searches import SearchRequest
+from services.scheduler.row_counts import RowCounts
 from tests.bench.reading.statements import Read, Statement, connect, statements_of
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
@@ -93,6 +95,10 @@ async def _filled(url: str, rows: int) -> str:
         connection = await asyncpg.connect(f"{server}/{name}")
         for statement in _FILL:
             await connection.execute(statement, *([rows] if "$1" in statement else []))
+        async with connect_database(DatabaseSettings(url=f"{server}/{name}", pool_size=2)) as db:
+            # As the scheduler does, until nothing is left to be counted.
+            while await connection.fetchval("SELECT EXISTS (SELECT FROM archived_trial_changes)"):
+                await RowCounts(db=db).put_together()
         await connection.execute("VACUUM ANALYZE")
         await connection.close()
     return f"{server}/{name}"
@@ -116,7 +122,7 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
         "newest 200 of a state": (_listed(states=[ExperimentState.COMPLETED], **newest), FACTOR),
         "newest 200 of a user": (_listed(user_ids=[2], **newest), FACTOR),
         "newest 200 of a project": (_listed(project_id=1, **newest), FACTOR),
-        "200 experiments of a label": (_listed(labels=["l7"]), None),
+        "200 experiments of a label": (_listed(labels=["l7"]), FACTOR),
         "the last 200 experiments": (_listed(offset=-200), None),
         "40 experiments by id": (_searched(search_experiments, "id=desc"), FACTOR),
         "40 newest experiments of a state": (
@@ -127,8 +133,8 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
             _searched(search_experiments, "id=desc", field("validation.loss.min", "<", 0.1, "VALIDATIONS", "NUMBER")),
             None,
         ),
-        "40 newest runs": (_searched(search_runs, "startTime=desc"), None),
-        "40 newest runs of a state": (_searched(search_runs, "startTime=desc", field("state", "=", "ERROR")), None),
+        "40 newest runs": (_searched(search_runs, "startTime=desc"), FACTOR),
+        "40 newest runs of a state": (_searched(search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),
         "40 runs by a hyperparameter": (
             _searched(search_runs, "id=desc", field("hp.lr", "<", 0.1, "RUN_HYPERPARAMETERS", "NUMBER")),
             None,

@@ -38,7 +38,7 @@ from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
-from services.api.queries.totals import total_in_groups
+from services.api.queries.totals import total_in_groups, total_of_label
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.experiments.experiments import Experiment, ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy
@@ -142,6 +142,7 @@ async def list_experiments(
             rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id),
         ],
         _order(query),
+        labels=query.labels,
         offset=query.offset,
         limit=query.limit,
         reader_id=rights.principal.user_id,
@@ -157,15 +158,19 @@ async def experiments_page(
     conditions: Sequence[ColumnElement[bool]],
     order: Sequence[ColumnElement[Any]],
     *,
+    labels: Sequence[str] = (),
     offset: int,
     limit: int,
     reader_id: int,
 ) -> tuple[list[Experiment], Pagination]:
     """A page of the experiments that fulfil all conditions, as lists show them; ``best_trials`` may be asked about.
 
+    labels  which all of them have
     Raises InvalidRequest.
     """
-    counting = total_in_groups(experiments, experiment_counts, conditions)
+    counting = _total_known(conditions, labels)
+    if labels:
+        conditions = [*conditions, experiment_labels.contains(list(labels))]
     if counting is None:
         counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()
@@ -189,6 +194,17 @@ async def experiments_page(
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination
+
+
+def _total_known(conditions: Sequence[ColumnElement[bool]], labels: Sequence[str]) -> Select[Any] | None:
+    """The total without a look at experiments; None where it has to be counted, as that of several labels has."""
+    match list(dict.fromkeys(labels)):
+        case []:
+            return total_in_groups(experiments, experiment_counts, conditions)
+        case [label]:
+            return total_of_label(label, conditions)
+        case _:
+            return None
 
 
 def _joined() -> FromClause:
@@ -289,7 +305,7 @@ def _as_experiment(row: Any, state: str, reader_id: int) -> Experiment:
 
 def _conditions(query: GetExperimentsQuery) -> Sequence[ColumnElement[bool]]:
     conditions = [
-        *matching_text(name=query.name, description=query.description, labels=query.labels),
+        *matching_text(name=query.name, description=query.description, labels=()),
         *in_states(query.states),
         *_in_range(query),
     ]

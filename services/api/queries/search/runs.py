@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, FromClause, Select, Text, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.tables.experiments import experiments
-from libs.db.tables.trials import trial_counts, trials
+from libs.db.tables.trials import trials
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists
-from services.api.queries.ordering import asked_tables
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
+from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, joined_for
 from services.api.queries.search.bounded_summaries import (
     BoundedSummary,
     bound,
@@ -33,16 +33,11 @@ from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import parse_sort
 from services.api.queries.search.marked_summaries import marked_summaries
 from services.api.queries.summaries import is_marked
-from services.api.queries.totals import total_in_groups
 from services.api.wire.base import Pagination, double, int64, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
 from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.trials import TrialState
 
-# Not a parameter: a statement that is planned once for all its values would not find the indexes of hidden experiments.
-_IS_DELETING: Final = experiments.c.state == literal_column("'DELETING'", Text)
-_STAYS: Final = experiments.c.state != "DELETING"
-_IN_SIGHT: Final = ~experiments.c.archived
 _SHOWN: Final = select(
     *(column for column in trials.c if column is not trials.c.summary_metrics),
     summary_unless_large().label("summary_metrics"),
@@ -84,13 +79,13 @@ async def search_runs(
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-    total = (await connection.execute(_counting(conditions))).scalar_one()
+    total = (await connection.execute(counting(conditions))).scalar_one()
     page = sql_page(total, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination
     wanted = (
         select(trials.c.id)
-        .select_from(_joined_for([*conditions, *sorting]))
+        .select_from(joined_for([*conditions, *sorting]))
         .where(*conditions)
         .order_by(*sorting)
         .offset(page.start)
@@ -112,7 +107,7 @@ async def select_run_ids(
     root = None if wanted is None else wanted.root
     table = await as_of_now(connection, RUNS, root, [], project_id=project_id)
     conditions = [*run_conditions(table, wanted, project_id), rights.where(right, projects.c.workspace_id)]
-    query = select(trials.c.id).select_from(_joined_for(conditions)).where(*conditions).order_by(trials.c.id)
+    query = select(trials.c.id).select_from(joined_for(conditions)).where(*conditions).order_by(trials.c.id)
     return list(await connection.scalars(query))
 
 
@@ -124,39 +119,14 @@ async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) ->
 
 def run_conditions(table: SearchTable, wanted: Filter | None, project_id: int) -> list[ColumnElement[bool]]:
     """project_id  0 is every project. Raises InvalidRequest."""
-    conditions: list[ColumnElement[bool]] = [_STAYS]
+    conditions: list[ColumnElement[bool]] = [STAYS]
     if wanted is not None:
         conditions.append(where(table, wanted.root))
         if not wanted.show_archived:
-            conditions += [~trials.c.archived, _IN_SIGHT]
+            conditions += [~trials.c.archived, IN_SIGHT]
     if project_id:
         conditions.append(trials.c.project_id == project_id)
     return conditions
-
-
-def _counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    """The number of runs: all that are counted by what they are themselves, but for those of hidden experiments."""
-    shown = [condition for condition in conditions if condition is _STAYS or condition is _IN_SIGHT]
-    of_runs = [condition for condition in conditions if all(condition is not one for one in shown)]
-    counted = total_in_groups(trials, trial_counts, of_runs)
-    if counted is None:
-        return select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
-    hidden = or_(experiments.c.archived, _IS_DELETING) if len(shown) > 1 else _IS_DELETING
-    left_out = select(func.count()).select_from(_joined_for(of_runs)).where(*of_runs, hidden)
-    return select(counted.scalar_subquery() - left_out.scalar_subquery())
-
-
-def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
-    """Runs and their experiments, and of the others, which every run has one of, those that are asked about."""
-    asked = asked_tables(expressions)
-    joined: FromClause = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
-    if users in asked:
-        joined = joined.join(users, users.c.id == experiments.c.owner_id)
-    if projects in asked or workspaces in asked:
-        joined = joined.join(projects, projects.c.id == trials.c.project_id)
-    if workspaces in asked:
-        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
-    return joined
 
 
 async def _summaries(connection: AsyncConnection, rows: Sequence[Any]) -> dict[int, BoundedSummary]:

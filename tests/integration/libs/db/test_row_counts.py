@@ -7,6 +7,7 @@ numbers together.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
@@ -18,27 +19,21 @@ import pytest_asyncio
 from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
 from services.scheduler.row_counts import RowCounts
+from tests.harness.counted_rows import DIFFERENCES, LONG
 from tests.harness.seeds import chance
 
 WRITERS = 4
 STEPS = 60
-GROUPS = {
-    "experiments": ("experiment_counts", "project_id, owner_id, state, archived"),
-    "trials": ("trial_counts", "project_id, state, archived"),
-}
-# One statement, one snapshot: groups whose rows and numbers are not the same many.
-DIFFERENCES = " UNION ALL ".join(
-    f"""SELECT '{table}', "group", sum(rows)::bigint, sum(number)::bigint FROM (
-          SELECT concat_ws('/', {group}) AS "group", 1 AS rows, 0 AS number FROM {table}
-          UNION ALL SELECT concat_ws('/', {group}), 0, number FROM {counts}
-        ) both_of_them GROUP BY 2 HAVING sum(rows) <> sum(number)"""
-    for table, (counts, group) in GROUPS.items()
-)
+STORED_LABELS = [[], ["a"], ["b", "a", "a"], ["null", None, 1], ["", ["b"]], "a", {"a": "b"}, None, [LONG]]
 ONE = "(SELECT id FROM {0} ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED)"
-NEW_EXPERIMENTS = """
-INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
-SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], '{}', '', 1 + n % 2, 1, gen_random_uuid()::text, now()
-FROM generate_series(1, 5) n
+SOME_CONFIG = f"""
+coalesce((SELECT jsonb_build_object('labels', labels) FROM jsonb_array_elements('{json.dumps(STORED_LABELS)}') AS labels
+           WHERE length(job_id) > 0 AND random() < 0.9 ORDER BY random() LIMIT 1), '{{}}')
+"""
+NEW_EXPERIMENTS = f"""
+INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, archived, start_time)
+SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], {SOME_CONFIG}, '', 1 + n % 2, 1, job_id, n = 5, now()
+FROM (SELECT n, gen_random_uuid()::text AS job_id FROM generate_series(1, 5) n) AS ids
 """
 NEW_TRIALS = f"""
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
@@ -51,6 +46,8 @@ STATEMENTS = [
     NEW_TRIALS,
     f"UPDATE experiments SET state = 'COMPLETED', progress = 1 WHERE id = {ONE.format('experiments')}",
     f"UPDATE experiments SET archived = NOT archived WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET config = {SOME_CONFIG} WHERE id = {ONE.format('experiments')}",
+    f"UPDATE experiments SET config = {SOME_CONFIG}, archived = NOT archived WHERE id = {ONE.format('experiments')}",
     f"UPDATE experiments SET owner_id = 3 - owner_id WHERE id = {ONE.format('experiments')}",
     f"UPDATE experiments SET progress = 0.5 WHERE id = {ONE.format('experiments')}",
     f"UPDATE experiments SET project_id = 1 + project_id % 2 WHERE id = {ONE.format('experiments')}",
@@ -126,6 +123,12 @@ async def test_numbers_add_up_to_the_rows_in_every_snapshot(
     assert await reader.fetchval(
         "SELECT count(*) = count(DISTINCT (project_id, owner_id, state, archived)) FROM experiment_counts"
     ), "one number of each group"
+    assert await reader.fetchval(
+        "SELECT count(*) = count(DISTINCT (label, project_id, owner_id, state, archived)) FROM label_counts"
+    )
+    await row_counts.put_together()
+    assert await reader.fetch(DIFFERENCES) == []
+    assert await reader.fetchval("SELECT count(*) FROM archived_trial_changes") == 0, "all of them are counted"
 
 
 async def _change(writer: asyncpg.Connection, random: Random) -> bool:
@@ -147,6 +150,56 @@ async def test_a_table_that_is_emptied_has_no_rows(db: Database, connections: li
     await connections[0].execute("TRUNCATE experiments CASCADE")
     assert await connections[-1].fetch(DIFFERENCES) == []
     assert await connections[-1].fetchval("SELECT coalesce(sum(number), 0) FROM experiment_counts") == 0
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "repeatable_read"])
+@pytest.mark.parametrize("change", ["INSERT", "UPDATE", "DELETE"])
+async def test_who_writes_while_an_experiment_is_archived_is_counted(
+    db: Database, connections: list[asyncpg.Connection], change: str, isolation: str
+) -> None:
+    """The one sees an experiment in sight, the other no trial that is not committed."""
+    row_counts, (late, other, *_, reader) = RowCounts(db=db), connections
+    await _settle(row_counts, reader)
+    ident = await other.fetchval(
+        "INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)"
+        " VALUES ('COMPLETED', '{}', '', 1, 1, gen_random_uuid()::text, now()) RETURNING id"
+    )
+    insert = "INSERT INTO trials (experiment_id, project_id, state, start_time) VALUES ($1, 1, 'ERROR', now())"
+    statement = {
+        "INSERT": insert,
+        "UPDATE": "UPDATE trials SET state = 'COMPLETED' WHERE experiment_id = $1",
+        "DELETE": "DELETE FROM trials WHERE experiment_id = $1",
+    }[change]
+    await other.execute(insert, ident)
+    transaction = late.transaction(isolation=isolation)
+    await transaction.start()
+    await late.fetchval("SELECT count(*) FROM experiments")  # from now on, one of them sees what there was
+    if isolation == "read_committed":
+        await late.execute(statement, ident)
+    await other.execute("UPDATE experiments SET archived = true WHERE id = $1", ident)
+    for _ in range(3):
+        await row_counts.put_together()
+    if isolation == "repeatable_read":
+        await late.execute(statement, ident)
+    assert await reader.fetch(DIFFERENCES) == []
+    await transaction.commit()
+    assert await reader.fetch(DIFFERENCES) == []
+    await _settle(row_counts, reader)
+    assert await reader.fetch(DIFFERENCES) == []
+
+
+async def test_what_another_server_has_seen_is_seen_anew(db: Database, connections: list[asyncpg.Connection]) -> None:
+    await connections[0].execute(
+        "INSERT INTO archived_trial_changes (experiment_id, seen_by) VALUES (1, 1::bigint << 60)"
+    )
+    await _settle(RowCounts(db=db), connections[-1])
+
+
+async def _settle(row_counts: RowCounts, reader: asyncpg.Connection) -> None:
+    """Until all is counted: others on the same server, as its own cleaning, may be writing for a while."""
+    async with asyncio.timeout(60):
+        while await reader.fetchval("SELECT count(*) FROM archived_trial_changes"):
+            await row_counts.put_together()
 
 
 async def test_reports_add_nothing_to_what_is_counted(connections: list[asyncpg.Connection]) -> None:

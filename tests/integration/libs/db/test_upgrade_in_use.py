@@ -12,17 +12,21 @@ import pytest
 import pytest_asyncio
 
 from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
+from libs.db.engine import connect_database
 from libs.db.migrate import provide_schema, upgrade
 from libs.db.schema.apart import MigrationFailed
 from libs.db.schema.found import FORMER_LOCK, MIGRATION_LOCK, schema_of
+from services.scheduler.row_counts import RowCounts
+from tests.harness.counted_rows import DIFFERENCES
 from tests.harness.seeds import chance
 
 RELEASED: Final = "0008"
 PATIENCE_S: Final = 60.0
 OBJECTS: Final = 4
 ROWS: Final = """
-INSERT INTO experiments (id, state, config, original_config, owner_id, project_id, job_id, start_time)
-SELECT n, 'ACTIVE', '{}', '', 1, 1, n::text, now() FROM generate_series(1, 3000) n;
+INSERT INTO experiments (id, state, config, original_config, owner_id, project_id, job_id, archived, start_time)
+SELECT n, 'ACTIVE', jsonb_build_object('labels', ARRAY['a', (ARRAY['b', 'null', '1'])[1 + n % 3]]), '', 1, 1, n::text,
+       n % 5 = 0, now() FROM generate_series(1, 3000) n;
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
 SELECT id, project_id, n, n::text, 'ACTIVE', now() FROM experiments, generate_series(1, 3) n
 """
@@ -30,12 +34,17 @@ EXPERIMENT_LOCKED: Final = "SELECT id FROM experiments WHERE id = $1 FOR UPDATE"
 TRIALS_LOCKED: Final = "SELECT id FROM trials WHERE experiment_id = $1 ORDER BY id FOR NO KEY UPDATE"
 EXPERIMENT_WRITTEN: Final = "UPDATE experiments SET progress = random() WHERE id = $1"
 TRIALS_WRITTEN: Final = "UPDATE trials SET total_batches = total_batches + 1 WHERE experiment_id = $1"
+ARCHIVED: Final = "UPDATE experiments SET archived = NOT archived WHERE id = $1"
+LABELLED: Final = """UPDATE experiments SET config = '{"labels": ["b", "1"]}' WHERE id = $1"""
+TRIALS_ENDED: Final = "UPDATE trials SET state = 'COMPLETED' WHERE experiment_id = $1"
 ORDERS: Final = (
     # Of actions on experiments and trials.
     (EXPERIMENT_LOCKED, TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
     (EXPERIMENT_LOCKED, EXPERIMENT_WRITTEN, TRIALS_LOCKED, TRIALS_WRITTEN),
     # Of reports of metrics.
     (TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
+    # Of what is counted.
+    (EXPERIMENT_LOCKED, ARCHIVED, LABELLED, TRIALS_ENDED),
 )
 WAITS: Final = """
 SELECT count(*) > 0 FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted
@@ -108,10 +117,13 @@ async def test_those_who_write_and_read_go_on(released_url: str) -> None:
     assert all(writer.result() for writer in writers)
     assert reader.result()
     async with _connected(released_url) as connection:
-        numbers = await connection.fetchrow(
-            "SELECT (SELECT sum(number) FROM experiment_counts), (SELECT sum(number) FROM trial_counts)"
-        )
-    assert tuple(numbers) == (3000, 9000)
+        assert await connection.fetch(DIFFERENCES) == []
+        assert await connection.fetchval("SELECT sum(number) FROM label_counts WHERE label <> 'a'") >= 3000
+        async with connect_database(DatabaseSettings(url=released_url, pool_size=2)) as db, asyncio.timeout(PATIENCE_S):
+            while await connection.fetchval("SELECT EXISTS (SELECT FROM archived_trial_changes)"):
+                await RowCounts(db=db).put_together()
+        assert await connection.fetch(DIFFERENCES) == []
+        assert await connection.fetchval("SELECT sum(number) FROM archived_trial_counts") > 0
 
 
 @pytest.mark.parametrize(("before", "table"), [(RELEASED, "trials"), ("0012", "experiments")])

@@ -1,0 +1,80 @@
+"""How many runs a search finds.
+
+Runs are counted as they change, but lists leave out those of experiments that are archived or being deleted, which are
+no columns of a run. Few are being deleted at a time. Of archived ones there may be any number: their runs are counted
+too, but for those of experiments that have changed since then (services/scheduler/archived_trials.py), which are looked
+at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, FromClause, Select, Text, any_, func, literal_column, select
+
+from libs.db.tables.experiments import experiments
+from libs.db.tables.trials import (
+    archived_trial_changes,
+    archived_trial_counts,
+    archived_trial_numbers,
+    trial_counts,
+    trials,
+)
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
+from services.api.queries.ordering import asked_tables
+from services.api.queries.totals import total_in_groups
+
+STAYS: Final = experiments.c.state != "DELETING"
+"""Of all searches."""
+IN_SIGHT: Final = ~experiments.c.archived
+"""Of those that leave archived experiments out."""
+# Not a parameter: a statement that is planned once for all its values would not find the index of these experiments.
+_IS_DELETING: Final = experiments.c.state == literal_column("'DELETING'", Text)
+
+Conditions = Sequence[ColumnElement[bool]]
+
+
+def counting(conditions: Conditions) -> Select[Any]:
+    """The number of runs that fulfil all of them; ``STAYS`` and ``IN_SIGHT`` are known as what they are."""
+    about_experiments = [each for each in conditions if each is STAYS or each is IN_SIGHT]
+    of_runs = [each for each in conditions if all(each is not one for one in about_experiments)]
+    counted = total_in_groups(trials, trial_counts, of_runs)
+    if counted is None:
+        return _counted(conditions)
+    if all(each is not IN_SIGHT for each in about_experiments):
+        return select(counted.scalar_subquery() - _counted([*of_runs, _IS_DELETING]).scalar_subquery())
+    being_deleted = _counted([*of_runs, _IS_DELETING, IN_SIGHT])
+    return select(counted.scalar_subquery() - being_deleted.scalar_subquery() - _archived(of_runs))
+
+
+def joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
+    """Runs and their experiments, and of the others, which every run has one of, those that are asked about."""
+    asked = asked_tables(expressions)
+    joined: FromClause = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+    if users in asked:
+        joined = joined.join(users, users.c.id == experiments.c.owner_id)
+    if projects in asked or workspaces in asked:
+        joined = joined.join(projects, projects.c.id == trials.c.project_id)
+    if workspaces in asked:
+        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    return joined
+
+
+def _counted(conditions: Conditions) -> Select[Any]:
+    return select(func.count()).select_from(joined_for(conditions)).where(*conditions)
+
+
+def _archived(of_runs: Conditions) -> ColumnElement[int]:
+    """Those of archived experiments: all that are counted, with what is true now of experiments that have changed."""
+    told = func.array(
+        select(archived_trial_changes.c.experiment_id).distinct().scalar_subquery(), type_=ARRAY(BigInteger)
+    )
+    counted = total_in_groups(trials, archived_trial_counts, of_runs)
+    former = total_in_groups(trials, archived_trial_numbers, of_runs)
+    if counted is None or former is None:
+        raise AssertionError("the columns by which trials are counted are the same in all three tables")
+    former = former.where(archived_trial_numbers.c.experiment_id == any_(told))
+    present = _counted([*of_runs, experiments.c.archived, experiments.c.id == any_(told)])
+    return counted.scalar_subquery() - former.scalar_subquery() + present.scalar_subquery()

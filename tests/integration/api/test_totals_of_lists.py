@@ -1,0 +1,123 @@
+"""Totals of lists that nobody counts are those of the rows, whatever is asked for and however much has just changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.db.connecting.settings import DatabaseSettings
+from libs.db.engine import Database, connect_database
+from libs.ids import UserId
+from services.api.access.principal import Principal
+from services.api.access.rights.rights import UserRights
+from services.api.queries.experiments.experiments import list_experiments
+from services.api.queries.search.runs import search_runs
+from services.api.wire.experiments.experiments import ExperimentState, GetExperimentsQuery
+from services.api.wire.search.searches import SearchRequest
+from services.scheduler.row_counts import RowCounts
+from tests.harness.counted_rows import LABELS
+from tests.harness.seeds import chance
+from tests.scenarios.search.nodes import field, group
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTIONS = 40
+READER = UserRights(Principal(user_id=UserId(2), username="determined"))
+FILL = f"""
+INSERT INTO workspaces (id, name, owner_id, archived) VALUES (7, 'seven', 1, false);
+INSERT INTO projects (id, workspace_id, name, key, owner_id, archived)
+VALUES (7, 7, 'seven', 'SEV', 1, false), (8, 7, 'eight', 'EIG', 1, true);
+INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, archived, start_time, end_time)
+SELECT (ARRAY['COMPLETED', 'ERROR', 'DELETING', 'ACTIVE'])[1 + n % 4],
+       jsonb_build_object('name', 'run ' || n, 'labels', ('{json.dumps(LABELS)}'::jsonb) - (n % 6) - (n % 5) - (n % 4)),
+       '', 1 + n % 2, (ARRAY[1, 7, 8])[1 + n % 3], 'some' || n, n % 7 < 2, now(), now() FROM generate_series(1, 300) n;
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, archived, start_time)
+SELECT id, project_id, id, 'r' || n, (ARRAY['COMPLETED', 'ERROR', 'ACTIVE'])[1 + (id + n) % 3], (id + n) % 5 = 0, now()
+FROM experiments, generate_series(1, 3) n
+"""
+CHANGES = (
+    "UPDATE experiments SET archived = NOT archived WHERE id % 11 = :place",
+    "UPDATE experiments SET state = 'COMPLETED', archived = true WHERE id % 13 = :place",
+    "UPDATE experiments SET config = jsonb_set(config, '{labels}', '[\"b\", \"a\"]') WHERE id % 13 = :place",
+    "UPDATE trials SET state = 'ERROR', archived = NOT archived WHERE id % 17 = :place",
+    "UPDATE trials SET project_id = 1 WHERE experiment_id % 13 = :place",
+    "DELETE FROM trials WHERE id % 37 = :place",
+    "DELETE FROM experiments WHERE id % 41 = :place",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def db(database_url: str) -> AsyncIterator[Database]:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
+        async with db.transaction() as connection:
+            for statement in FILL.split(";"):
+                await connection.execute(text(statement))
+        yield db
+
+
+async def _change(db: Database) -> None:
+    async with db.transaction() as connection:
+        for statement in chance().sample(CHANGES, 3):
+            await connection.execute(text(statement), {"place": chance().randrange(11)})
+    for _ in range(chance().choice((0, 1, 2))):
+        await RowCounts(db=db).put_together()
+
+
+async def _counted(db: Database, of: str, conditions: list[str], **values: Any) -> int:
+    async with db.read() as connection:
+        where = " AND ".join(conditions) or "true"
+        return int(await connection.scalar(text(f"SELECT count(*) FROM {of} WHERE {where}"), values) or 0)
+
+
+async def test_experiments_of_labels(db: Database) -> None:
+    of = """experiments e JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = p.workspace_id"""
+    for _ in range(QUESTIONS):
+        await _change(db)
+        wanted: dict[str, Any] = {"labels": chance().sample(LABELS, chance().choice((1, 1, 1, 2)))}
+        conditions = ["e.config -> 'labels' @> CAST(:labels AS jsonb)"]
+        if chance().random() < 0.5:
+            wanted["states"] = [ExperimentState.COMPLETED]
+            conditions.append("e.state = 'COMPLETED'")
+        if chance().random() < 0.5:
+            wanted["user_ids"] = [2]
+            conditions.append("e.owner_id = 2")
+        if chance().random() < 0.5:
+            wanted["archived"] = False
+            conditions += ["NOT e.archived", "NOT p.archived", "NOT w.archived"]
+        if chance().random() < 0.2:
+            wanted["name"] = "9"
+            conditions.append("e.config ->> 'name' LIKE '%9%'")
+        async with db.read() as connection:
+            listed, pagination = await list_experiments(
+                connection, GetExperimentsQuery(limit=-1, **wanted), rights=READER
+            )
+        assert pagination.total == len(listed), wanted
+        assert pagination.total == await _counted(db, of, conditions, labels=json.dumps(wanted["labels"])), wanted
+
+
+async def test_runs_of_experiments_in_sight(db: Database) -> None:
+    of = "trials t JOIN experiments e ON e.id = t.experiment_id"
+    left_out = 0
+    for _ in range(QUESTIONS):
+        await _change(db)
+        conditions, fields = ["e.state <> 'DELETING'"], []
+        if chance().random() < 0.5:
+            fields.append(field("state", "=", "COMPLETED"))
+            conditions.append("t.state = 'COMPLETED'")
+        project, show_archived = chance().choice((0, 1, 7)), chance().random() < 0.3
+        if project:
+            conditions.append(f"t.project_id = {project}")
+        if not show_archived:
+            conditions += ["NOT t.archived", "NOT e.archived"]
+        wanted = json.dumps({"filterGroup": group("and", *fields), "showArchived": show_archived})
+        request = SearchRequest(limit=-1, project_id=project, filter=wanted)
+        async with db.read() as connection:
+            found, pagination = await search_runs(connection, request, rights=READER)
+        assert pagination.total == len(found) == await _counted(db, of, conditions), wanted
+        left_out += await _counted(db, of, ["e.archived"])
+    assert left_out > 0
