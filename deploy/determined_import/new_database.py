@@ -20,7 +20,7 @@ from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copi
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
-from libs.db.engine import APPLICATION, FORMER_APPLICATION, IMPORT_APPLICATION
+from libs.db.connecting.settings import APPLICATION, FORMER_APPLICATION, IMPORT_APPLICATION
 from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
 from services.scheduler.scheduler_lease import SCHEDULER_LOCK

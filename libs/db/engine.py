@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from libs.db.audit.records import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
-from libs.db.connecting.settings import DatabaseSettings, address
-from libs.db.failures import is_of_database, may_be_starting
+from libs.db.connecting.settings import APPLICATION, DatabaseSettings, address
+from libs.db.failures import may_be_starting, problem_of
 from libs.db.lost_connections import replace_lost_connections
 from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE, DatabaseStorage
 
@@ -24,13 +24,6 @@ SEARCHES_OF: Final = 5
 
 DIALECT: Final = "postgresql+asyncpg://"
 """For engines whose connections somebody else makes: SQLAlchemy does not understand all that a URL may say."""
-
-APPLICATION: Final = "resolute-2"
-"""Name of the connections of services, by which they know each other's release."""
-FORMER_APPLICATION: Final = "resolute"
-"""That of services which know summaries of metrics as a column of their trial only (migration 0009)."""
-IMPORT_APPLICATION: Final = "resolute import"
-"""That of an import from another installation."""
 
 _FAREWELL_S: Final = 2.0
 
@@ -86,13 +79,7 @@ class Database:
 
     async def problem(self) -> str | None:
         """Why the database cannot be relied on now; None when it answers."""
-        try:
-            await _answers(self._engine)
-        except Exception as error:
-            if not is_of_database(error):
-                raise
-            return f"does not answer: {error}"
-        return None
+        return await problem_of(lambda: _answers(self._engine))
 
     async def storage_problem(self) -> str | None:
         """``storage_probe.DatabaseStorage.problem``: why it cannot store anything now; None when it can."""

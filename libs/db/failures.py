@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 import asyncpg
@@ -86,6 +87,17 @@ def may_be_starting(error: BaseException) -> bool:
 def is_of_database(error: BaseException) -> bool:
     """True for whatever a database or the way to it says."""
     return isinstance(error, (OSError, *DRIVER_ERRORS)) or _is_wrapped(error)
+
+
+async def problem_of(ask: Callable[[], Awaitable[object]]) -> str | None:
+    """Why a database that is asked cannot be relied on now; None when it answers. Raises what it has not said."""
+    try:
+        await ask()
+    except Exception as error:
+        if not is_of_database(error):
+            raise
+        return f"does not answer: {error}"
+    return None
 
 
 def _is_wrapped(error: BaseException) -> TypeGuard[DBAPIError]:

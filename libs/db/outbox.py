@@ -6,16 +6,13 @@ Source: the transactional outbox of docs/architecture.md 3, rule 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus.headers import SUBJECT, TRACEPARENT, TYPE, deletion_headers
-from libs.db.audit.records import note
-from libs.db.event_fields import completed
-from libs.db.prepared.statements import PreparedStatement, as_document
+from libs.db.prepared.statements import Connection, PreparedStatement, as_document
 from libs.events import subjects
 from libs.events.changes import (
     AllocationChanged,
@@ -34,6 +31,9 @@ from libs.events.changes import (
 from libs.events.logs import LogBatch
 from libs.events.orders import Order
 from libs.tracing import current_traceparent
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 LARGEST_TRIAL_EVENT: Final = 64 * 1024
 """Bytes beyond which the event of a trial goes without those values that its user may make as large as he likes."""
@@ -108,7 +108,7 @@ def log_message(batch: LogBatch) -> dict[str, Any]:
     return message(subjects.logs(batch.task), msgspec.msgpack.encode(batch))
 
 
-async def enqueue(connection: AsyncConnection, *rows: dict[str, Any]) -> int:
+async def enqueue(connection: Connection, *rows: dict[str, Any]) -> int:
     """Add messages to the transaction of ``connection``, to be published in this order after its commit.
 
     Returns the number of the last one, as ``number_of`` of ``libs.bus.headers`` reads it; 0 when there are none.
@@ -129,6 +129,10 @@ async def announce(connection: AsyncConnection, *events: PublicEvent) -> int:
 
     Returns what ``enqueue`` does.
     """
+    # Imported here: who adds nothing but lines does without SQLAlchemy.
+    from libs.db.audit.records import note  # noqa: PLC0415
+    from libs.db.event_fields import completed  # noqa: PLC0415
+
     for event in events:
         entity, key = _ENTITY[type(event)]
         note(connection, entity, getattr(event, key), event.what)

@@ -6,17 +6,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.db.outbox import enqueue, log_message
-from libs.db.prepared.statements import PreparedStatement
+from libs.db.prepared.statements import Connection, PreparedStatement
 from libs.loglines.service_lines import service_batch, service_line
 
 _NUMBERS: Final = PreparedStatement("SELECT nextval('task_line_seq') AS number FROM generate_series(1, :count::int)")
 
 
 async def add_task_line(
-    connection: AsyncConnection, *, task: str, allocation: str, text: str, now: datetime, level: str = "INFO"
+    connection: Connection, *, task: str, allocation: str, text: str, now: datetime, level: str = "INFO"
 ) -> None:
     """Add one line to the log of ``task`` when the transaction commits.
 
@@ -28,7 +26,7 @@ async def add_task_line(
     await enqueue(connection, log_message(service_batch([line], task=task, allocation=allocation)))
 
 
-async def line_numbers(connection: AsyncConnection, count: int) -> list[int]:
+async def line_numbers(connection: Connection, count: int) -> list[int]:
     """As many new numbers for lines, ascending."""
     if not count:
         return []

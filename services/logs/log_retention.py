@@ -11,19 +11,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from typing import Any, Final
 
+import asyncpg
 import msgspec
 import structlog
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import CoreMessage
 from libs.clock import Clock
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.db.failures import is_connection_failure
-from libs.db.tables.logs import DAY_PARTITION, SHARD_LOCK, day_partition, day_partition_ddl
+from libs.loglines.partitions import DAY_PARTITION, SHARD_LOCK, day_partition, day_partition_ddl
 from libs.telemetry import counter
 from services.logs.settings import RetentionSettings
 
@@ -37,21 +35,38 @@ ORPHANED_AFTER: Final = timedelta(days=1)
 _RETRY_S: Final = 10.0
 _RETENTION_LOCK: Final = -1  # no shard has this number
 
-_EXPIRED: Final = text(
-    "WITH logged AS (SELECT task_id, max(written_at) AS written_at FROM log_streams GROUP BY task_id)"
-    " SELECT l.task_id FROM logged l LEFT JOIN tasks t ON t.task_id = l.task_id"
-    " LEFT JOIN trial_tasks tt ON tt.task_id = l.task_id LEFT JOIN trials r ON r.id = tt.trial_id"
-    " WHERE CASE WHEN t.task_id IS NULL THEN l.written_at < :orphaned"
-    "  ELSE coalesce(r.log_retention_days, :days) >= 0"
-    "   AND t.end_time <= CAST(:now AS timestamptz) - make_interval(days => coalesce(r.log_retention_days, :days)) END"
-    " ORDER BY l.task_id"
-)
+_REFUSALS: Final = ("55P03", "23514", "42P07", "40P01")
+"""A lock that was not to be had in time, or rows in the default partition that belong into the new one."""
+_EXPIRED: Final = """
+    WITH logged AS (SELECT task_id, max(written_at) AS written_at FROM log_streams GROUP BY task_id)
+    SELECT l.task_id FROM logged l LEFT JOIN tasks t ON t.task_id = l.task_id
+    LEFT JOIN trial_tasks tt ON tt.task_id = l.task_id LEFT JOIN trials r ON r.id = tt.trial_id
+    WHERE CASE WHEN t.task_id IS NULL THEN l.written_at < $2
+        ELSE coalesce(r.log_retention_days, $3::int) >= 0
+            AND t.end_time <= $1::timestamptz - make_interval(days => coalesce(r.log_retention_days, $3::int)) END
+    ORDER BY l.task_id
+"""
+_DAYS: Final = """
+    SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'task_logs'::regclass AND c.relname LIKE $1 ORDER BY 1
+"""
+_IS_KEPT: Final = """
+    SELECT EXISTS (SELECT FROM log_streams WHERE opened_at < $2 AND written_at >= $1 AND task_id <> ALL($3::text[]))
+"""
+_DELETE: Final = """
+    WITH gone AS (
+        DELETE FROM task_logs WHERE task_id = $1 AND id IN
+            (SELECT id FROM task_logs WHERE task_id = $1 ORDER BY id LIMIT $2)
+        RETURNING 1
+    )
+    SELECT count(*) FROM gone
+"""
 
 
 class LogRetention:
     """Makes partitions and removes what has expired. Any number of replicas may do so at once."""
 
-    def __init__(self, *, db: Database, clock: Clock, settings: RetentionSettings) -> None:
+    def __init__(self, *, db: DriverPool, clock: Clock, settings: RetentionSettings) -> None:
         self._db = db
         self._clock = clock
         self._settings = settings
@@ -93,12 +108,12 @@ class LogRetention:
                 return
         try:
             async with self._locked() as connection:
-                await connection.execute(text(day_partition_ddl(day)))
-        except DBAPIError as error:
+                await connection.execute(day_partition_ddl(day))
+        except asyncpg.PostgresError as error:
             if is_connection_failure(error) and not _is_refusal(error):
                 raise
             # Lines are stored in the default partition meanwhile: later to expire, never lost.
-            log.warning("logs.partition_not_made", day=str(day), error=str(error.orig))
+            log.warning("logs.partition_not_made", day=str(day), error=str(error))
 
     async def remove_expired(self) -> int:
         """Number of lines removed: those of tasks that ended longer ago than their retention, or exist no more."""
@@ -114,22 +129,14 @@ class LogRetention:
     async def _expired(self) -> list[str]:
         now = self._clock.now()
         async with self._db.read() as connection:
-            rows = await connection.execute(
-                _EXPIRED, {"now": now, "orphaned": now - ORPHANED_AFTER, "days": self._default_days}
-            )
-            return [row.task_id for row in rows]
+            rows = await connection.fetch(_EXPIRED, now, now - ORPHANED_AFTER, self._default_days)
+        return [row["task_id"] for row in rows]
 
     async def _days_past(self) -> list[date]:
         today = self._clock.now().astimezone(UTC).date()
         async with self._db.read() as connection:
-            names = await connection.scalars(
-                text(
-                    "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-                    " WHERE i.inhparent = 'task_logs'::regclass AND c.relname LIKE :pattern ORDER BY 1"
-                ),
-                {"pattern": DAY_PARTITION.replace("_", r"\_") + "________"},
-            )
-            days = [datetime.strptime(name.removeprefix(DAY_PARTITION), "%Y%m%d").date() for name in names]
+            rows = await connection.fetch(_DAYS, DAY_PARTITION.replace("_", r"\_") + "________")
+        days = [datetime.strptime(name.removeprefix(DAY_PARTITION), "%Y%m%d").date() for (name,) in rows]
         # Yesterday's may still be written to by a transaction that began before midnight.
         return [day for day in days if day < today - timedelta(days=1)]
 
@@ -139,21 +146,14 @@ class LogRetention:
             async with self._locked() as connection:
                 if not await _exists(connection, day):
                     return 0  # another replica was faster
-                kept = await connection.scalar(
-                    text(
-                        "SELECT EXISTS (SELECT FROM log_streams WHERE opened_at < :end AND written_at >= :begin"
-                        " AND task_id <> ALL(:expired))"
-                    ),
-                    {"begin": begin, "end": begin + timedelta(days=1), "expired": list(expired)},
-                )
-                if kept:
+                if await connection.fetchval(_IS_KEPT, begin, begin + timedelta(days=1), list(expired)):
                     return 0
-                rows = await connection.scalar(text(f"SELECT count(*) FROM {day_partition(day)}"))  # noqa: S608
-                await connection.execute(text(f"DROP TABLE {day_partition(day)}"))
-        except DBAPIError as error:
+                rows = await connection.fetchval(f"SELECT count(*) FROM {day_partition(day)}")  # noqa: S608
+                await connection.execute(f"DROP TABLE {day_partition(day)}")
+        except asyncpg.PostgresError as error:
             if not _is_refusal(error):
                 raise
-            log.info("logs.partition_not_dropped", day=str(day), error=str(error.orig))  # in use; the next round
+            log.info("logs.partition_not_dropped", day=str(day), error=str(error))  # in use; the next round
             return 0
         log.info("logs.partition_dropped", day=str(day), lines=rows)
         return int(rows or 0)
@@ -162,34 +162,24 @@ class LogRetention:
         removed = 0
         while True:
             async with self._db.transaction() as connection:
-                gone = await connection.execute(
-                    text(
-                        "DELETE FROM task_logs WHERE task_id = :task AND id IN"
-                        " (SELECT id FROM task_logs WHERE task_id = :task ORDER BY id LIMIT :rows)"
-                    ),
-                    {"task": task, "rows": ROWS_AT_ONCE},
-                )
-                removed += gone.rowcount
-                if gone.rowcount < ROWS_AT_ONCE:
-                    await connection.execute(text("DELETE FROM log_streams WHERE task_id = :task"), {"task": task})
+                gone: int = await connection.fetchval(_DELETE, task, ROWS_AT_ONCE)
+                removed += gone
+                if gone < ROWS_AT_ONCE:
+                    await connection.execute("DELETE FROM log_streams WHERE task_id = $1", task)
                     return removed
 
     @asynccontextmanager
-    async def _locked(self) -> AsyncIterator[AsyncConnection]:
+    async def _locked(self) -> AsyncIterator[Any]:
         """A transaction that is the only one of its kind, and would rather fail than hold up the writers."""
         async with self._db.transaction() as connection:
-            await connection.execute(text("SET LOCAL lock_timeout = '3s'"))
-            await connection.execute(
-                text("SELECT pg_advisory_xact_lock(:space, :key)"), {"space": SHARD_LOCK, "key": _RETENTION_LOCK}
-            )
+            await connection.execute("SET LOCAL lock_timeout = '3s'")
+            await connection.execute("SELECT pg_advisory_xact_lock($1, $2)", SHARD_LOCK, _RETENTION_LOCK)
             yield connection
 
 
-async def _exists(connection: AsyncConnection, day: date) -> bool:
-    name = {"name": day_partition(day)}
-    return bool(await connection.scalar(text("SELECT to_regclass(:name) IS NOT NULL"), name))
+async def _exists(connection: Any, day: date) -> bool:
+    return bool(await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", day_partition(day)))
 
 
-def _is_refusal(error: DBAPIError) -> bool:
-    """A lock that was not to be had in time, or rows in the default partition that belong into the new one."""
-    return getattr(error.orig, "sqlstate", None) in ("55P03", "23514", "42P07", "40P01")
+def _is_refusal(error: asyncpg.PostgresError) -> bool:
+    return error.sqlstate in _REFUSALS

@@ -14,7 +14,7 @@ import uvloop
 from libs.bus import connect_bus
 from libs.clock import SystemClock
 from libs.db.availability import retry_until_available
-from libs.db.engine import connect_database
+from libs.db.connecting.pool import connect_pool
 from libs.db.migrate import provide_schema
 from libs.events import subjects
 from libs.run_until_first_exits import run_until_first_exits
@@ -46,7 +46,7 @@ async def main(
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         readiness = await stack.enter_async_context(serve_status(settings.telemetry, needs=("database", "bus", "http")))
-        db = await stack.enter_async_context(connect_database(settings.database))
+        db = await stack.enter_async_context(connect_pool(settings.database))
         await provide_schema(settings.database)
         readiness.register("database", db.problem)
         readiness.register("database storage", db.storage_problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploy.local.configuration.plan import SERVICES_ROLE
-from libs.db.engine import APPLICATION
+from libs.db.connecting.settings import APPLICATION
 from tests.harness.whole_system import WholeSystem
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from libs.db.failures import is_of_database
+from libs.db.failures import problem_of
 from libs.db.storage_probe import LITTLE_MEMORY, WRITE_FILE, DatabaseStorage
 
 _TIMEOUT_S: Final = 10.0
@@ -29,13 +29,7 @@ class DatabaseProbe:
 
     async def problem(self) -> str | None:
         """Why the database cannot be relied on now; None when it answers."""
-        try:
-            await self.ask()
-        except Exception as error:
-            if not is_of_database(error):
-                raise
-            return f"does not answer: {error}"
-        return None
+        return await problem_of(self.ask)
 
     async def storage_problem(self) -> str | None:
         """Why it cannot store anything now; None when it can."""

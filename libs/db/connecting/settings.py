@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
 from libs.secret_files import read_secret
+
+APPLICATION: Final = "resolute-2"
+"""Name of the connections of services, by which they know each other's release."""
+FORMER_APPLICATION: Final = "resolute"
+"""That of services which know summaries of metrics as a column of their trial only (migration 0009)."""
+IMPORT_APPLICATION: Final = "resolute import"
+"""That of an import from another installation."""
 
 
 class DatabaseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

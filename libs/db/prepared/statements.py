@@ -1,26 +1,29 @@
 """Statements written out in SQL, given to the driver without a detour; for what changes rows on the hottest paths.
 
 SQLAlchemy builds a statement, looks up its compiled form and makes objects of the result, which costs several times
-what the driver needs to send it. One statement may do the work of several, which saves ways to the database.
+what the driver needs to send it. One statement may do the work of several, which saves ways to the database. Services
+without SQLAlchemy execute them on connections of the driver.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import asyncpg
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.audit.records import changes
-from libs.db.engine import driver_connection
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 _CHANGES: Final = re.compile(r"\b(INSERT|UPDATE|DELETE)\s+(INTO|FROM|\w+\s+SET)\b")
 _LOCKS: Final = re.compile(r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)\b|\bpg_advisory_xact_lock\b")
 
 Row = Mapping[Any, Any]
+Connection: TypeAlias = "AsyncConnection | asyncpg.Connection"
+"""Of a ``Database``, or of a ``DriverPool``."""
 
 
 class PreparedStatement:
@@ -37,10 +40,23 @@ class PreparedStatement:
         self._changes = _CHANGES.search(sql) is not None
         self._needs_transaction = self._changes or _LOCKS.search(sql) is not None
 
-    async def rows(self, connection: AsyncConnection, **parameters: Any) -> Sequence[Row]:
-        """The rows that it returns. What changes or locks rows is in the transaction of ``connection``."""
-        driver = await driver_connection(connection)
+    async def rows(self, connection: Connection, **parameters: Any) -> Sequence[Row]:
+        """The rows that it returns. What changes or locks rows is in the transaction of ``connection``.
+
+        On connections of a ``DriverPool``, JSON comes out as text.
+        """
         arguments = [parameters[name] for name in self._names]
+        if isinstance(connection, asyncpg.Connection):
+            taken: Sequence[Row] = await connection.fetch(self._sql, *arguments)
+            return taken
+        return await self._on_sqlalchemy(connection, arguments)
+
+    async def _on_sqlalchemy(self, connection: AsyncConnection, arguments: Sequence[Any]) -> Sequence[Row]:
+        # Imported here: who has a connection of the driver does without SQLAlchemy.
+        from libs.db.audit.records import changes  # noqa: PLC0415
+        from libs.db.engine import driver_connection  # noqa: PLC0415
+
+        driver = await driver_connection(connection)
         if self._changes:
             changes(connection)
         if self._needs_transaction and not driver.is_in_transaction():

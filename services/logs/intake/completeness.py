@@ -10,13 +10,10 @@ import asyncio
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import select
 
 from libs.bus import Bus, CoreMessage
 from libs.capture.lines import STREAMS
-from libs.db.any_of import any_of
-from libs.db.engine import Database
-from libs.db.tables.logs import log_streams
+from libs.db.connecting.pool import DriverPool
 from libs.events import subjects
 from libs.waiting import wait_until_set
 from services.logs.lines.streams import LineOrigin
@@ -24,6 +21,7 @@ from services.logs.lines.streams import LineOrigin
 LONGEST_WAIT_S: Final = 10.0
 _LOOK_AGAIN_S: Final = 2.0
 """A notification may be lost; this bounds the harm."""
+_STREAMS: Final = "SELECT stream_key, next_seq, missing, sealed_at FROM log_streams WHERE stream_key = ANY($1)"
 
 
 class Completeness(Struct, frozen=True, kw_only=True):
@@ -36,23 +34,19 @@ class Completeness(Struct, frozen=True, kw_only=True):
     """By output: the number below which every line is stored."""
 
 
-async def completeness_of(db: Database, origin: LineOrigin) -> Completeness:
+async def completeness_of(db: DriverPool, origin: LineOrigin) -> Completeness:
     """What the rows of the two streams say; a stream without a row has not begun."""
     by_key = {f"{origin.key}/{stdtype}": stdtype for stdtype in STREAMS}
-    streams = log_streams.c
-    query = select(streams.stream_key, streams.next_seq, streams.missing, streams.sealed_at).where(
-        any_of(streams.stream_key, list(by_key))
-    )
     async with db.read() as connection:
-        rows = list(await connection.execute(query))
+        rows = await connection.fetch(_STREAMS, list(by_key))
     stored: dict[str, int] = dict.fromkeys(STREAMS, 0)
-    stored |= {by_key[row.stream_key]: row.missing[0] if row.missing else row.next_seq for row in rows}
-    sealed = {by_key[row.stream_key] for row in rows if row.sealed_at is not None and not row.missing}
+    stored |= {by_key[row["stream_key"]]: row["missing"][0] if row["missing"] else row["next_seq"] for row in rows}
+    sealed = {by_key[row["stream_key"]] for row in rows if row["sealed_at"] is not None and not row["missing"]}
     missing = tuple(stdtype for stdtype in STREAMS if stdtype not in sealed)
     return Completeness(complete=not missing, missing=missing, stored=stored)
 
 
-async def wait_until_complete(db: Database, bus: Bus, origin: LineOrigin, *, wait_s: float) -> Completeness:
+async def wait_until_complete(db: DriverPool, bus: Bus, origin: LineOrigin, *, wait_s: float) -> Completeness:
     """How far the streams have come once they are complete, or after ``wait_s``.
 
     Raises Unavailable when the bus cannot say that there is news.

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from libs.bus import Bus
 from libs.clock import Clock
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
@@ -61,7 +61,7 @@ class Published(msgspec.Struct, frozen=True):
 class Intake:
     """Takes bodies of task pods to the bus."""
 
-    def __init__(self, *, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> None:
+    def __init__(self, *, db: DriverPool, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> None:
         self._db = db
         self._bus = bus
         self._tokens = tokens
@@ -125,7 +125,7 @@ def _seconds(value: str) -> float:
     return seconds if math.isfinite(seconds) else 0.0
 
 
-def intake_app(*, db: Database, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> Starlette:
+def intake_app(*, db: DriverPool, bus: Bus, tokens: TokenCache, clock: Clock, settings: IntakeSettings) -> Starlette:
     """The HTTP side of the service. Its two routes need nothing of what FastAPI brings, which is 9 MB."""
     intake = Intake(db=db, bus=bus, tokens=tokens, clock=clock, settings=settings)
 

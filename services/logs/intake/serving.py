@@ -11,7 +11,7 @@ from typing import Any, Final
 import uvicorn
 from msgspec import structs
 
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.serving.connections import possible_connections
 from libs.serving.server import TlsServer, serve_http
 from libs.serving.tls.distrust import log_failed_handshakes
@@ -29,7 +29,7 @@ def intake_loops(
     settings: IntakeSettings,
     stop: asyncio.Event,
     *,
-    db: Database,
+    db: DriverPool,
     listening: Callable[[int], None],
     listening_tls: Callable[[int], None],
 ) -> dict[str, Coroutine[Any, Any, None]]:

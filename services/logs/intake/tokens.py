@@ -13,14 +13,14 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import select
 
 from libs.clock import Clock
-from libs.db.engine import Database
-from libs.db.tables.users import allocation_sessions
+from libs.db.connecting.pool import DriverPool
 from libs.tokens import digest
 
 MAX_CACHED: Final = 50_000
+
+_SESSION: Final = "SELECT allocation_id, revoked_at FROM allocation_sessions WHERE token_hash = $1"
 
 
 class Session(Struct, frozen=True):
@@ -34,7 +34,7 @@ class TokenCache:
     def __init__(
         self,
         *,
-        db: Database,
+        db: DriverPool,
         clock: Clock,
         cache_s: float,
         grace_s: float,
@@ -75,8 +75,6 @@ class TokenCache:
             self._known.popitem(last=False)
 
     async def _read(self, hashed: bytes) -> Session | None:
-        sessions = allocation_sessions.c
-        query = select(sessions.allocation_id, sessions.revoked_at).where(sessions.token_hash == hashed)
         async with self._db.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return Session(row.allocation_id, row.revoked_at) if row is not None else None
+            row = await connection.fetchrow(_SESSION, hashed)
+        return Session(row["allocation_id"], row["revoked_at"]) if row is not None else None

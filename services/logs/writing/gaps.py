@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from libs.bus import Bus, CoreMessage
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.db.failures import is_connection_failure
 from libs.errors import Unavailable
 from libs.events import subjects
@@ -35,7 +35,7 @@ Keep = Callable[[Mapping[str, float]], Awaitable[None]]
 class GapWatch:
     """The clocks of one shard."""
 
-    def __init__(self, *, db: Database, bus: Bus, shard: int, settings: WriterSettings) -> None:
+    def __init__(self, *, db: DriverPool, bus: Bus, shard: int, settings: WriterSettings) -> None:
         self._db = db
         self._bus = bus
         self._shard = shard

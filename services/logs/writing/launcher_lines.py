@@ -12,10 +12,8 @@ from collections.abc import Sequence, Set
 from typing import Final
 
 import structlog
-from sqlalchemy import select
 
-from libs.db.engine import Database
-from libs.db.tables.tasks import allocations
+from libs.db.connecting.pool import DriverPool
 from libs.events import subjects
 from libs.events.logs import LogBatch
 from libs.loglines.batches import is_end_of_writer, launcher_stream
@@ -27,9 +25,10 @@ Said = tuple[str, LogBatch]
 
 _TOKENS: Final = 4
 """Of the subjects on which launchers speak; others have fewer."""
+_ALLOCATIONS: Final = "SELECT allocation_id, task_id, pool FROM allocations WHERE allocation_id = ANY($1)"
 
 
-async def reject_foreign_lines(db: Database, said: Sequence[Said]) -> list[LogBatch]:
+async def reject_foreign_lines(db: DriverPool, said: Sequence[Said]) -> list[LogBatch]:
     """The batches, in order, without those in which a launcher speaks about what is not its own."""
     speaking = {batch.allocation for subject, batch in said if _is_launchers(subject)}
     authorised = await _authorised(db, speaking - {None}) if speaking else set()
@@ -42,15 +41,13 @@ async def reject_foreign_lines(db: Database, said: Sequence[Said]) -> list[LogBa
     return taken
 
 
-async def _authorised(db: Database, speaking: Set[str | None]) -> set[tuple[str, str, str]]:
+async def _authorised(db: DriverPool, speaking: Set[str | None]) -> set[tuple[str, str, str]]:
     """Subject, task and stream of what launchers may say about these allocations."""
-    query = select(allocations.c.allocation_id, allocations.c.task_id, allocations.c.pool)
     async with db.read() as connection:
-        rows = await connection.execute(query.where(allocations.c.allocation_id.in_(speaking)))
-        return {
-            (subjects.logs_of_launcher(row.pool, row.task_id), row.task_id, launcher_stream(row.allocation_id))
-            for row in rows
-        }
+        rows = await connection.fetch(_ALLOCATIONS, list(speaking))
+    return {
+        (subjects.logs_of_launcher(pool, task), task, launcher_stream(allocation)) for allocation, task, pool in rows
+    }
 
 
 def _spoken_in(batch: LogBatch) -> str:

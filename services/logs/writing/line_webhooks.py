@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from libs.db.engine import Connection, driver_connection
 from libs.events.logs import LogLine
 from libs.webhooks.deliveries import enqueue_deliveries
 from libs.webhooks.events import NewDelivery, Once, TaskLogFacts, TriggerType, WebhookEvent, event_id
@@ -54,11 +53,8 @@ class LogWebhooks:
         self._triggers: tuple[LineTrigger, ...] = ()
         self._patterns: Patterns[LineTrigger] = Patterns(())
 
-    async def apply(
-        self, connection: Connection, lines_by_task: Mapping[str, Sequence[LogLine]], *, now: datetime
-    ) -> None:
+    async def apply(self, driver: Any, lines_by_task: Mapping[str, Sequence[LogLine]], *, now: datetime) -> None:
         """Write what webhooks are to be told of new lines of tasks."""
-        driver = await driver_connection(connection)
         triggers = tuple(map(_trigger, await driver.fetch(_TRIGGERS)))
         if triggers != self._triggers:
             self._triggers, self._patterns = triggers, Patterns(triggers)
@@ -69,7 +65,7 @@ class LogWebhooks:
             if matches := list(self._patterns.matches([line for line in lines if line.source == "task"])):
                 found[task] = matches
         if found:
-            await enqueue_deliveries(connection, await _deliveries(driver, found, now))
+            await enqueue_deliveries(driver, await _deliveries(driver, found, now))
 
 
 def _trigger(row: Any) -> LineTrigger:
@@ -97,7 +93,7 @@ def _origin(row: Any) -> EventOrigin:
     if row["experiment_id"] is None:
         return EventOrigin(workspace_id=row["workspace_id"])
     said = row["integrations"]
-    config = {"integrations": msgspec.json.decode(said) if isinstance(said, str) else said}
+    config = {"integrations": None if said is None else msgspec.json.decode(said)}
     return EventOrigin(workspace_id=row["workspace_id"], integration=integration_of(config))
 
 

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import text
 
-from libs.db.engine import Connection, Database
-from libs.db.tables.logs import SHARD_LOCK
+from libs.db.connecting.pool import DriverPool
 from libs.events.logs import LogBatch
+from libs.loglines.partitions import SHARD_LOCK
 from services.logs.lines.arrival import extent
 from services.logs.settings import WriterSettings
 
@@ -25,6 +24,16 @@ TAKEN_AT_ONCE: Final = 32
 """Batches of half a megabyte that are read together."""
 
 _DECODER: Final = msgspec.msgpack.Decoder(LogBatch)
+_OVERDUE: Final = """
+    SELECT stream_key, wait_s FROM (
+        SELECT s.stream_key, s.waits_since,
+            CASE WHEN a.end_time < clock_timestamp() - $2::float8 * interval '1 second' OR a.allocation_id IS NULL
+                THEN $2::float8 ELSE $3::float8 END AS wait_s
+        FROM log_streams s LEFT JOIN allocations a ON a.allocation_id = s.allocation_id
+        WHERE s.waits_in = $1
+    ) w
+    WHERE w.waits_since <= clock_timestamp() - w.wait_s * interval '1 second'
+"""
 
 
 class Head(Struct, frozen=True):
@@ -41,11 +50,9 @@ class Ready(Struct, frozen=True):
     size_bytes: int
 
 
-async def lock_shard(connection: Connection, shard: int) -> None:
+async def lock_shard(driver: Any, shard: int) -> None:
     """Be the only one who writes in a shard, until the transaction ends."""
-    await connection.execute(
-        text("SELECT pg_advisory_xact_lock(:space, :shard)"), {"space": SHARD_LOCK, "shard": shard}
-    )
+    await driver.execute("SELECT pg_advisory_xact_lock($1, $2)", SHARD_LOCK, shard)
 
 
 async def park(driver: Any, stream: str, batches: Iterable[LogBatch], *, now: datetime) -> list[tuple[LogBatch, int]]:
@@ -99,43 +106,30 @@ async def head_of(driver: Any, stream: str) -> Head | None:
     return Head(row["first_seq"], row["parked_at"]) if row is not None else None
 
 
-async def waiting_streams(db: Database, shard: int) -> list[str]:
+async def waiting_streams(db: DriverPool, shard: int) -> list[str]:
     """Streams of a shard in which something waits."""
     async with db.read() as connection:
-        found = await connection.scalars(
-            text("SELECT stream_key FROM log_streams WHERE waits_in = :shard"), {"shard": shard}
-        )
-        return list(found)
+        rows = await connection.fetch("SELECT stream_key FROM log_streams WHERE waits_in = $1", shard)
+    return [row["stream_key"] for row in rows]
 
 
-async def overdue_streams(db: Database, shard: int, settings: WriterSettings) -> dict[str, float]:
+async def overdue_streams(db: DriverPool, shard: int, settings: WriterSettings) -> dict[str, float]:
     """Streams of a shard that have waited for too long, and for how many seconds at least.
 
     A pod that has ended sends nothing after its grace, so its streams wait for a shorter time.
     """
     async with db.read() as connection:
-        rows = await connection.execute(
-            text(
-                "SELECT stream_key, wait_s FROM (SELECT s.stream_key, s.waits_since,"
-                " CASE WHEN a.end_time < clock_timestamp() - :ended * interval '1 second' OR a.allocation_id IS NULL"
-                " THEN :ended ELSE :running END AS wait_s"
-                " FROM log_streams s LEFT JOIN allocations a ON a.allocation_id = s.allocation_id"
-                " WHERE s.waits_in = :shard) w"
-                " WHERE w.waits_since <= clock_timestamp() - w.wait_s * interval '1 second'"
-            ),
-            {"shard": shard, "ended": settings.gap_wait_ended_s, "running": settings.gap_wait_s},
-        )
-        return {row.stream_key: float(row.wait_s) for row in rows}
+        rows = await connection.fetch(_OVERDUE, shard, settings.gap_wait_ended_s, settings.gap_wait_s)
+    return {row["stream_key"]: row["wait_s"] for row in rows}
 
 
-async def restart_clocks(db: Database, shard: int, tasks: Sequence[str] | None = None) -> None:
+async def restart_clocks(db: DriverPool, shard: int, tasks: Sequence[str] | None = None) -> None:
     """Let streams of a shard wait anew, those of ``tasks`` or all: what they wait for could not have come so far."""
     async with db.transaction() as connection:
         await lock_shard(connection, shard)
         await connection.execute(
-            text(
-                "UPDATE log_streams SET waits_since = clock_timestamp() WHERE waits_in = :shard"
-                " AND (CAST(:tasks AS text[]) IS NULL OR task_id = ANY(CAST(:tasks AS text[])))"
-            ),
-            {"shard": shard, "tasks": None if tasks is None else list(tasks)},
+            "UPDATE log_streams SET waits_since = clock_timestamp() WHERE waits_in = $1"
+            " AND ($2::text[] IS NULL OR task_id = ANY($2))",
+            shard,
+            None if tasks is None else list(tasks),
         )

@@ -13,7 +13,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from libs.db.engine import Connection, driver_connection
 from libs.db.task_lines import add_task_line
 from libs.events.logs import LogLine
 from libs.loglines.message import readable
@@ -49,11 +48,8 @@ class LogPolicies:
     def __init__(self) -> None:
         self._known: dict[str, _Watched | None] = {}
 
-    async def apply(
-        self, connection: Connection, lines_by_task: Mapping[str, Sequence[LogLine]], *, now: datetime
-    ) -> None:
+    async def apply(self, driver: Any, lines_by_task: Mapping[str, Sequence[LogLine]], *, now: datetime) -> None:
         """Do what the policies say about new lines of tasks; what services say of a task matches nothing."""
-        driver = await driver_connection(connection)
         await self._learn(driver, lines_by_task)
         matched: list[tuple[str, _Watched, list[Match[LogPolicy]]]] = []
         for task, lines in lines_by_task.items():
@@ -62,7 +58,7 @@ class LogPolicies:
                 continue
             if found := list(watched.patterns.matches([line for line in lines if line.source == "task"])):
                 matched.append((task, watched, found))
-        effects = _Effects(connection, driver, now)
+        effects = _Effects(driver, now)
         # In the order in which everybody locks trials.
         for task, watched, found in sorted(matched, key=lambda item: item[1].trial_id):
             await effects.carry_out(task, watched.trial_id, found)
@@ -75,15 +71,15 @@ class LogPolicies:
             return
         self._known.update(dict.fromkeys(unknown))
         for row in await driver.fetch(_POLICIES, unknown):
-            policies = [msgspec.convert(policy, LogPolicy) for policy in row["policies"] or () if policy.get("pattern")]
+            written = msgspec.json.decode(row["policies"] or "[]") or ()
+            policies = [msgspec.convert(policy, LogPolicy) for policy in written if policy.get("pattern")]
             self._known[row["task_id"]] = _Watched(row["trial_id"], Patterns(policies))
 
 
 class _Effects:
     """What one transaction does about matches; each at most once, however many lines match."""
 
-    def __init__(self, connection: Connection, driver: Any, now: datetime) -> None:
-        self._connection = connection
+    def __init__(self, driver: Any, now: datetime) -> None:
         self._driver = driver
         self._now = now
 
@@ -105,7 +101,7 @@ class _Effects:
         pattern, allocation = match.policy.pattern, match.line.allocation_id or ""
         text = f"(log '{quoted(match.line)}' matched regex {pattern}) therefore will not schedule on {node}"
         await self._driver.execute("SELECT FROM allocations WHERE allocation_id = $1 FOR NO KEY UPDATE", allocation)
-        await add_task_line(self._connection, task=task, allocation=allocation, text=text, now=self._now, level="ERROR")
+        await add_task_line(self._driver, task=task, allocation=allocation, text=text, now=self._now, level="ERROR")
 
 
 def quoted(line: LogLine) -> str:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import text
 
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.db.failures import is_connection_failure
 from libs.events.subjects import LOG_SHARDS
 from libs.telemetry import gauge
@@ -41,7 +40,7 @@ def share_of(writer: str, writers: Iterable[str]) -> frozenset[int]:
 class ShardAssigner:
     """Keeps one task per shard of this replica running, as the set of live replicas changes."""
 
-    def __init__(self, *, db: Database, writer: str, heartbeat_s: float) -> None:
+    def __init__(self, *, db: DriverPool, writer: str, heartbeat_s: float) -> None:
         self._db = db
         self._writer = writer
         self._heartbeat_s = heartbeat_s
@@ -73,22 +72,19 @@ class ShardAssigner:
     async def _live(self) -> list[str]:
         async with self._db.transaction() as connection:
             await connection.execute(
-                text(
-                    "INSERT INTO log_writers (writer, expires_at) VALUES (:writer, now() + :life * interval '1 second')"
-                    " ON CONFLICT (writer) DO UPDATE SET expires_at = excluded.expires_at"
-                ),
-                {"writer": self._writer, "life": SILENT_HEARTBEATS * self._heartbeat_s},
+                "INSERT INTO log_writers (writer, expires_at) VALUES ($1, now() + $2::float8 * interval '1 second')"
+                " ON CONFLICT (writer) DO UPDATE SET expires_at = excluded.expires_at",
+                self._writer,
+                SILENT_HEARTBEATS * self._heartbeat_s,
             )
-            await connection.execute(text("DELETE FROM log_writers WHERE expires_at < now() - interval '1 hour'"))
-            rows = await connection.execute(text("SELECT writer FROM log_writers WHERE expires_at > now()"))
-            return [row.writer for row in rows]
+            await connection.execute("DELETE FROM log_writers WHERE expires_at < now() - interval '1 hour'")
+            rows = await connection.fetch("SELECT writer FROM log_writers WHERE expires_at > now()")
+            return [row["writer"] for row in rows]
 
     async def _leave(self) -> None:
         try:
             async with self._db.transaction() as connection:
-                await connection.execute(
-                    text("DELETE FROM log_writers WHERE writer = :writer"), {"writer": self._writer}
-                )
+                await connection.execute("DELETE FROM log_writers WHERE writer = $1", self._writer)
         except Exception as error:
             if not is_connection_failure(error):
                 raise

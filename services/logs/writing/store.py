@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from libs.db.engine import Database, driver_connection
+from libs.db.connecting.pool import DriverPool
 from libs.events.logs import LogBatch, LogLine
 from services.logs.lines.arrival import StreamPosition
 from services.logs.lines.copy_format import COLUMNS, SIGNATURE, TRAILER, rows_of
@@ -45,7 +45,7 @@ class Stored(Struct, frozen=True, kw_only=True):
 
 
 async def store(
-    db: Database,
+    db: DriverPool,
     shard: int,
     batches: Sequence[LogBatch],
     *,
@@ -61,9 +61,8 @@ async def store(
     policies  told of every line that is new
     webhooks  likewise
     """
-    async with db.transaction() as connection:
-        await lock_shard(connection, shard)
-        driver = await driver_connection(connection)
+    async with db.transaction() as driver:
+        await lock_shard(driver, shard)
         # Read after the lock was granted: the spans of streams grow with it.
         now: datetime = await driver.fetchval("SELECT clock_timestamp()")
         updates = await _update_streams(driver, batches, overdue or {}, parked_bytes=parked_bytes, now=now)
@@ -71,9 +70,9 @@ async def store(
         await _copy(driver, lines_by_task, now)
         await _save(driver, shard, updates, now)
         if policies is not None:
-            await policies.apply(connection, lines_by_task, now=now)
+            await policies.apply(driver, lines_by_task, now=now)
         if webhooks is not None:
-            await webhooks.apply(connection, lines_by_task, now=now)
+            await webhooks.apply(driver, lines_by_task, now=now)
     return Stored(
         lines_by_task={task: len(lines) for task, lines in lines_by_task.items()},
         given_up=sum(each.given_up for each in updates),

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from libs.bus import Bus, Message
-from libs.db.engine import Database
+from libs.db.connecting.pool import DriverPool
 from libs.db.failures import MAYBE_BAD_VALUE, is_bad_value
 from libs.events import subjects
 from libs.events.logs import LogBatch
@@ -43,7 +43,7 @@ _DECODER = msgspec.msgpack.Decoder(LogBatch)
 class LogWriter:
     """The writing side of one replica."""
 
-    def __init__(self, *, db: Database, bus: Bus, settings: WriterSettings, name: str) -> None:
+    def __init__(self, *, db: DriverPool, bus: Bus, settings: WriterSettings, name: str) -> None:
         self._db = db
         self._bus = bus
         self._settings = settings

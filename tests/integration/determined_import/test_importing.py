@@ -11,8 +11,7 @@ from deploy.determined_import.importing import run_import
 from deploy.determined_import.kinds.logs import LINES
 from deploy.determined_import.refusal import ImportRefused
 from deploy.determined_import.report import ImportReport
-from libs.db.connecting.settings import asyncpg_url
-from libs.db.engine import APPLICATION, FORMER_APPLICATION
+from libs.db.connecting.settings import APPLICATION, FORMER_APPLICATION, asyncpg_url
 from tests.harness.determined.rows import CLUSTER_ID, DELETING, FINISHED, ODD, UNFINISHED
 from tests.integration.api.conftest import run_async
 

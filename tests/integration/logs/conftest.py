@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import httpx
 import msgpack  # type: ignore[import-untyped]
@@ -20,6 +21,7 @@ from sqlalchemy import text
 
 from libs.bus import BusSettings
 from libs.capture.lines import encode_end, encode_line
+from libs.db.connecting.pool import DriverPool, connect_pool
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
 from services.api.queries.tasks.log_following import read_logs
@@ -30,6 +32,7 @@ from tests.builders import insert_allocation, insert_allocation_session, insert_
 from tests.harness import ServiceProcess
 from tests.harness.no_tls import NO_TLS
 
+_POOLS: WeakKeyDictionary[Database, DriverPool] = WeakKeyDictionary()
 TIME = msgpack.ExtType(0, struct.pack(">II", 1_700_000_000, 0))
 
 
@@ -50,8 +53,15 @@ class Task(Struct, frozen=True, kw_only=True):
 
 @pytest.fixture
 async def db(database_url: str) -> AsyncIterator[Database]:
-    async with connect_database(DatabaseSettings(url=database_url, connect_timeout_s=10)) as database:
+    settings = DatabaseSettings(url=database_url, connect_timeout_s=10)
+    async with connect_database(settings) as database, connect_pool(settings) as pool:
+        _POOLS[database] = pool
         yield database
+
+
+def pool_of(db: Database) -> DriverPool:
+    """What the service itself has on the same database."""
+    return _POOLS[db]
 
 
 async def new_task(

@@ -12,16 +12,16 @@ from sqlalchemy import insert, text
 
 from libs.bus import Bus, BusSettings
 from libs.db.engine import Database
-from libs.db.tables.logs import day_partition, day_partition_ddl
 from libs.db.tables.trials import trial_tasks
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
+from libs.loglines.partitions import day_partition, day_partition_ddl
 from services.logs.log_retention import LogRetention
 from services.logs.settings import RetentionSettings
 from services.logs.writing.store import store
 from tests.builders import insert_experiment, insert_trial
 from tests.harness import FakeClock
-from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, new_task
+from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, new_task, pool_of
 
 DAY_0 = datetime(2020, 1, 10, 12, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ async def partitions(db: Database) -> list[str]:
 
 
 def retention(db: Database, clock: FakeClock, days: int | None = None) -> LogRetention:
-    return LogRetention(db=db, clock=clock, settings=RetentionSettings(default_days=days, partitions_ahead=2))
+    return LogRetention(db=pool_of(db), clock=clock, settings=RetentionSettings(default_days=days, partitions_ahead=2))
 
 
 async def written(
@@ -65,7 +65,7 @@ async def written(
     batch = LogBatch(
         task=task.task, stream=f"{task.allocation}/out", lines=tuple(LogLine(seq, 0, b"x\n") for seq in range(count))
     )
-    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
+    await store(pool_of(db), subjects.log_shard(task.task), [batch], parked_bytes=0)
     async with db.transaction() as connection:
         for statement in (
             "UPDATE task_logs SET ingested_at = :day WHERE task_id = :task",
@@ -152,7 +152,7 @@ async def test_partitions_are_made_ahead_by_any_number_of_replicas(db: Database)
 async def test_lines_in_the_default_partition_do_not_stop_the_service(db: Database) -> None:
     task = await new_task(db)
     batch = LogBatch(task=task.task, stream=task.task, lines=(LogLine(0, 0, b"x\n"),))
-    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
+    await store(pool_of(db), subjects.log_shard(task.task), [batch], parked_bytes=0)
     async with db.read() as connection:
         stored_at = text("SELECT ingested_at FROM task_logs WHERE task_id = :task")
         today = (await connection.scalars(stored_at, {"task": task.task})).one()

@@ -27,7 +27,7 @@ from services.logs.settings import IntakeSettings, LogsSettings
 from tests.harness import NatsServer, eventually
 from tests.harness.fluent_bit import Sidecar
 from tests.harness.waiting import PATIENCE_S
-from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, service_process
+from tests.integration.logs.conftest import Service, Task, lines_of, logs_settings, pool_of, service_process
 
 pytestmark = pytest.mark.chaos
 
@@ -104,7 +104,7 @@ async def assert_all_is_in_order(db: Database, task: Task, pod: Pod) -> None:
 
 async def _is_complete(db: Database, task: Task) -> bool:
     origin = LineOrigin(task=task.task, allocation=task.allocation, pod="pod-0", node=None)
-    return (await completeness_of(db, origin)).complete
+    return (await completeness_of(pool_of(db), origin)).complete
 
 
 async def test_hundreds_of_chunks_that_waited_for_the_intake_are_stored_in_order(

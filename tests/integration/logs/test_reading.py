@@ -28,7 +28,7 @@ from services.api.queries.tasks.log_following import (
 from services.api.queries.tasks.logs import LogFields, LogFilter, count_logs, log_fields, log_page, log_span
 from services.logs.writing.store import store
 from tests.harness import eventually
-from tests.integration.logs.conftest import Task, new_task
+from tests.integration.logs.conftest import Task, new_task, pool_of
 
 SECOND = 10**9
 
@@ -44,7 +44,7 @@ async def write(
         end_of_stream=ends,
         end_seq=lines[-1].seq + 1 if ends and lines else 0,
     )
-    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
+    await store(pool_of(db), subjects.log_shard(task.task), [batch], parked_bytes=0)
 
 
 def plain(first: int, end: int) -> list[LogLine]:
@@ -245,7 +245,7 @@ async def say(db: Database, task: Task, seq: int, *, ends: bool) -> None:
         contiguous=False,
         end_of_stream=ends,
     )
-    await store(db, subjects.log_shard(task.task), [batch], parked_bytes=0)
+    await store(pool_of(db), subjects.log_shard(task.task), [batch], parked_bytes=0)
 
 
 async def test_a_follower_sees_every_line_and_ends_with_the_last_stream(
@@ -316,7 +316,7 @@ async def test_followers_wait_for_lines_that_wait_for_others(db: Database, task:
         allocation=task.allocation,
         lines=(LogLine(1, 1, b"1\n"),),
     )
-    await store(db, subjects.log_shard(task.task), [ahead], parked_bytes=2**20)
+    await store(pool_of(db), subjects.log_shard(task.task), [ahead], parked_bytes=2**20)
     now = datetime.now(UTC)
     assert not await log_is_complete(db, task.task, now=now + 2 * END_GRACE)
     assert await log_is_complete(db, task.task, now=now + WAITING_GRACE)

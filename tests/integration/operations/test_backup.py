@@ -32,9 +32,10 @@ from libs.db.migrate import upgrade
 from libs.db.schema.found import revisions
 from libs.db.services_role.role import provide_role
 from libs.db.tables.experiments import experiments
-from libs.db.tables.logs import day_partition, day_partition_ddl, task_logs
+from libs.db.tables.logs import task_logs
 from libs.errors import FailedPrecondition, InvalidRequest
 from libs.events.subjects import EVENTS_STREAM, LOGS_STREAM, ORDERS_BUCKET, event, logs, order_key
+from libs.loglines.partitions import day_partition, day_partition_ddl
 from tests import builders
 from tests.harness import NatsServer, PostgresServer
 from tests.harness.containers import ContainerPostgres

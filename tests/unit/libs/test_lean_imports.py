@@ -13,7 +13,7 @@ CASES = {
     "scheduler.main": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),  # before it acts
     "scheduler.acting": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
     "launcher.main": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),
-    "logs.main": (*ALL, "cryptography", "fastapi", "kubernetes"),
+    "logs.main": (*ALL, "cryptography", "fastapi", "kubernetes", "sqlalchemy"),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 
-from libs.db.engine import IMPORT_APPLICATION
+from libs.db.connecting.settings import IMPORT_APPLICATION
 from libs.db.failures import is_connection_failure
 from libs.telemetry import counter
 from services.api.metrics.rows.staging import move_into_rows

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import structlog
 
-from libs.db.engine import FORMER_APPLICATION, Database, driver_connection
+from libs.db.connecting.settings import FORMER_APPLICATION
+from libs.db.engine import Database, driver_connection
 from libs.db.failures import is_of_database
 from libs.errors import Unavailable
 

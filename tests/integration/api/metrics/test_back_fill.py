@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from libs.db.connecting.settings import asyncpg_url
-from libs.db.engine import IMPORT_APPLICATION, Database
+from libs.db.connecting.settings import IMPORT_APPLICATION, asyncpg_url
+from libs.db.engine import Database
 from libs.db.tables.metrics import metric_garbage, metric_groups, metric_marks, metric_summaries
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from libs.bus import Bus
-from libs.db.connecting.settings import asyncpg_url
-from libs.db.engine import FORMER_APPLICATION, Database
+from libs.db.connecting.settings import FORMER_APPLICATION, asyncpg_url
+from libs.db.engine import Database
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.rows.owner import keep_summaries, settle_all
 from tests.harness import FakeClock, eventually

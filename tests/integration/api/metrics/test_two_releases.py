@@ -9,8 +9,8 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from libs.db.connecting.settings import asyncpg_url
-from libs.db.engine import FORMER_APPLICATION, Database, driver_connection
+from libs.db.connecting.settings import FORMER_APPLICATION, asyncpg_url
+from libs.db.engine import Database, driver_connection
 from libs.db.tables.metrics import metric_marks
 from libs.db.tables.trials import trials
 from services.api.metrics.rows.append_path import append

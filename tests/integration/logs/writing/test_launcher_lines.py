@@ -17,7 +17,7 @@ from libs.loglines.batches import container_key, end_of_writer, launcher_stream
 from services.logs.settings import WriterSettings
 from services.logs.writing.store import store
 from services.logs.writing.writer import LogWriter
-from tests.integration.logs.conftest import Task, new_task, texts_of
+from tests.integration.logs.conftest import Task, new_task, pool_of, texts_of
 
 
 def said(task: Task, pool: str, text: str, *, stream: str = "", about: Task | None = None) -> Message:
@@ -38,7 +38,7 @@ def said(task: Task, pool: str, text: str, *, stream: str = "", about: Task | No
 
 @pytest.fixture
 def writer(db: Database, bus: Bus) -> LogWriter:
-    return LogWriter(db=db, bus=bus, settings=WriterSettings(), name="test")
+    return LogWriter(db=pool_of(db), bus=bus, settings=WriterSettings(), name="test")
 
 
 async def test_only_the_launcher_of_its_pool_speaks_in_the_log_of_a_task(
@@ -113,7 +113,7 @@ async def test_lines_that_were_printed_and_never_came_are_missed_where_they_woul
     await writer.write(0, [over("default", task, stream, printed=4)])
     assert await sealed(db, stream) is False
     await asyncio.sleep(0.01)
-    await store(db, 0, (), overdue={stream: 0.0}, parked_bytes=1)
+    await store(pool_of(db), 0, (), overdue={stream: 0.0}, parked_bytes=1)
     missed = b"3 lines of stdout, 1 to 3, have not arrived and will be out of order if anything of it still comes\n"
     assert await texts_of(db, task) == [b"first\n", missed]
 

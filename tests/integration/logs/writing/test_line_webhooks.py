@@ -16,7 +16,7 @@ from libs.ids import new_uuid
 from services.logs.writing.line_webhooks import LogWebhooks
 from services.logs.writing.store import store
 from tests.builders import insert_experiment, insert_trial
-from tests.integration.logs.conftest import Task
+from tests.integration.logs.conftest import Task, pool_of
 
 
 class Lines:
@@ -36,7 +36,7 @@ class Lines:
         self._seq += len(logs)
         stream = f"{self._task.allocation}/pod/0/stdout"
         batch = LogBatch(task=self._task.task, stream=stream, lines=lines, contiguous=True)
-        await store(self._db, subjects.log_shard(batch.task), (batch,), parked_bytes=0, webhooks=self.webhooks)
+        await store(pool_of(self._db), subjects.log_shard(batch.task), (batch,), parked_bytes=0, webhooks=self.webhooks)
 
 
 async def add_webhook(db: Database, *patterns: str, **columns: Any) -> int:

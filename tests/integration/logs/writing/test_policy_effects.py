@@ -19,7 +19,7 @@ from libs.events.logs import LogBatch, LogLine
 from services.logs.writing.policy_effects import LogPolicies
 from services.logs.writing.store import store
 from tests.builders import insert_experiment, insert_trial
-from tests.integration.logs.conftest import Task, texts_of
+from tests.integration.logs.conftest import Task, pool_of, texts_of
 
 POLICIES: list[dict[str, Any]] = [
     {"name": "first", "pattern": "one|both"},
@@ -64,7 +64,7 @@ class Stream:
 
     async def keep(self, batch: LogBatch) -> None:
         shard = subjects.log_shard(self.task.task)
-        await store(self.db, shard, (batch,), parked_bytes=0, policies=self.policies)
+        await store(pool_of(self.db), shard, (batch,), parked_bytes=0, policies=self.policies)
 
     async def say(self, *logs: bytes) -> None:
         await self.keep(self.batch(*logs))

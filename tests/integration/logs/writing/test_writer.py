@@ -16,11 +16,11 @@ from sqlalchemy import text
 from libs.bus import Bus, BusSettings, Message
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
-from libs.db.tables.logs import SHARD_LOCK
 from libs.events import subjects
 from libs.events.logs import LogBatch, LogLine
 from libs.loglines.batches import message_id
 from libs.loglines.message import moment_of
+from libs.loglines.partitions import SHARD_LOCK
 from services.api.queries.tasks.log_following import streams_sealed
 from services.logs.settings import WriterSettings
 from services.logs.writing import store as store_module
@@ -36,6 +36,7 @@ from tests.integration.logs.conftest import (
     logs_settings,
     new_task,
     parked,
+    pool_of,
     post,
     texts_of,
 )
@@ -70,11 +71,11 @@ async def keep(
 ) -> None:
     """Store batches, and what waits for them; give up gaps that are older than so."""
     shard = subjects.log_shard(task.task)
-    streams = {stream: gaps_older_than_s for stream in await waiting_streams(db, shard) if task.task in stream}
-    stored = await store(db, shard, batches, overdue=streams, parked_bytes=parked_bytes)
+    streams = {stream: gaps_older_than_s for stream in await waiting_streams(pool_of(db), shard) if task.task in stream}
+    stored = await store(pool_of(db), shard, batches, overdue=streams, parked_bytes=parked_bytes)
     while stored.unfinished:
         again = {stream: streams.get(stream, math.inf) for stream in stored.unfinished}
-        stored = await store(db, shard, (), overdue=again, parked_bytes=parked_bytes)
+        stored = await store(pool_of(db), shard, (), overdue=again, parked_bytes=parked_bytes)
 
 
 async def test_what_is_delivered_again_is_stored_once(db: Database, task: Task) -> None:
@@ -182,8 +183,10 @@ async def test_a_stream_that_misses_its_last_lines_says_so_and_is_not_sealed(db:
 async def test_what_a_killed_writer_left_ready_is_stored_by_the_next(
     database_url: str, bus_settings: BusSettings, db: Database, task: Task
 ) -> None:
-    await store(db, subjects.log_shard(task.task), [batch(task, seq, 1) for seq in range(1, 200)], parked_bytes=2**30)
-    stored = await store(db, subjects.log_shard(task.task), [batch(task, 0, 1)], parked_bytes=2**30)
+    await store(
+        pool_of(db), subjects.log_shard(task.task), [batch(task, seq, 1) for seq in range(1, 200)], parked_bytes=2**30
+    )
+    stored = await store(pool_of(db), subjects.log_shard(task.task), [batch(task, 0, 1)], parked_bytes=2**30)
     assert stored.unfinished
     async with Service(logs_settings(database_url, bus_settings)):
         await eventually(lambda: _texts_are(db, task, numbers(0, 200)))
@@ -283,7 +286,7 @@ async def test_a_writer_killed_in_the_middle_loses_and_doubles_nothing(
 
 
 async def test_a_value_that_postgres_refuses_costs_its_own_batch_only(db: Database, bus: Bus, task: Task) -> None:
-    writer = LogWriter(db=db, bus=bus, settings=WriterSettings(), name="test")
+    writer = LogWriter(db=pool_of(db), bus=bus, settings=WriterSettings(), name="test")
     impossible = batch(task, 2**63, 1, stream="impossible", contiguous=False)
     await writer.write(
         subjects.log_shard(task.task),
