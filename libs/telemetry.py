@@ -12,13 +12,18 @@ from typing import Annotated, Final, Literal, TextIO
 
 import structlog
 from msgspec import Meta, Struct
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.typing import Processor
 
 from libs.errors import ResoluteError
+from libs.imports.partial import import_partly
 from libs.service_log.line_handler import LineHandler
 from libs.tracing.context import add_trace_ids
 from libs.tracing.spans import use_tracer
+
+# Its servers bring HTTP, mail and TLS along; ``libs/serving/status.py`` imports what shows metrics.
+import_partly("prometheus_client", {"registry": ("CollectorRegistry",), "metrics": ("Counter", "Gauge", "Histogram")})
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram  # noqa: E402
 
 REGISTRY: Final = CollectorRegistry()
 

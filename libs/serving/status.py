@@ -8,20 +8,18 @@ it cannot work. The server has a thread of its own, so that it can tell of an ev
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import msgspec
 import structlog
-from prometheus_client import make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
 
 from libs.serving.readiness import Readiness
+from libs.serving.small_server import SmallServer
 from libs.telemetry import REGISTRY, TelemetrySettings
 
 if TYPE_CHECKING:
@@ -46,15 +44,13 @@ async def serve_status(settings: TelemetrySettings, *, needs: Iterable[str]) -> 
         yield readiness
         return
     pages = StatusPages(readiness, asyncio.get_running_loop())
-    server = make_server(settings.status_host, settings.status_port, pages, _Server, _Handler)
-    thread = threading.Thread(target=server.serve_forever, name="status", daemon=True)
-    thread.start()
-    log.info("status.listening", host=settings.status_host, port=server.server_port)
+    server = SmallServer(settings.status_host, settings.status_port, pages, silent_client_s=_SILENT_CLIENT_S)
+    server.start()
+    log.info("status.listening", host=settings.status_host, port=server.port)
     try:
         yield readiness
     finally:
-        await asyncio.to_thread(server.shutdown)
-        server.server_close()
+        await asyncio.to_thread(server.close)
 
 
 class StatusPages:
@@ -63,12 +59,11 @@ class StatusPages:
     def __init__(self, readiness: Readiness, loop: asyncio.AbstractEventLoop) -> None:
         self._readiness = readiness
         self._loop = loop
-        self._metrics: WSGIApplication = make_wsgi_app(REGISTRY)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         match environ["PATH_INFO"]:
             case "/metrics":
-                return self._metrics(environ, start_response)
+                return _metrics()(environ, start_response)
             case "/healthz":
                 status, body = self._alive()
             case "/readyz":
@@ -101,14 +96,9 @@ def _answer(problems: dict[str, str | None], *, is_good: bool) -> tuple[HTTPStat
     return status, {name: problem or "ok" for name, problem in problems.items()}
 
 
-class _Server(ThreadingWSGIServer):
-    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
+@cache
+def _metrics() -> WSGIApplication:
+    # Imported here, in a thread of the status server: where nobody collects metrics, its HTTP servers are not loaded.
+    from prometheus_client.exposition import make_wsgi_app  # noqa: PLC0415
 
-
-class _Handler(WSGIRequestHandler):
-    timeout = _SILENT_CLIENT_S
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: probes come every few seconds, and what is wrong is logged where it is found."""
+    return make_wsgi_app(REGISTRY)

@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-ALL = ("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm", "click", "multiprocessing")
+ALL = (
+    *("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm", "click", "multiprocessing"),
+    *("http.server", "wsgiref", "prometheus_client.exposition"),
+)
 CASES = {
     "api.main": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark"),
     "scheduler.main": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),  # before it acts

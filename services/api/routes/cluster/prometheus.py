@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -84,6 +84,9 @@ class _Gauges(Collector):
 
 
 def _text(state: RunningState) -> bytes:
+    # Imported here, in a thread: a server of its own and mail come with it.
+    from prometheus_client.exposition import generate_latest  # noqa: PLC0415
+
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Gauges(state))
     return generate_latest(registry)
