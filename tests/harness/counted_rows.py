@@ -32,9 +32,22 @@ SELECT 'archived', concat_ws('/', t.project_id, t.state, t.archived), 1, 0
              FROM trials t JOIN experiments e ON e.id = t.experiment_id
             WHERE e.archived AND e.id IN (SELECT experiment_id FROM archived_trial_changes)
 """
+_LABELLED = f"""
+SELECT 'labelled', concat_ws('/', label, id), 1, 0
+  FROM experiments, jsonb_array_elements_text('{json.dumps([label for label in LABELS if label != LONG])}') AS label
+ WHERE config -> 'labels' @> jsonb_build_array(label)
+ UNION ALL
+SELECT 'labelled', concat_ws('/', {LONG!r}, id), 1, 0
+  FROM experiments WHERE config -> 'labels' @> '{json.dumps([LONG])}'
+ UNION ALL
+SELECT 'labelled', concat_ws('/', CASE label_key WHEN metric_name_key({LONG!r}) THEN {LONG!r} ELSE label_key END,
+                             experiment_id), 0, 1
+  FROM labelled_experiments
+"""
 # One statement, one snapshot: groups whose rows and numbers are not the same many.
 DIFFERENCES = f"""
 SELECT what, "group", sum(rows)::bigint, sum(number)::bigint
-  FROM ({" UNION ALL ".join([*_COUNTED, _LABELS, _ARCHIVED])}) AS counted GROUP BY 1, 2 HAVING sum(rows) <> sum(number)
+  FROM ({" UNION ALL ".join([*_COUNTED, _LABELS, _LABELLED, _ARCHIVED])}) AS counted
+ GROUP BY 1, 2 HAVING sum(rows) <> sum(number)
 """
 """No rows where everything adds up."""

@@ -107,6 +107,15 @@ label_counts = Table(
 Index("ix_label_counts_label", label_counts.c.label, postgresql_using="hash")
 Index("ix_label_counts_changes", label_counts.c.project_id, postgresql_where=text("NOT is_sum"))
 
+# Which experiments have a label, in the order of ids: triggers (migration 0022) keep it true.
+labelled_experiments = Table(
+    "labelled_experiments",
+    metadata,
+    # metric_name_key(label): the label itself, unless it is too long for an index.
+    Column("label_key", Text, primary_key=True),
+    Column("experiment_id", BigInteger, primary_key=True),
+)
+
 model_definitions = Table(
     "model_definitions",
     metadata,

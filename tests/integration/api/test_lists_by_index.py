@@ -125,7 +125,7 @@ FIRST_PAGES = {
     "deep": (_found(sort_by=START, offset=MANY // 2), "ix_experiments_started"),
     "newest of a state": (_found(states=[ExperimentState.COMPLETED], sort_by=START, order_by=DESC), None),
     "newest of a user": (_found(user_ids=[2], sort_by=START, order_by=DESC), None),
-    "newest of a label": (_found(labels=["l7"], sort_by=IDS, order_by=DESC), None),
+    "newest of a label": (_found(labels=["l7"], sort_by=IDS, order_by=DESC), "pk_labelled_experiments"),
     "newest of a project": (_found(project_id=1, sort_by=START, order_by=DESC), None),
     "newest that are searched": (_search(search_experiments, "startTime=desc"), "ix_experiments_started_last"),
     "oldest that are searched": (_search(search_experiments, "startTime=asc"), "ix_experiments_started"),
@@ -183,7 +183,7 @@ async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None
 
 @pytest.mark.parametrize(
     ("wanted", "index"),
-    [({"labels": ["rare"]}, "ix_experiments_labels"), ({"users": ["newcomer"]}, "ix_experiments_of_owner")],
+    [({"labels": ["rare"]}, "pk_labelled_experiments"), ({"users": ["newcomer"]}, "ix_experiments_of_owner")],
     ids=["labels", "users"],
 )
 async def test_what_few_have_is_found_by_its_index(filled: str, wanted: dict[str, Any], index: str) -> None:

@@ -33,6 +33,7 @@ from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.displayed_states import displayed, live_states_by_job
 from services.api.queries.experiments.durations import whole_seconds
+from services.api.queries.experiments.labels import having_labels
 from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.ordering import ascending, asked_tables, descending
 from services.api.queries.page_rows import rows_of_page
@@ -169,8 +170,7 @@ async def experiments_page(
     Raises InvalidRequest.
     """
     counting = _total_known(conditions, labels)
-    if labels:
-        conditions = [*conditions, experiment_labels.contains(list(labels))]
+    conditions = [*conditions, *having_labels(labels)]
     if counting is None:
         counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
     total = (await connection.execute(counting)).scalar_one()

@@ -1,11 +1,13 @@
-"""Labels in use (docs/reference/experiments.md 6)."""
+"""Labels in use (docs/reference/experiments.md 6), and the experiments that have some."""
 
 from __future__ import annotations
 
-from sqlalchemy import case, func, select, true
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, case, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.tables.experiments import experiments
+from libs.db.tables.experiments import experiment_labels, experiments, labelled_experiments
 from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
@@ -28,3 +30,17 @@ async def labels_in_use(connection: AsyncConnection, project_id: int, *, rights:
     if project_id:
         query = query.where(experiments.c.project_id == project_id)
     return list(await connection.scalars(query))
+
+
+def having_labels(labels: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Conditions on experiments: each of ``labels``, without a look at configurations."""
+    if any("\0" in label for label in labels):
+        return [experiment_labels.contains(list(labels))]  # which the database refuses
+    return [
+        experiments.c.id.in_(
+            select(labelled_experiments.c.experiment_id).where(
+                labelled_experiments.c.label_key == func.metric_name_key(label)
+            )
+        )
+        for label in dict.fromkeys(labels)
+    ]

@@ -37,6 +37,7 @@ TRIALS_WRITTEN: Final = "UPDATE trials SET total_batches = total_batches + 1 WHE
 ARCHIVED: Final = "UPDATE experiments SET archived = NOT archived WHERE id = $1"
 LABELLED: Final = """UPDATE experiments SET config = '{"labels": ["b", "1"]}' WHERE id = $1"""
 TRIALS_ENDED: Final = "UPDATE trials SET state = 'COMPLETED' WHERE experiment_id = $1"
+LABELLED_BY_NOW: Final = "SELECT count(DISTINCT experiment_id) FROM labelled_experiments"
 ORDERS: Final = (
     # Of actions on experiments and trials.
     (EXPERIMENT_LOCKED, TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
@@ -157,6 +158,23 @@ async def test_a_migration_in_the_middle_holds_the_lock_and_keeps_no_other_table
         await transaction.commit()
         await _within(upgrading)
     assert not (await schema_of(released_url)).is_outdated
+
+
+async def test_labels_are_added_around_rows_that_somebody_holds(released_url: str) -> None:
+    await upgrade(released_url, to="0022")
+    async with _connected(released_url) as writer, _connected(released_url) as other:
+        transaction = writer.transaction()
+        await transaction.start()
+        await writer.execute(EXPERIMENT_LOCKED, 7)
+        upgrading = asyncio.create_task(provide_schema(DatabaseSettings(url=released_url)))
+        async with asyncio.timeout(PATIENCE_S):
+            while await other.fetchval(LABELLED_BY_NOW) < 999:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await _within(other.execute(LABELLED, 8))
+        await _within(writer.execute(LABELLED, 7))
+        await transaction.commit()
+        await _within(upgrading)
+        assert await other.fetch(DIFFERENCES) == []
 
 
 async def test_after_a_failure_the_next_try_goes_on(released_url: str) -> None:
