@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -42,15 +41,13 @@ def run_service(
     """
     gc.freeze()  # modules and what they define are never garbage
     gc.enable()
-    parser = argparse.ArgumentParser(prog=f"resolute-{name}")
-    parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
-    arguments = parser.parse_args()
+    path = settings_file(name, sys.argv[1:])
 
     async def main(settings: _S) -> None:
         await run(settings)
 
     try:
-        settings: _S = load(settings_type, arguments.settings, os.environ)  # type: ignore[type-var]
+        settings: _S = load(settings_type, path, os.environ)  # type: ignore[type-var]
         configure_logging(settings.telemetry, service=name)
         logging.getLogger().addHandler(LINES)
         configure_tracing(settings.telemetry, service=name)
@@ -62,6 +59,21 @@ def run_service(
     finally:
         end_tracing()
     return 0
+
+
+def settings_file(name: str, arguments: Sequence[str]) -> Path | None:
+    """What is said with ``--settings``. Ends the process with anything else that is said, and for help."""
+    match arguments:
+        case []:
+            return None
+        case ["--settings", file] if not file.startswith("-"):
+            return Path(file)
+    import argparse  # noqa: PLC0415  for people alone, who say something else
+
+    parser = argparse.ArgumentParser(prog=f"resolute-{name}")
+    parser.add_argument("--settings", type=Path, help="YAML file; RESOLUTE_... variables override it")
+    said: Path | None = parser.parse_args(arguments).settings
+    return said
 
 
 async def until_signalled(main: Coroutine[Any, Any, None], *, ask: Callable[[], bool] = lambda: False) -> None:

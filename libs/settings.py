@@ -14,7 +14,6 @@ in the file, everything unknown is refused.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -176,6 +175,8 @@ def _section(root: StructType, parts: Iterable[str]) -> StructType | None:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
+    import difflib  # noqa: PLC0415  for mistakes alone
+
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"known there: {', '.join(known)}"

@@ -11,3 +11,4 @@ if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith
     gc.disable()
 
 import_without("structlog", "rich")  # tracebacks in colour
+import_without("msgspec", "typing_extensions")  # which Python has itself from 3.11 on

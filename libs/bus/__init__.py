@@ -1,8 +1,16 @@
 """NATS JetStream behind calls that say what they guarantee. Only this package imports nats."""
 
+from pathlib import Path
+
 from libs.imports.lean import import_without
 
-import_without("nats.aio.transport", "aiohttp")  # the bus over websockets
+import_without("nats.aio.transport", "aiohttp", "importlib.metadata")  # the bus over websockets; archives and mail
+
+import nats.aio.client  # noqa: E402
+
+# What importlib.metadata would have read, and servers show of their clients.
+for _found in Path(nats.__file__).parents[1].glob("nats_py-*.dist-info"):
+    nats.aio.client.__version__ = _found.name.removesuffix(".dist-info").partition("-")[2]
 
 from libs.bus.bucket import Bucket, Entry, KvChange, SnapshotEnd  # noqa: E402  # all of these import nats
 from libs.bus.bus import Bus, connect_bus  # noqa: E402

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Final
 
@@ -20,6 +19,8 @@ def explain_refusal(message: str) -> tuple[str, str]:
     key = place[1] if place else ""
     says = _PLACE.sub("", message)
     if unknown := _UNKNOWN.search(says):
+        import difflib  # noqa: PLC0415  for mistakes alone
+
         close = difflib.get_close_matches(unknown[1], _keys_at(key), n=1)
         key = f"{key}.{unknown[1]}" if key else unknown[1]
         says = f"nothing of this name is known; {f'did you mean {close[0]}?' if close else 'remove it'}"

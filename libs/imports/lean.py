@@ -9,21 +9,22 @@ from typing import Final
 _ABSENT: Final = object()
 
 
-def import_without(module: str, extra: str) -> None:
-    """Import ``module`` as where ``extra`` is not installed, which it can do without; others can still import it.
+def import_without(module: str, *extras: str) -> None:
+    """Import ``module`` as where ``extras`` are not installed, which it can do without; others can still import them.
 
     Nothing happens where ``module`` is not installed either, as in what guards tasks: it does without libraries.
     """
     if module in sys.modules:
         return
-    found = sys.modules.get(extra, _ABSENT)
-    sys.modules[extra] = None  # type: ignore[assignment]  # which makes its import fail
+    found = {extra: sys.modules.get(extra, _ABSENT) for extra in extras}
+    sys.modules.update(dict.fromkeys(extras))  # type: ignore[arg-type]  # None makes an import fail
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
     finally:
-        del sys.modules[extra]
-        if found is not _ABSENT:
-            sys.modules[extra] = found  # type: ignore[assignment]
+        for extra, before in found.items():
+            del sys.modules[extra]
+            if before is not _ABSENT:
+                sys.modules[extra] = before  # type: ignore[assignment]

@@ -9,14 +9,15 @@ import pytest
 
 ALL = (
     *("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm", "click", "multiprocessing"),
-    *("http.server", "wsgiref", "prometheus_client.exposition"),
+    *("http.server", "wsgiref", "prometheus_client.exposition", "argparse", "difflib"),
 )
+WITHOUT_SQLALCHEMY = (*ALL, "cryptography", "fastapi", "kubernetes", "sqlalchemy", "importlib.metadata", "zipfile")
 CASES = {
     "api.main": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark"),
-    "scheduler.main": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),  # before it acts
+    "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
     "scheduler.acting": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
-    "launcher.main": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes", "sqlalchemy"),
-    "logs.main": (*ALL, "cryptography", "fastapi", "kubernetes", "sqlalchemy"),
+    "launcher.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),
+    "logs.main": WITHOUT_SQLALCHEMY,
 }
 
 
@@ -49,6 +50,16 @@ import structlog, rich
 assert structlog.dev.rich is None and rich is sys.modules["rich"]
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_servers_of_the_bus_are_told_the_version_of_its_client() -> None:
+    code = """
+import libs.bus, importlib.metadata, nats.aio.client
+print(nats.aio.client.__version__, importlib.metadata.version("nats-py"))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    told, known = said.split()
+    assert told == known
 
 
 def test_what_does_without_libraries_still_does() -> None:
