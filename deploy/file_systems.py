@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ENOUGH_BYTES: Final = 4 * 2**20
 """What PostgreSQL and NATS need to go on: each writes files of several megabytes."""
 
 
-@dataclass(frozen=True)
-class FileSystem:
+class FileSystem(NamedTuple):
     mount_point: str
     free_bytes: int
     """For users without special rights."""

@@ -10,9 +10,8 @@ import errno
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 BYTES: Final = 4096
 LONGEST_DELAY_S: Final = 5.0
@@ -23,8 +22,7 @@ _READS: Final = 3
 _READ_AGAIN_S: Final = 0.01
 
 
-@dataclass(frozen=True)
-class ProcessRecord:
+class ProcessRecord(NamedTuple):
     pid: int
     start_time: str | None
     """See ``start_time``."""
@@ -62,7 +60,7 @@ def keep_space(path: Path) -> None:
 
 def write(path: Path, record: ProcessRecord) -> None:
     """Raises OSError; what was there before may be torn then."""
-    _overwrite(path, json.dumps(asdict(record)).encode())
+    _overwrite(path, json.dumps(record._asdict()).encode())
 
 
 def read(path: Path) -> ProcessRecord | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -217,7 +216,7 @@ def build_plan(layout: Layout, options: Options) -> list[dict[str, Any]]:
         _entry(layout, "nats", bus.argv, needed=True),
     ]
     check = bus_users.storage_check(layout, options, directory=bus.store_directory)
-    plan[-1]["storage_check"] = asdict(check)
+    plan[-1]["storage_check"] = check._asdict()
     for entry, directory in zip(plan, (database.data_directory, bus.store_directory), strict=True):
         entry["directory"] = str(directory)
     modules = {"api": "api", "scheduler": "scheduler", **dict.fromkeys(launchers(layout, options), "launcher")}

@@ -13,9 +13,8 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from deploy.file_systems import ENOUGH_BYTES
 
@@ -25,8 +24,7 @@ _FULL_BY_ITS_LIMIT: Final = 10077
 _HEADERS: Final = "NATS/1.0\r\nNats-TTL: 1s\r\n\r\n"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StorageCheck:
+class StorageCheck(NamedTuple):
     port: int
     user: str
     password: str

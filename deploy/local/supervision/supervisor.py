@@ -21,7 +21,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -42,25 +41,23 @@ REFUSALS: Final = 2
 """So many checks in a row have to fail before a process is started anew."""
 
 
-@dataclass
 class Service:
-    plan: dict[str, Any]
-    run: Path
-    log: SteadyLog
-    process: subprocess.Popen[bytes] | None = None
-    started_at: float = 0.0
-    restarts: int = -1
-    failures: int = 0
-    delay_s: float = FIRST_DELAY_S
-    start_after: float = 0.0
-    check_at: float = 0.0
-    refusals: int = 0
-    unrecorded: ProcessRecord | None = None
-    """Of the running process, until it is written down."""
-    listener: KeptListener = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.listener = KeptListener(self.plan.get("listener"))
+    # No dataclass: their module brings a third of what this process would take without it.
+    def __init__(self, plan: dict[str, Any], run: Path, log: SteadyLog) -> None:
+        self.plan = plan
+        self.run = run
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+        self.restarts = -1
+        self.failures = 0
+        self.delay_s = FIRST_DELAY_S
+        self.start_after = 0.0
+        self.check_at = 0.0
+        self.refusals = 0
+        self.unrecorded: ProcessRecord | None = None
+        """Of the running process, until it is written down."""
+        self.listener = KeptListener(plan.get("listener"))
 
     @property
     def name(self) -> str:

@@ -12,8 +12,9 @@ ALL = (
     *("http.server", "wsgiref", "prometheus_client.exposition", "argparse", "difflib"),
 )
 WITHOUT_SQLALCHEMY = (*ALL, "cryptography", "fastapi", "kubernetes", "sqlalchemy", "importlib.metadata", "zipfile")
+OF_API = ("joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark", "urllib.request")
 CASES = {
-    "api.main": (*ALL, "joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark"),
+    "api.main": (*ALL, *OF_API),
     "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
     "scheduler.acting": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
     "launcher.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),
@@ -26,6 +27,12 @@ def test_a_service_does_not_load(module: str) -> None:
     code = f"import sys, services.{module}; print(*sorted(set(sys.modules) & {set(CASES[module])!r}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.split() == []
+
+
+def test_the_supervisor_loads_little_of_the_standard_library() -> None:
+    absent = {"argparse", "ast", "asyncio", "dataclasses", "inspect", "logging", "msgspec", "ssl"}
+    code = f"import sys, deploy.local.supervision.supervisor; print(*sorted(set(sys.modules) & {absent!r}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
 def test_resolute_up_loads_no_more_than_it_needs() -> None:
