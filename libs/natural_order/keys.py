@@ -11,11 +11,8 @@ from typing import Final
 
 LONGEST: Final = 256
 """Characters of a name that count; an entry of an index has room for no more than 2700 bytes."""
-_LETTERS: Final = [chr(code) for code in (*range(0x80, 0x590), *range(0x1E00, 0x1F00))]
-_LOWER: Final[dict[int, int | str]] = {
-    **{code: code + 32 for code in range(ord("A"), ord("Z") + 1)},
-    **{ord(each): each.lower() for each in _LETTERS if len(each.lower()) == 1},
-}
+_LETTERS: Final = (*range(ord("A"), ord("Z") + 1), *range(0x80, 0x590), *range(0x1E00, 0x1F00))
+_LOWER: Final = {code: ord(lower) for code in _LETTERS if len(lower := chr(code).lower()) == 1 and ord(lower) != code}
 """Latin, Greek, Cyrillic and Armenian letters; each becomes one letter, whatever stands beside it."""
 _DIGITS: Final = re.compile("[0-9]+")
 

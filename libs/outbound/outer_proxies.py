@@ -8,7 +8,6 @@ from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from typing import Literal
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
 from msgspec import Struct
 
@@ -39,6 +38,8 @@ class OuterProxy(Struct, frozen=True, kw_only=True):
 
 def outer_proxy(scheme: Literal["http", "https"], to: Authority) -> OuterProxy | None:
     """The proxy for connections to ``to``; None where there is none, or not for this host."""
+    from urllib.request import getproxies_environment  # noqa: PLC0415  for connections that leave alone
+
     proxies = getproxies_environment()
     url = proxies.get(scheme) or proxies.get("all")
     if not url or _is_excepted(to, proxies):
@@ -58,6 +59,8 @@ def outer_proxy(scheme: Literal["http", "https"], to: Authority) -> OuterProxy |
 
 def _is_excepted(to: Authority, proxies: dict[str, str]) -> bool:
     """Whether ``NO_PROXY`` has the host, or a network that it is in."""
+    from urllib.request import proxy_bypass  # noqa: PLC0415  loaded by now
+
     if proxy_bypass(str(to), proxies):
         return True
     try:
