@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Table
+from sqlalchemy import Column, ColumnElement, FromClause, Table
 from sqlalchemy.sql.util import find_tables
 
 from libs.db.tables.experiments import natural_experiment_name
+from libs.db.tables.users import users
+from libs.db.tables.workspaces import projects, workspaces
 
 
 def ascending(expression: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -38,3 +40,24 @@ def is_never_null(expression: ColumnElement[Any]) -> bool:
 def asked_tables(expressions: Iterable[ColumnElement[Any]]) -> set[Any]:
     """The tables and aliases that conditions and orders speak of: a list joins no other to find out who is in it."""
     return {table for expression in expressions for table in find_tables(expression, check_columns=True)}
+
+
+def joined_for(
+    expressions: Iterable[ColumnElement[Any]],
+    listed: FromClause,
+    *,
+    owner_id: ColumnElement[int] | None,
+    project_id: ColumnElement[int],
+) -> FromClause:
+    """``listed`` with its owners, projects and workspaces, of which each row has one, as far as ``expressions`` ask.
+
+    owner_id  None where nothing may ask about owners
+    """
+    asked = asked_tables(expressions)
+    if users in asked and owner_id is not None:
+        listed = listed.join(users, users.c.id == owner_id)
+    if projects in asked or workspaces in asked:
+        listed = listed.join(projects, projects.c.id == project_id)
+    if workspaces in asked:
+        listed = listed.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    return listed

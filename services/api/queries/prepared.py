@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import ARRAY, BindParameter, ColumnElement, Select, any_, bindparam, cast, select
@@ -51,9 +52,7 @@ class PreparedQuery:
         self._sql = str(compiled)
         self._names: list[str] = list(compiled.positiontup or ())
         self._constants = {name: value for name, value in compiled.params.items() if value is not None}
-        names = [column.name for column in query.selected_columns]
-        row: Any = namedtuple("Row", names)  # type: ignore[misc]
-        self._make: Callable[[Any], Any] = row._make
+        self._make = _row_of(tuple(column.name for column in query.selected_columns))
 
     async def rows(self, connection: AsyncConnection | DriverConnection, **parameters: Any) -> list[Any]:
         """Named tuples with the columns of the query."""
@@ -67,3 +66,11 @@ class PreparedQuery:
         given = {**self._constants, **parameters}
         found: list[Mapping[Any, Any]] = await driver.fetch(self._sql, *[given[name] for name in self._names])
         return found
+
+
+@cache
+def _row_of(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    """Makes a named tuple; one for all statements with these columns, since making its type takes longest."""
+    row: Any = namedtuple("Row", names)  # type: ignore[misc]
+    make: Callable[[Any], Any] = row._make
+    return make

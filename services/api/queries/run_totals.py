@@ -1,4 +1,4 @@
-"""How many runs a search finds.
+"""How many runs a search finds, and which.
 
 Runs are counted as they change, but lists leave out those of experiments that are archived or being deleted, which are
 no columns of a run. Few are being deleted at a time. Of archived ones there may be any number: their runs are counted
@@ -21,9 +21,7 @@ from libs.db.tables.trials import (
     trial_counts,
     trials,
 )
-from libs.db.tables.users import users
-from libs.db.tables.workspaces import projects, workspaces
-from services.api.queries.ordering import asked_tables
+from services.api.queries.ordering import joined_for
 from services.api.queries.totals import total_in_groups
 
 STAYS: Final = experiments.c.state != "DELETING"
@@ -33,6 +31,8 @@ IN_SIGHT: Final = ~experiments.c.archived
 # Not a parameter: a statement that is planned once for all its values would not find the index of these experiments.
 _IS_DELETING: Final = experiments.c.state == literal_column("'DELETING'", Text)
 
+TOTAL: Final = "total"
+"""What ``counting`` calls it."""
 Conditions = Sequence[ColumnElement[bool]]
 
 
@@ -44,26 +44,25 @@ def counting(conditions: Conditions) -> Select[Any]:
     if counted is None:
         return _counted(conditions)
     if all(each is not IN_SIGHT for each in about_experiments):
-        return select(counted.scalar_subquery() - _counted([*of_runs, _IS_DELETING]).scalar_subquery())
+        return select((counted.scalar_subquery() - _counted([*of_runs, _IS_DELETING]).scalar_subquery()).label(TOTAL))
     being_deleted = _counted([*of_runs, _IS_DELETING, IN_SIGHT])
-    return select(counted.scalar_subquery() - being_deleted.scalar_subquery() - _archived(of_runs))
+    return select((counted.scalar_subquery() - being_deleted.scalar_subquery() - _archived(of_runs)).label(TOTAL))
 
 
-def joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
+def ids_in_order(conditions: Conditions, sorting: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """The ids of the runs that fulfil all of them."""
+    joined = _joined_for([*conditions, *sorting])
+    return select(trials.c.id).select_from(joined).where(*conditions).order_by(*sorting)
+
+
+def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
     """Runs and their experiments, and of the others, which every run has one of, those that are asked about."""
-    asked = asked_tables(expressions)
-    joined: FromClause = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
-    if users in asked:
-        joined = joined.join(users, users.c.id == experiments.c.owner_id)
-    if projects in asked or workspaces in asked:
-        joined = joined.join(projects, projects.c.id == trials.c.project_id)
-    if workspaces in asked:
-        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
-    return joined
+    of_experiments = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
+    return joined_for(expressions, of_experiments, owner_id=experiments.c.owner_id, project_id=trials.c.project_id)
 
 
 def _counted(conditions: Conditions) -> Select[Any]:
-    return select(func.count()).select_from(joined_for(conditions)).where(*conditions)
+    return select(func.count().label(TOTAL)).select_from(_joined_for(conditions)).where(*conditions)
 
 
 def _archived(of_runs: Conditions) -> ColumnElement[int]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, func, select
+from sqlalchemy import BigInteger, Column, ColumnElement, Select, Table, cast, func, select
 from sqlalchemy.sql.visitors import iterate, replacement_traverse
 
 from libs.db.tables.experiments import experiments, label_counts
 from libs.db.tables.users import users
 from libs.db.tables.workspaces import projects, workspaces
-from services.api.queries.ordering import asked_tables
+from services.api.queries.ordering import joined_for
 
 _BESIDE: Final = frozenset({users, projects, workspaces})
 
@@ -33,14 +33,7 @@ def total_in_groups(table: Table, counts: Table, conditions: Sequence[ColumnElem
         is_counted = isinstance(element, Column) and element.table is table
         return counts.c[element.name] if is_counted else None
 
-    asked = asked_tables(conditions)
-    joined: FromClause = counts
-    if users in asked:
-        joined = joined.join(users, users.c.id == counts.c.owner_id)
-    if projects in asked or workspaces in asked:
-        joined = joined.join(projects, projects.c.id == counts.c.project_id)
-    if workspaces in asked:
-        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    joined = joined_for(conditions, counts, owner_id=counts.c.get("owner_id"), project_id=counts.c.project_id)
     total = cast(func.coalesce(func.sum(counts.c.number), 0), BigInteger)
     return select(total).select_from(joined).where(*(replacement_traverse(each, {}, replace) for each in conditions))
 

@@ -189,6 +189,15 @@ def struct_text(text: str) -> Any:
 
     One in which all numbers are written as they are here is put in order without a look at each value.
     """
-    if _INTEGRAL.search(text) is None and _MANY_DIGITS not in text.encode().translate(_DIGITS):
-        return Raw(json.encode(json.decode(text), order="deterministic"))
-    return struct_value(json.decode(text))
+    document = json.decode(text)
+    return Raw(json.encode(document, order="deterministic")) if _is_as_here(text) else struct_value(document)
+
+
+def struct_document(document: Any, text: str) -> Any:
+    """The same for a document that was decoded to look into it; it may be ``document`` itself."""
+    return document if _is_as_here(text) else struct_value(document)
+
+
+def _is_as_here(text: str) -> bool:
+    """Whether all numbers of a document are written as they are here; of some that are, it says no."""
+    return _INTEGRAL.search(text) is None and _MANY_DIGITS not in text.encode().translate(_DIGITS)

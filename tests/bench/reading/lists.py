@@ -25,7 +25,7 @@ from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import list_experiments
 from services.api.queries.search.experiments import search_experiments
-from services.api.queries.search.runs import search_runs
+from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.ordering import OrderBy
 from services.api.wire.search.searches import SearchRequest
@@ -124,19 +124,19 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
         "newest 200 of a project": (_listed(project_id=1, **newest), FACTOR),
         "200 experiments of a label": (_listed(labels=["l7"]), FACTOR),
         "the last 200 experiments": (_listed(offset=-200), None),
-        "40 experiments by id": (_searched(search_experiments, "id=desc"), FACTOR),
+        "40 experiments by id": (_searched(_search_experiments, "id=desc"), FACTOR),
         "40 newest experiments of a state": (
-            _searched(search_experiments, "startTime=desc", field("state", "=", "COMPLETED")),
+            _searched(_search_experiments, "startTime=desc", field("state", "=", "COMPLETED")),
             FACTOR,
         ),
         "40 experiments by a metric": (
-            _searched(search_experiments, "id=desc", field("validation.loss.min", "<", 0.1, "VALIDATIONS", "NUMBER")),
+            _searched(_search_experiments, "id=desc", field("validation.loss.min", "<", 0.1, "VALIDATIONS", "NUMBER")),
             None,
         ),
-        "40 newest runs": (_searched(search_runs, "startTime=desc"), FACTOR),
-        "40 newest runs of a state": (_searched(search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),
+        "40 newest runs": (_searched(_search_runs, "startTime=desc"), FACTOR),
+        "40 newest runs of a state": (_searched(_search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),
         "40 runs by a hyperparameter": (
-            _searched(search_runs, "id=desc", field("hp.lr", "<", 0.1, "RUN_HYPERPARAMETERS", "NUMBER")),
+            _searched(_search_runs, "id=desc", field("hp.lr", "<", 0.1, "RUN_HYPERPARAMETERS", "NUMBER")),
             None,
         ),
     }
@@ -155,10 +155,17 @@ def _listed(**wanted: Any) -> Read:
 def _searched(search: Any, sort: str, *conditions: Mapping[str, Any]) -> Read:
     wanted = json.dumps({"filterGroup": group("and", *conditions), "showArchived": False})
     request = SearchRequest(sort=sort, limit=40, project_id=1, filter=wanted)
-    now = {"now": datetime.now(UTC)} if search is search_experiments else {}
 
     async def read(db: Database) -> None:
-        async with db.read() as connection:
-            await search(connection, request, rights=READER, **now)
+        await search(db, request)
 
     return read
+
+
+async def _search_experiments(db: Database, request: SearchRequest) -> None:
+    async with db.read() as connection:
+        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+
+
+async def _search_runs(db: Database, request: SearchRequest) -> None:
+    await search_runs(db, request, rights=READER)

@@ -16,7 +16,7 @@ from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.pagination import COUNT_ONLY
 from services.api.queries.search.experiments import search_experiments
-from services.api.queries.search.runs import search_runs
+from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.search.searches import SearchRequest
 from tests.bench.reading.reads import milliseconds
 from tests.bench.reading.rows import insert_many
@@ -82,12 +82,10 @@ def _searches() -> list[tuple[str, str, SearchRequest, Read, str]]:
     all_runs = SearchRequest(project_id=1, limit=COUNT_ONLY)
 
     async def runs(db: Database) -> None:
-        async with db.read() as connection:
-            await search_runs(connection, of_runs, rights=READER)
+        await search_runs(db, of_runs, rights=READER)
 
     async def total(db: Database) -> None:
-        async with db.read() as connection:
-            await search_runs(connection, all_runs, rights=READER)
+        await search_runs(db, all_runs, rights=READER)
 
     async def experiments(db: Database) -> None:
         async with db.read() as connection:

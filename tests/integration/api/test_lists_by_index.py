@@ -19,7 +19,7 @@ from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import list_experiments
 from services.api.queries.models.models import list_models
 from services.api.queries.search.experiments import search_experiments
-from services.api.queries.search.runs import search_runs
+from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
 from services.api.wire.models.models import GetModelsQuery, SortModels
 from services.api.wire.ordering import OrderBy
@@ -37,6 +37,11 @@ SELECT (ARRAY['COMPLETED', 'ERROR'])[1 + n % 2], jsonb_build_object('name', 'run
 FROM generate_series(1, {MANY}) n;
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
 SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id) FROM experiments;
+INSERT INTO projects (name, workspace_id, owner_id, key) VALUES ('small', 1, 2, 'SMALL');
+INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
+SELECT 'COMPLETED', '{{}}', '', 2, 2, 'small', now();
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
+SELECT id, 2, n, 'small' || n, 'COMPLETED', now() FROM experiments, generate_series(1, 3) n WHERE project_id = 2;
 INSERT INTO models (name, owner_id, workspace_id) SELECT 'model ' || n, 2, 1 FROM generate_series(1, {MANY}) n;
 ANALYZE
 """
@@ -71,7 +76,7 @@ def _searched(direction: OrderBy) -> Read:
 def _runs(direction: OrderBy, column: str = "experimentName") -> Read:
     way = "asc" if direction is OrderBy.ASC else "desc"
     request = SearchRequest(sort=f"{column}={way}", limit=10, project_id=1)
-    return lambda db: _read(db, lambda connection: search_runs(connection, request, rights=READER))
+    return lambda db: search_runs(db, request, rights=READER)
 
 
 def _models(direction: OrderBy) -> Read:
@@ -111,8 +116,16 @@ def _found(**wanted: Any) -> Read:
 def _search(search: Any, sort: str, *conditions: dict[str, Any], project_id: int = 1) -> Read:
     wanted = json.dumps({"filterGroup": group("and", *conditions), "showArchived": False})
     request = SearchRequest(sort=sort, limit=10, project_id=project_id, filter=wanted)
-    now = {"now": datetime.now(UTC)} if search is search_experiments else {}
-    return lambda db: _read(db, lambda connection: search(connection, request, rights=READER, **now))
+    return lambda db: search(db, request)
+
+
+async def _search_experiments(db: Database, request: SearchRequest) -> None:
+    async with db.read() as connection:
+        await search_experiments(connection, request, rights=READER, now=datetime.now(UTC))
+
+
+async def _search_runs(db: Database, request: SearchRequest) -> None:
+    await search_runs(db, request, rights=READER)
 
 
 START, IDS, DESC = ExperimentSortBy.START_TIME, ExperimentSortBy.ID, OrderBy.DESC
@@ -127,17 +140,17 @@ FIRST_PAGES = {
     "newest of a user": (_found(user_ids=[2], sort_by=START, order_by=DESC), None),
     "newest of a label": (_found(labels=["l7"], sort_by=IDS, order_by=DESC), "pk_labelled_experiments"),
     "newest of a project": (_found(project_id=1, sort_by=START, order_by=DESC), None),
-    "newest that are searched": (_search(search_experiments, "startTime=desc"), "ix_experiments_started_last"),
-    "oldest that are searched": (_search(search_experiments, "startTime=asc"), "ix_experiments_started"),
-    "newest ids that are searched": (_search(search_experiments, "id=desc"), None),
-    "a search without a sort": (_search(search_experiments, ""), None),
-    "a search for a state": (_search(search_experiments, "id=desc", field("state", "=", "COMPLETED")), None),
-    "a search for a user": (_search(search_experiments, "id=desc", field("user", "=", 2, kind="NUMBER")), None),
-    "runs": (_search(search_runs, ""), None),
-    "newest runs": (_search(search_runs, "startTime=desc"), "ix_trials_started"),
-    "newest ids of runs": (_search(search_runs, "id=desc"), None),
-    "runs of the newest experiments": (_search(search_runs, "experimentId=desc"), None),
-    "runs of all projects": (_search(search_runs, "id=desc", project_id=0), "pk_trials"),
+    "newest that are searched": (_search(_search_experiments, "startTime=desc"), "ix_experiments_started_last"),
+    "oldest that are searched": (_search(_search_experiments, "startTime=asc"), "ix_experiments_started"),
+    "newest ids that are searched": (_search(_search_experiments, "id=desc"), None),
+    "a search without a sort": (_search(_search_experiments, ""), None),
+    "a search for a state": (_search(_search_experiments, "id=desc", field("state", "=", "COMPLETED")), None),
+    "a search for a user": (_search(_search_experiments, "id=desc", field("user", "=", 2, kind="NUMBER")), None),
+    "runs": (_search(_search_runs, ""), None),
+    "newest runs": (_search(_search_runs, "startTime=desc"), "ix_trials_started"),
+    "newest ids of runs": (_search(_search_runs, "id=desc"), None),
+    "runs of the newest experiments": (_search(_search_runs, "experimentId=desc"), None),
+    "runs of all projects": (_search(_search_runs, "id=desc", project_id=0), "pk_trials"),
 }
 
 
@@ -160,11 +173,14 @@ TOTALS = {
     "experiments": (_found(), "experiment_counts"),
     "those of a state and project": (_found(states=[ExperimentState.ERROR], project_id=1), "experiment_counts"),
     "those of a label": (_found(labels=["l7"], archived=False), "label_counts"),
-    "a search without a filter": (_search(search_experiments, ""), "experiment_counts"),
-    "a search for a user": (_search(search_experiments, "", field("user", "=", 2, kind="NUMBER")), "experiment_counts"),
-    "runs": (_search(search_runs, ""), "trial_counts"),
-    "runs of a state": (_search(search_runs, "", field("state", "=", "ERROR")), "trial_counts"),
-    "runs of experiments that are in sight": (_search(search_runs, ""), "archived_trial_counts"),
+    "a search without a filter": (_search(_search_experiments, ""), "experiment_counts"),
+    "a search for a user": (
+        _search(_search_experiments, "", field("user", "=", 2, kind="NUMBER")),
+        "experiment_counts",
+    ),
+    "runs": (_search(_search_runs, ""), "trial_counts"),
+    "runs of a state": (_search(_search_runs, "", field("state", "=", "ERROR")), "trial_counts"),
+    "runs of experiments that are in sight": (_search(_search_runs, ""), "archived_trial_counts"),
 }
 
 
@@ -195,6 +211,24 @@ async def test_what_few_have_is_found_by_its_index(filled: str, wanted: dict[str
     finally:
         await connection.close()
     assert index in plan, plan
+
+
+@pytest.mark.parametrize("sort", ["", "id=desc", "startTime=desc", "experimentName=asc"])
+async def test_a_plan_that_is_kept_does_not_look_for_the_runs_of_a_small_project_among_all(
+    filled: str, sort: str
+) -> None:
+    request = SearchRequest(sort=sort, limit=10, project_id=2)
+    page = (await statements_of(asyncpg_url(filled), lambda db: search_runs(db, request, rights=READER)))[-1]
+    connection = await asyncpg.connect(asyncpg_url(filled), server_settings={"plan_cache_mode": "force_generic_plan"})
+    try:
+        await connection.execute(f"PREPARE page AS {page.sql}")
+        values = ", ".join(f"'{value}'" for value in page.parameters)
+        explained = await connection.fetch(f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE page ({values})")
+        plan = "\n".join(line for (line,) in explained)
+    finally:
+        await connection.close()
+    assert "AS wanted" in page.sql
+    assert sum(map(int, re.findall(r"Rows Removed by Filter: (\d+)", plan))) < 10, plan
 
 
 async def test_addresses_of_runs_are_sorted_without_a_key_of_each(filled: str) -> None:

@@ -25,6 +25,8 @@ from services.api.http.routing import Handler
 from services.api.routes.charts.streams import metric_names
 from services.api.routes.cluster.master import get_master, info
 from services.api.routes.experiments.experiments import get as get_experiment
+from services.api.routes.experiments.experiments import trials as list_trials
+from services.api.routes.search.tables import find_runs
 from services.api.routes.trials.metrics import get_metrics
 from services.api.routes.trials.trials import get as get_trial
 from services.api.routes.users.sessions import current_user
@@ -32,7 +34,9 @@ from services.api.routes.users.users import get_user, get_user_by_username, get_
 from services.api.routes.workspaces.workspaces import get_workspace, get_workspaces
 from services.api.wire.charts.streams import MetricNamesQuery
 from services.api.wire.ordering import OrderBy
+from services.api.wire.search.searches import SearchRequest
 from services.api.wire.trials.metrics import GetMetricsQuery
+from services.api.wire.trials.trials import GetExperimentTrialsQuery
 from services.api.wire.users.users import GetUsersQuery, SortUsers
 from services.api.wire.workspaces.workspaces import GetWorkspacesQuery, SortWorkspaces
 from tests import builders
@@ -75,14 +79,24 @@ READS: Final = (
 )
 
 
+ALL: Final = '{"filterGroup": {"kind": "group", "conjunction": "and", "children": []}, "showArchived": false}'
 OF_A_TRIAL: Final = (
     Read("an experiment", get_experiment, 2, path={"experimentId": "1"}),
     Read("a trial", get_trial, 3, path={"trialId": "1"}),
+    Read(
+        "trials of an experiment", list_trials, 4, query=GetExperimentTrialsQuery(limit=2), path={"experimentId": "1"}
+    ),
+    Read("trials of an empty experiment", list_trials, 2, query=GetExperimentTrialsQuery(), path={"experimentId": "2"}),
+    Read("runs", find_runs, 2, body=SearchRequest(project_id=1, limit=2)),
+    Read("runs that a page shows", find_runs, 2, body=SearchRequest(project_id=1, sort="startTime=desc", filter=ALL)),
+    Read("later runs", find_runs, 2, body=SearchRequest(sort="searcherMetricsVal=asc,id=desc", offset=1, limit=1)),
+    Read("no runs", find_runs, 2, body=SearchRequest(project_id=2)),
     Read("names of metrics", metric_names, 2, query=MetricNamesQuery(ids=[1])),
     Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
     Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),
 )
-"""Of experiment 1, which has ended, with trial 1, which has reported three times."""
+"""Of experiment 1, which has ended, with trial 1, which has reported three times, and trial 2. Experiment 2 is empty,
+and so is project 2."""
 
 
 @pytest.fixture
@@ -101,6 +115,9 @@ async def with_trial(db: Database) -> Database:
         trial = await builders.insert_trial(connection, experiment_id=experiment, state="COMPLETED")
         for step in range(3):
             await builders.insert_metrics(connection, trial_id=trial, step=step, values={"loss": 0.5})
+        await builders.insert_trial(connection, experiment_id=experiment, state="COMPLETED")
+        await builders.insert_experiment(connection, state="COMPLETED", config=config)
+        await builders.insert_project(connection, workspace_id=1, name="empty", key="EMPTY")
     return db
 
 

@@ -16,7 +16,7 @@ from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import list_experiments
-from services.api.queries.search.runs import search_runs
+from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.experiments.experiments import ExperimentState, GetExperimentsQuery
 from services.api.wire.search.searches import SearchRequest
 from services.scheduler.row_counts import RowCounts
@@ -116,8 +116,7 @@ async def test_runs_of_experiments_in_sight(db: Database) -> None:
             conditions += ["NOT t.archived", "NOT e.archived"]
         wanted = json.dumps({"filterGroup": group("and", *fields), "showArchived": show_archived})
         request = SearchRequest(limit=-1, project_id=project, filter=wanted)
-        async with db.read() as connection:
-            found, pagination = await search_runs(connection, request, rights=READER)
+        found, pagination = await search_runs(db, request, rights=READER)
         assert pagination.total == len(found) == await _counted(db, of, conditions), wanted
         left_out += await _counted(db, of, ["e.archived"])
     assert left_out > 0

@@ -24,7 +24,7 @@ from services.api.actions.experiment_lock import change, lock_experiment
 from services.api.actions.experiments import states
 from services.api.actions.trials.trials import kill_trial
 from services.api.queries.search.fixed_columns import is_multitrial
-from services.api.queries.search.runs import select_run_ids
+from services.api.queries.search.runs.searches import select_run_ids
 from services.api.wire.trials.run_actions import RunActionResult, RunsRequest
 
 Action = Callable[[AsyncConnection, Row[Any]], Awaitable[None]]

@@ -35,7 +35,7 @@ from services.api.queries.experiments.displayed_states import displayed, live_st
 from services.api.queries.experiments.durations import whole_seconds
 from services.api.queries.experiments.labels import having_labels
 from services.api.queries.experiments.original_config import mask_original_config
-from services.api.queries.ordering import ascending, asked_tables, descending
+from services.api.queries.ordering import ascending, asked_tables, descending, joined_for
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
@@ -119,10 +119,9 @@ async def load_config(connection: AsyncConnection, experiment_id: int) -> dict[s
     return config
 
 
-async def check_exists(connection: AsyncConnection, experiment_id: int) -> None:
+async def check_exists(connection: AsyncConnection | DriverConnection, experiment_id: int) -> None:
     """Raises NotFound unless there is such an experiment."""
-    found = await connection.execute(select(experiments.c.id).where(experiments.c.id == experiment_id))
-    if found.one_or_none() is None:
+    if not await _EXPERIMENT.records(connection, id=experiment_id):
         raise NotFound("experiment", experiment_id)
 
 
@@ -218,15 +217,8 @@ def _joined() -> FromClause:
 
 def _joined_for(expressions: Sequence[ColumnElement[Any]]) -> FromClause:
     """Experiments, and of the others those that conditions or an order ask about; with each of them all are there."""
-    asked = asked_tables(expressions)
-    joined: FromClause = experiments
-    if users in asked:
-        joined = joined.join(users, users.c.id == experiments.c.owner_id)
-    if projects in asked or workspaces in asked:
-        joined = joined.join(projects, projects.c.id == experiments.c.project_id)
-    if workspaces in asked:
-        joined = joined.join(workspaces, workspaces.c.id == projects.c.workspace_id)
-    if best_trials in asked:
+    joined = joined_for(expressions, experiments, owner_id=experiments.c.owner_id, project_id=experiments.c.project_id)
+    if best_trials in asked_tables(expressions):
         joined = joined.outerjoin(best_trials, best_trials.c.id == experiments.c.best_trial_id)
     return joined
 
@@ -371,8 +363,11 @@ def _order(query: GetExperimentsQuery) -> list[ColumnElement[Any]]:
     return [direction(each) for each in dict.fromkeys((column, experiments.c.id))]
 
 
-async def check_project_exists(connection: AsyncConnection, project_id: int) -> None:
+async def check_project_exists(connection: AsyncConnection | DriverConnection, project_id: int) -> None:
     """Raises NotFound unless there is such a project."""
-    found = await connection.execute(select(projects.c.id).where(projects.c.id == project_id))
-    if found.one_or_none() is None:
+    if not await _PROJECT.records(connection, id=project_id):
         raise NotFound("project", project_id)
+
+
+_EXPERIMENT: Final = PreparedQuery(select(experiments.c.id).where(experiments.c.id == given("id", experiments.c.id)))
+_PROJECT: Final = PreparedQuery(select(projects.c.id).where(projects.c.id == given("id", projects.c.id)))

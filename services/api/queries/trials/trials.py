@@ -113,7 +113,11 @@ async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None
 
 
 async def list_trials(
-    connection: AsyncConnection, experiment_id: int, query: GetExperimentTrialsQuery, *, now: datetime
+    connection: AsyncConnection | DriverConnection,
+    experiment_id: int,
+    query: GetExperimentTrialsQuery,
+    *,
+    now: datetime,
 ) -> tuple[list[Trial], Pagination]:
     """A page of the trials of an experiment. Raises NotFound when there is no such experiment."""
     wanted = {"experiment": experiment_id, "states": _stored_states(query.states)}

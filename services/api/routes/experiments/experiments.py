@@ -120,7 +120,7 @@ async def patch(call: Call[App, None, PatchExperiment]) -> PatchExperimentRespon
 
 async def trials(call: Call[App, GetExperimentTrialsQuery, None]) -> GetExperimentTrialsResponse:
     experiment_id = call.path_int("experimentId")
-    async with call.app.db.read() as connection:
+    async with call.app.db.read_prepared() as connection:
         found, pagination = await list_trials(connection, experiment_id, call.query, now=call.app.clock.now())
     return GetExperimentTrialsResponse(trials=found, pagination=pagination)
 

@@ -11,7 +11,7 @@ from services.api.queries.experiments.experiments import check_project_exists
 from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.project_columns import experiment_columns, run_columns
 from services.api.queries.search.project_values import metadata_values, metric_ranges
-from services.api.queries.search.runs import search_runs
+from services.api.queries.search.runs.searches import search_runs
 from services.api.wire.search.project_columns import (
     MetadataValuesResponse,
     MetricRangesResponse,
@@ -31,8 +31,7 @@ async def find_experiments(call: Call[App, None, SearchRequest]) -> SearchExperi
 
 
 async def find_runs(call: Call[App, None, SearchRequest]) -> SearchRunsResponse:
-    async with call.app.db.read() as connection:
-        found, pagination = await search_runs(connection, call.body, rights=call.rights)
+    found, pagination = await search_runs(call.app.db, call.body, rights=call.rights)
     return SearchRunsResponse(runs=found, pagination=pagination)
 
 

@@ -11,7 +11,7 @@ from services.api.actions.trials.run_moves import move_runs
 from services.api.app import App
 from services.api.http.call import Call
 from services.api.http.routing import Handler, Route
-from services.api.queries.search.runs import experiments_of
+from services.api.queries.search.runs.searches import experiments_of
 from services.api.waits.scheduler import wait_until_reconciled
 from services.api.wire.trials.run_actions import MoveRunsRequest, RunsRequest, RunsResponse
 

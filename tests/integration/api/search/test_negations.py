@@ -14,7 +14,7 @@ from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
-from services.api.queries.search.runs import select_run_ids
+from services.api.queries.search.runs.searches import select_run_ids
 from tests.integration.api.search.conftest import Found
 from tests.scenarios.search.columns import COLUMNS
 from tests.scenarios.search.nodes import field, group

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import driver_connection
+from libs.db.engine import DriverConnection, driver_connection
 from services.api.metrics.groups import summary_key
 from services.api.metrics.summary import GroupSummary, fold
-from services.api.queries.search.bounded_summaries import MOST_NAMES, BoundedSummary, bound
+from services.api.queries.search.runs.bounded_summaries import MOST_NAMES, BoundedSummary, bound
 from services.api.queries.summaries import AVG, BEHIND, SHOWN, TAIL
 
 _group_decoder: Final = msgspec.json.Decoder(GroupSummary)
@@ -47,7 +47,9 @@ SELECT t.id, g.metric_group, known.number + coming.number AS names, known.folded
 """  # noqa: S608  (of constants)
 
 
-async def marked_summaries(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, BoundedSummary]:
+async def marked_summaries(
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int]
+) -> dict[int, BoundedSummary]:
     """Of trials that were marked a moment ago, by id, without those that are not any more: their columns are true."""
     if not trial_ids:
         return {}
@@ -61,8 +63,4 @@ async def marked_summaries(connection: AsyncConnection, trial_ids: Sequence[int]
             summary = document[summary_key(group)] = _group_decoder.decode(folded)
             for report in tail:
                 fold(summary, msgspec.json.decode(report), newest=True)
-    return {ident: _as_json(bound(document, names=names[ident])) for ident, document in documents.items()}
-
-
-def _as_json(summary: BoundedSummary) -> BoundedSummary:
-    return BoundedSummary(msgspec.to_builtins(summary.document), summary.left_out)
+    return {ident: bound(msgspec.to_builtins(document), names=names[ident]) for ident, document in documents.items()}

@@ -14,8 +14,9 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, case, func
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.db.engine import driver_connection
+from libs.db.engine import DriverConnection, driver_connection
 from libs.db.tables.trials import trials
+from services.api.wire.base import struct_document, struct_value
 
 MOST_NAMES: Final = 100
 _LARGE_BYTES: Final = 8 * 1024
@@ -37,7 +38,7 @@ SELECT trials.id, of_group.key AS group_key, counted.names, shortest.name, (docu
 
 
 class BoundedSummary(Struct, frozen=True):
-    """A summary of at most ``MOST_NAMES`` metrics, and how many more the trial has."""
+    """A summary of at most ``MOST_NAMES`` metrics, as it goes over the wire, and how many more the trial has."""
 
     document: dict[str, Any]
     left_out: int = 0
@@ -49,7 +50,9 @@ def summary_unless_large() -> ColumnElement[Any]:
     return case((func.pg_column_size(summary) <= _LARGE_BYTES, summary))
 
 
-async def large_summaries(connection: AsyncConnection, trial_ids: Sequence[int]) -> dict[int, BoundedSummary]:
+async def large_summaries(
+    connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int]
+) -> dict[int, BoundedSummary]:
     """Of those that are there, by id."""
     if not trial_ids:
         return {}
@@ -64,12 +67,19 @@ async def large_summaries(connection: AsyncConnection, trial_ids: Sequence[int])
     return {ident: bound(document, names=sum(names[ident].values())) for ident, document in documents.items()}
 
 
+def bounded(text: str) -> BoundedSummary:
+    """Of a summary as the database writes it."""
+    document = msgspec.json.decode(text)
+    names = sum(len(of_group) for of_group in document.values() if isinstance(of_group, dict))
+    return bound(document) if names > MOST_NAMES else BoundedSummary(struct_document(document, text))
+
+
 def bound(summary: Mapping[str, Any], *, names: int | None = None) -> BoundedSummary:
     """names  how many the whole summary has, if this one has only the shortest of each group"""
     there = [(group, name) for group, of_group in summary.items() if isinstance(of_group, dict) for name in of_group]
     total = len(there) if names is None else names
     if len(there) <= MOST_NAMES:
-        return BoundedSummary(dict(summary), total - len(there))
+        return BoundedSummary(struct_value(summary), total - len(there))
     kept = set(sorted(there, key=_by_length)[:MOST_NAMES])
     document = {
         group: {name: value for name, value in of_group.items() if (group, name) in kept}
@@ -77,7 +87,7 @@ def bound(summary: Mapping[str, Any], *, names: int | None = None) -> BoundedSum
         else of_group
         for group, of_group in summary.items()
     }
-    return BoundedSummary(document, total - MOST_NAMES)
+    return BoundedSummary(struct_value(document), total - MOST_NAMES)
 
 
 def _by_length(series: tuple[str, str]) -> tuple[int, bytes, str]:

@@ -1,0 +1,97 @@
+"""Searches of runs by a filter and a sort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.any_of import any_of
+from libs.db.engine import Database
+from libs.db.tables.trials import trials
+from libs.db.tables.workspaces import projects
+from services.api.access.rights.actions import Action
+from services.api.access.rights.rights import UserRights
+from services.api.queries.experiments.experiments import check_project_exists
+from services.api.queries.page_rows import rows_of_page
+from services.api.queries.pagination import sql_page
+from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, ids_in_order
+from services.api.queries.search.conditions import RUNS, SearchTable, as_of_now, order, where
+from services.api.queries.search.language.filters import Filter, parse_filter
+from services.api.queries.search.language.sorting import SortKey, parse_sort
+from services.api.queries.search.runs.lists import list_of, list_runs
+from services.api.queries.search.runs.shown import SHOWN, shown_runs
+from services.api.wire.base import Pagination
+from services.api.wire.search.runs import FlatRun
+from services.api.wire.search.searches import SearchRequest
+
+
+async def search_runs(db: Database, request: SearchRequest, *, rights: UserRights) -> tuple[list[FlatRun], Pagination]:
+    """A page of the runs that the filter lets through and that the caller may see.
+
+    Raises InvalidRequest, NotFound for an unknown project.
+    """
+    filtered = parse_filter(request.filter) if request.filter else None
+    keys = parse_sort(request.sort)
+    listed = list_of(filtered, keys, request.project_id, rights)
+    if listed is not None:
+        async with db.read_prepared() as prepared:
+            return await list_runs(prepared, listed, request, rights=rights)
+    async with db.read() as connection:
+        return await _search(connection, request, filtered, keys, rights)
+
+
+async def _search(
+    connection: AsyncConnection,
+    request: SearchRequest,
+    filtered: Filter | None,
+    keys: Sequence[SortKey],
+    rights: UserRights,
+) -> tuple[list[FlatRun], Pagination]:
+    root = None if filtered is None else filtered.root
+    table = await as_of_now(connection, RUNS, root, keys, project_id=request.project_id)
+    conditions = _conditions(table, filtered, request.project_id)
+    conditions.append(rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id))
+    sorting = order(table, keys)
+    if request.project_id:
+        await check_project_exists(connection, request.project_id)
+    total = (await connection.execute(counting(conditions))).scalar_one()
+    page = sql_page(total, offset=request.offset, limit=request.limit)
+    if page.limit == 0:
+        return [], page.pagination
+    wanted = ids_in_order(conditions, sorting).offset(page.start).limit(page.limit)
+    rows = await rows_of_page(connection, SHOWN, trials.c.id, wanted)
+    return await shown_runs(connection, rows), page.pagination
+
+
+async def select_run_ids(
+    connection: AsyncConnection, filter_text: str, project_id: int, *, rights: UserRights, right: Action
+) -> list[int]:
+    """Ids of the runs of a project that a filter lets through and with which the caller may do this, ascending.
+
+    Raises InvalidRequest.
+    """
+    wanted = parse_filter(filter_text) if filter_text else None
+    root = None if wanted is None else wanted.root
+    table = await as_of_now(connection, RUNS, root, [], project_id=project_id)
+    conditions = [*_conditions(table, wanted, project_id), rights.where(right, projects.c.workspace_id)]
+    return list(await connection.scalars(ids_in_order(conditions, [trials.c.id])))
+
+
+async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) -> list[int]:
+    """Ids of the experiments that the runs are of, each once."""
+    query = select(trials.c.experiment_id).where(any_of(trials.c.id, run_ids)).distinct()
+    return list(await connection.scalars(query))
+
+
+def _conditions(table: SearchTable, wanted: Filter | None, project_id: int) -> list[ColumnElement[bool]]:
+    """project_id  0 is every project. Raises InvalidRequest."""
+    conditions: list[ColumnElement[bool]] = [STAYS]
+    if wanted is not None:
+        conditions.append(where(table, wanted.root))
+        if not wanted.show_archived:
+            conditions += [~trials.c.archived, IN_SIGHT]
+    if project_id:
+        conditions.append(trials.c.project_id == project_id)
+    return conditions
