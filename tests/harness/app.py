@@ -20,6 +20,15 @@ from services.api.updates.updates import Updates
 from services.api.waits.notifier import Notifier
 
 
+def always() -> bool:
+    """Of summaries that are put into rows: as where the release before is gone."""
+    return True
+
+
+def never() -> bool:
+    return False
+
+
 def new_app(
     db: Database,
     bus: Bus,
@@ -28,7 +37,7 @@ def new_app(
     cluster: ClusterConfig | None = None,
     cluster_id: str = "test",
     metrics: MetricsSettings | None = None,
-    to_rows: ToRows | None = None,
+    to_rows: ToRows = always,
     narrow_user_tokens: bool = False,
     **others: Any,
 ) -> App:
@@ -43,7 +52,7 @@ def new_app(
         sessions=sessions,
         capacity=CapacityView(),
         notifier=Notifier(),
-        metrics_writer=MetricsWriter(db=db, settings=metrics, **({} if to_rows is None else {"to_rows": to_rows})),
+        metrics_writer=MetricsWriter(db=db, settings=metrics, to_rows=to_rows),
         master_log=MasterLog(),
         updates=Updates(db=db, sessions=sessions, is_away=is_away, rights_of=basic_rights, settings=UpdatesSettings()),
         **others,

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from libs.db.engine import Database
+from tests.harness.app import always, never
 from tests.integration.api.tasks.service import Run, set_trial
 from tests.integration.api.trials.test_metrics import accepted
 
@@ -63,6 +64,7 @@ async def test_names_that_fit(
     assert await names(owner, run, group="training", **query) == expected
 
 
+@pytest.mark.parametrize("to_rows", [always, never])
 async def test_a_tree_is_read_level_by_level(owner: httpx.AsyncClient, run: Run, reported: None) -> None:
     async def level(prefix: str) -> list[tuple[str, int, bool]]:
         found = await ask(owner, run, prefix=prefix, separator=".", group="training")
@@ -77,6 +79,7 @@ async def test_a_tree_is_read_level_by_level(owner: httpx.AsyncClient, run: Run,
     assert [each["segment"] for each in second["segments"]] == ["10"]
 
 
+@pytest.mark.parametrize("to_rows", [never])
 async def test_a_summary_in_rows_has_the_names_of_reports_that_are_not_folded(
     db: Database, owner: httpx.AsyncClient, client: httpx.AsyncClient, run: Run
 ) -> None:

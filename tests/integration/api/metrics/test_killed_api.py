@@ -14,6 +14,7 @@ import pytest
 
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database
+from tests.harness import eventually
 from tests.harness.api import ApiProcess
 from tests.harness.no_tls import NO_TLS
 from tests.harness.seeds import chance
@@ -29,6 +30,7 @@ __all__ = ["api", "world"]
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 HISTORIES: Final = 30
+IN_ROWS: Final = "SELECT summary_in_rows OR summary_metrics = '{}' FROM trials WHERE id = $1"
 
 
 @pytest.fixture
@@ -65,6 +67,13 @@ async def test_random_histories_survive_kill_9(
             run = await new_run(db, experiment=experiment)
             print(f"history({seed}) of trial {run.trial}")
             reference = await player.play(run, history(seed))
+
+            async def is_in_rows(trial: int = run.trial) -> bool:
+                found: bool = await driver.fetchval(IN_ROWS, trial)
+                return found
+
+            # With a report, unless all of them were taken before the api knew that no former release is there.
+            await eventually(is_in_rows, timeout_s=180)
             await check_rows(driver, run, reference)
             async with httpx.AsyncClient(
                 base_url=api.url, headers=run.user_headers, timeout=60, verify=NO_TLS

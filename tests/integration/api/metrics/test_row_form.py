@@ -14,6 +14,8 @@ import pytest
 from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from services.api.metrics.rows.settling import settle
+from services.api.metrics.writer import ToRows
+from tests.harness.app import never
 from tests.harness.seeds import chance
 from tests.integration.api.metrics.histories import START as TIME
 from tests.integration.api.metrics.histories import AtOnce, history
@@ -26,6 +28,12 @@ from tests.integration.api.tasks.conftest import api
 from tests.integration.api.tasks.service import CONFIG, Replica, Run, new_experiment, new_run, row_of
 
 __all__ = ["api", "driver"]
+
+
+@pytest.fixture
+def to_rows() -> ToRows:
+    """Trials begin with their summary in the column, and are turned."""
+    return never
 
 
 async def play(client: httpx.AsyncClient, driver: asyncpg.Connection, run: Run, seed: int) -> ReferenceTrial:

@@ -10,6 +10,8 @@ import pytest
 
 from libs.db.engine import Database
 from services.api.metrics.rows.settling import settle
+from services.api.metrics.writer import ToRows
+from tests.harness.app import never
 from tests.integration.api.metrics.readings import get, lines
 from tests.integration.api.metrics.reference import ReferenceTrial
 from tests.integration.api.metrics.row_form import to_row_form
@@ -21,6 +23,12 @@ from tests.integration.api.tasks.service import Replica
 DAY = "2026-01-02T03:04:05"
 
 __all__ = ["api", "driver"]
+
+
+@pytest.fixture
+def to_rows() -> ToRows:
+    """Trials begin with their summary in the column, and are turned."""
+    return never
 
 
 async def listed(client: httpx.AsyncClient, project: int, trial: int) -> tuple[dict[str, Any], int]:

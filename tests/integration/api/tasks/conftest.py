@@ -11,7 +11,9 @@ from libs.bus import Bus
 from libs.clock import SystemClock
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
+from services.api.metrics.writer import ToRows
 from tests.harness import FakeClock
+from tests.harness.app import always
 from tests.integration.api.tasks.service import Replica, Run, new_run, replica
 
 
@@ -22,16 +24,22 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def api(db: Database, bus: Bus, clock: FakeClock) -> AsyncIterator[Replica]:
+def to_rows() -> ToRows:
+    """Whether summaries of metrics are put into rows; tests of both forms are parametrized with it."""
+    return always
+
+
+@pytest.fixture
+async def api(db: Database, bus: Bus, clock: FakeClock, to_rows: ToRows) -> AsyncIterator[Replica]:
     """A replica whose time stands still, without a relay: what it announces stays in the outbox."""
-    async with replica(db, bus, clock) as running:
+    async with replica(db, bus, clock, to_rows=to_rows) as running:
         yield running
 
 
 @pytest.fixture
-async def live_api(db: Database, bus: Bus) -> AsyncIterator[Replica]:
+async def live_api(db: Database, bus: Bus, to_rows: ToRows) -> AsyncIterator[Replica]:
     """A replica as it runs in production."""
-    async with replica(db, bus, SystemClock(), relay=True) as running:
+    async with replica(db, bus, SystemClock(), relay=True, to_rows=to_rows) as running:
         yield running
 
 

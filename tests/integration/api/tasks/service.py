@@ -33,7 +33,7 @@ from tests.builders import (
     insert_trial,
     insert_user_session,
 )
-from tests.harness.app import new_app
+from tests.harness.app import always, new_app
 from tests.harness.no_tls import NO_TLS
 
 CONFIG: dict[str, Any] = {
@@ -62,7 +62,7 @@ async def replica(
     *,
     relay: bool = False,
     settings: MetricsSettings | None = None,
-    to_rows: ToRows | None = None,
+    to_rows: ToRows = always,
     narrow_user_tokens: bool = False,
 ) -> AsyncIterator[Replica]:
     """Serve until the block ends. One of several has to ``relay`` the outbox, or nobody hears of anything."""

@@ -11,11 +11,14 @@ from sqlalchemy import text
 
 from libs.bus import Bus
 from libs.clock import SystemClock
-from libs.db.engine import Database
+from libs.db.engine import Database, driver_connection
 from libs.db.tables.experiments import experiments, searcher_events
 from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
+from services.api.metrics.rows.settling import settle
+from services.api.metrics.writer import ToRows
 from tests.harness import FakeClock, eventually
+from tests.harness.app import always, never
 from tests.integration.api.tasks.service import (
     CONFIG,
     Replica,
@@ -30,6 +33,8 @@ from tests.integration.api.tasks.service import (
     set_trial,
 )
 from tests.unit.api.metrics.test_rollback import SEQUENCE
+
+BOTH_FORMS = pytest.mark.parametrize("to_rows", [always, never])
 
 
 async def report(
@@ -62,10 +67,18 @@ async def accepted(*args: Any, **kwargs: Any) -> None:
     assert (answer.status_code, answer.text) == (200, "{}"), answer.text
 
 
+async def settled(db: Database, run: Run) -> Any:
+    """The row of a trial, once it has all that was reported, in whichever form the summary is."""
+    async with db.read() as connection:
+        await settle(await driver_connection(connection), run.trial)
+    return await row_of(db, trials, id=run.trial)
+
+
 async def stored(db: Database, run: Run, **key: Any) -> list[Any]:
     return sorted(await rows_of(db, metrics, trial_id=run.trial, **key), key=lambda row: row.id)
 
 
+@BOTH_FORMS
 async def test_a_report_is_stored_and_summed_up(
     db: Database, client: httpx.AsyncClient, run: Run, clock: FakeClock
 ) -> None:
@@ -76,7 +89,7 @@ async def test_a_report_is_stored_and_summed_up(
     assert (first.kind, first.metric_group, first.total_batches, first.trial_run_id) == ("TRAINING", "training", 100, 1)
     assert first.end_time == clock.now()
     assert second.metrics == {"avg_metrics": {"loss": 0.75}, "batch_metrics": None}
-    trial = await row_of(db, trials, id=run.trial)
+    trial = await settled(db, run)
     assert trial.total_batches == 200
     loss = trial.summary_metrics["avg_metrics"]["loss"]
     assert loss == {"type": "number", "count": 2, "sum": 1.0, "min": 0.25, "max": 0.75, "mean": 0.5, "last": 0.75}
@@ -135,6 +148,7 @@ async def test_the_best_trial_is_that_of_the_best_value(db: Database, api: Repli
     assert (await row_of(db, trials, id=one.trial)).searcher_metric_signed == -0.9
 
 
+@BOTH_FORMS
 async def test_the_sequence_of_roll_backs(db: Database, client: httpx.AsyncClient, run: Run) -> None:
     taken_back = 0
     for group, run_id, step, total, back in SEQUENCE:
@@ -143,8 +157,8 @@ async def test_the_sequence_of_roll_backs(db: Database, client: httpx.AsyncClien
         archived = len(await stored(db, run, archived=True))
         assert archived - taken_back == back, (group, run_id, step)
         taken_back = archived
-        assert (await row_of(db, trials, id=run.trial)).total_batches == total
-    trial, live = await row_of(db, trials, id=run.trial), await stored(db, run, archived=False)
+        assert (await settled(db, run)).total_batches == total
+    trial, live = await settled(db, run), await stored(db, run, archived=False)
     validations = [row for row in live if row.kind == "VALIDATION"]
     assert [row.total_batches for row in validations] == [10, 20, 25, 27]
     assert trial.latest_validation_id == validations[-1].id
@@ -168,7 +182,7 @@ async def test_a_training_report_can_take_back_the_best_validation(
     assert (await row_of(db, experiments, id=run.experiment)).best_trial_id == run.trial
     await set_trial(db, run.trial, run_id=2)
     await accepted(owner, run, "training", 10, run_id=2, loss=1.0)
-    trial = await row_of(db, trials, id=run.trial)
+    trial = await settled(db, run)
     assert (trial.searcher_metric_value, trial.total_batches) == (3.0, 10)
     assert trial.best_validation_id == trial.latest_validation_id
     assert (await row_of(db, experiments, id=run.experiment)).best_trial_id == other.trial
@@ -195,11 +209,12 @@ async def test_an_exact_duplicate_with_batch_metrics_succeeds(
         await accepted(client, run, step=5, batches=[{"loss": 1}], loss=1)
     (row,) = await stored(db, run)
     assert row.metrics["batch_metrics"] == [{"loss": 1}]
-    assert (await row_of(db, trials, id=run.trial)).summary_metrics["avg_metrics"]["loss"]["count"] == 1
+    assert (await settled(db, run)).summary_metrics["avg_metrics"]["loss"]["count"] == 1
     answer = await report(client, run, step=5, batches=[{"loss": 2}], loss=1)
     assert (answer.status_code, error_of(answer)) == (400, "overwriting batch metrics is not supported")
 
 
+@BOTH_FORMS
 async def test_profiling_is_stored_as_it_comes(db: Database, client: httpx.AsyncClient, run: Run) -> None:
     await accepted(client, run, step=50, loss=1)
     sample = {"node-1": {"gpu-1": {"gpu_util": 0.5}}}
@@ -208,7 +223,7 @@ async def test_profiling_is_stored_as_it_comes(db: Database, client: httpx.Async
     await accepted(client, run, "gpu", None, time="2030-01-01T00:00:01.5+00:00", **sample)
     rows = await stored(db, run, kind="PROFILING")
     assert [(row.metrics, row.total_batches) for row in rows] == [(sample, None)] * 2
-    trial = await row_of(db, trials, id=run.trial)
+    trial = await settled(db, run)
     assert (trial.total_batches, set(trial.summary_metrics)) == (50, {"avg_metrics"})
     await set_trial(db, run.trial, run_id=2)
     await accepted(client, run, step=10, run_id=2, loss=1)
@@ -290,6 +305,7 @@ async def test_a_bad_report_does_not_fail_its_neighbours(db: Database, bus: Bus,
     assert [len(await stored(db, run)) for run in many] == [1, 1, 1, 0, 1, 1, 1, 1]
 
 
+@BOTH_FORMS
 async def test_many_reports_at_once_share_commits_and_lose_nothing(db: Database, live_api: Replica) -> None:
     many = [await new_run(db) for _ in range(16)]
     async with live_api.client(headers=many[0].user_headers) as client:
@@ -302,17 +318,20 @@ async def test_many_reports_at_once_share_commits_and_lose_nothing(db: Database,
 
         await asyncio.gather(*(train(run) for run in many))
     for run in many:
-        trial = await row_of(db, trials, id=run.trial)
+        trial = await settled(db, run)
         assert len(await stored(db, run)) == 12
         assert trial.summary_metrics["avg_metrics"]["loss"]["sum"] == 55
         assert (trial.total_batches, trial.searcher_metric_value) == (10, 5)
 
 
-async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database, bus: Bus, clock: FakeClock) -> None:
+@BOTH_FORMS
+async def test_replicas_do_not_trust_what_they_remember_of_a_trial(
+    db: Database, bus: Bus, clock: FakeClock, to_rows: ToRows
+) -> None:
     run = await new_run(db)
     async with (
-        replica(db, bus, clock) as one,
-        replica(db, bus, clock) as other,
+        replica(db, bus, clock, to_rows=to_rows) as one,
+        replica(db, bus, clock, to_rows=to_rows) as other,
         one.client(headers=run.headers) as first,
         other.client(headers=run.headers) as second,
     ):
@@ -326,7 +345,7 @@ async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database,
         await set_trial(db, run.trial, run_id=2)
         assert (await report(first, run, "g0", 70, loss=9)).status_code == 400
         await accepted(first, run, "g0", 55, run_id=2, loss=10)
-    trial = await row_of(db, trials, id=run.trial)
+    trial = await settled(db, run)
     live = await stored(db, run, archived=False)
     for group in ("g0", "g1"):
         losses = [row.metrics["avg_metrics"]["loss"] for row in live if row.metric_group == group]
@@ -338,7 +357,7 @@ async def test_replicas_do_not_trust_what_they_remember_of_a_trial(db: Database,
 
 async def test_a_locked_trial_keeps_only_its_own_reports_waiting(db: Database, bus: Bus, clock: FakeClock) -> None:
     held, free = await new_run(db), await new_run(db)
-    async with replica(db, bus, clock) as api, api.client(headers=free.user_headers) as client:
+    async with replica(db, bus, clock, to_rows=never) as api, api.client(headers=free.user_headers) as client:
         for run in (held, free):
             await accepted(client, run, step=1, loss=1)
         async with db.transaction() as connection:
@@ -349,9 +368,10 @@ async def test_a_locked_trial_keeps_only_its_own_reports_waiting(db: Database, b
             assert not waiting.done()
         assert (await asyncio.wait_for(waiting, 60)).status_code == 200
     assert [len(await stored(db, run)) for run in (held, free)] == [2, 7]
-    assert (await row_of(db, trials, id=held.trial)).summary_metrics["avg_metrics"]["loss"]["sum"] == 3
+    assert (await settled(db, held)).summary_metrics["avg_metrics"]["loss"]["sum"] == 3
 
 
+@BOTH_FORMS
 async def test_what_others_change_in_a_trial_meanwhile_is_kept(db: Database, live_api: Replica) -> None:
     many = [await new_run(db) for _ in range(4)]
     changes = 0
@@ -374,7 +394,7 @@ async def test_what_others_change_in_a_trial_meanwhile_is_kept(db: Database, liv
         changing.cancel()
         await asyncio.gather(changing, return_exceptions=True)
     for run in many:
-        trial = await row_of(db, trials, id=run.trial)
+        trial = await settled(db, run)
         assert len(await stored(db, run)) == 25
         assert (trial.total_batches, trial.summary_metrics["avg_metrics"]["loss"]["sum"]) == (25, 325)
         assert trial.restarts >= changes - 1 > 0
@@ -388,7 +408,7 @@ async def test_reports_of_one_trial_at_once_are_taken_one_after_the_other(
     rows = await stored(db, run)
     assert sorted(row.total_batches for row in rows) == [0, 1, 2, 3]
     assert all(len(row.metrics["avg_metrics"]) == 4 for row in rows)
-    assert len((await row_of(db, trials, id=run.trial)).summary_metrics["avg_metrics"]) == 16
+    assert len((await settled(db, run)).summary_metrics["avg_metrics"]) == 16
 
 
 async def test_training_is_announced_now_and_then_and_the_last_word_is_heard(
