@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import asyncpg
 
 from deploy.determined_import.importing import run_import
 from libs.db.migrate import upgrade
+from tests.bench.databases import empty_database
 from tests.bench.result import Result
 from tests.bench.system import BenchSystem
 from tests.harness.determined.rows import add_lines, add_metrics, populate
@@ -37,7 +36,7 @@ async def _imported(
 ) -> Result:
     """Rows of a table per second; the few that are of anything else take no time."""
     with tempfile.TemporaryDirectory() as folder:
-        async with _database(system) as old, _database(system) as new, _database(system) as bare:
+        async with empty_database(system) as old, empty_database(system) as new, empty_database(system) as bare:
             connection = await asyncpg.connect(old)
             await create_schema(connection)
             await populate(connection, Path(folder))
@@ -72,22 +71,3 @@ async def _copy(source: str, target: str, table: str, columns: tuple[str, ...], 
     finally:
         await reading.close()
         await writing.close()
-
-
-@asynccontextmanager
-async def _database(system: BenchSystem) -> AsyncIterator[str]:
-    """A new, empty database beside that of the system."""
-    name = f"bench_{uuid4().hex[:12]}"
-    await _execute(system.database_url, f"CREATE DATABASE {name}")
-    try:
-        yield f"{system.database_url.rpartition('/')[0]}/{name}"
-    finally:
-        await _execute(system.database_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-async def _execute(url: str, statement: str) -> None:
-    connection: Any = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

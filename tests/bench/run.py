@@ -16,6 +16,7 @@ import structlog
 import uvloop
 
 from tests.bench import (
+    back_fill,
     commands,
     downloads,
     engine,
@@ -48,6 +49,7 @@ BENCHMARKS: Final[dict[str, Callable[[BenchSystem], Coroutine[Any, Any, list[Res
     "commands": commands.measure,
     "metrics": metrics.measure,
     "wide-reports": wide_reports.measure,
+    "back-fill": back_fill.measure,
     "logs": logs.measure,
     "planner": planner.measure,
     "engine": engine.measure,

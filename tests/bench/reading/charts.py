@@ -17,6 +17,7 @@ import msgspec
 from tests.bench.cpu import cpu_s, workers_cpu_s
 from tests.bench.reading.reads import milliseconds
 from tests.bench.result import Result
+from tests.bench.rows import keep_in_rows
 from tests.bench.system import BenchSystem
 from tests.harness.raw_http import RawConnection
 
@@ -173,6 +174,7 @@ async def insert_series(url: str) -> BenchSeries:
             narrow_list=lists[0],
             wide_list=lists[1],
         )
+        await keep_in_rows(connection)
         await connection.execute("VACUUM ANALYZE", timeout=300)
     finally:
         await connection.close()

@@ -11,6 +11,7 @@ from typing import Final
 import asyncpg
 
 from tests.bench.reading.large_trials import insert_long_trial, insert_shown_trials, insert_wide_trial
+from tests.bench.rows import keep_in_rows
 
 USERS: Final = 20
 WORKSPACES: Final = 10
@@ -141,6 +142,7 @@ async def insert_large(url: str, size: Size) -> LargeRows:
         long_experiment, long = await insert_long_trial(connection, size.points)
         for statement in _QUEUE:
             await _execute(connection, statement, QUEUED)
+        await keep_in_rows(connection)
         await connection.execute("VACUUM ANALYZE")
         return LargeRows(
             shown=shown,

@@ -11,6 +11,8 @@ from typing import Final
 
 import asyncpg
 
+from tests.bench.rows import keep_in_rows
+
 EXPERIMENTS: Final = 10_000
 RUNS_EACH: Final = 10
 VALIDATIONS: Final = 20
@@ -66,6 +68,7 @@ async def insert_many(url: str, *, experiments: int = EXPERIMENTS) -> BenchRuns:
         shown = await _experiments(connection, 1)
         trial = await _shown_trials(connection, shown)
         await _queue(connection)
+        await keep_in_rows(connection)
         await connection.execute("VACUUM ANALYZE")
         return BenchRuns(shown, trial)
     finally:
