@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Table
+from sqlalchemy import Column, ColumnElement, FromClause, Table, UnaryExpression
+from sqlalchemy.sql.operators import asc_op, desc_op, nulls_last_op
 from sqlalchemy.sql.util import find_tables
 
 from libs.db.tables.experiments import natural_experiment_name
@@ -25,6 +26,22 @@ def ascending(expression: ColumnElement[Any]) -> ColumnElement[Any]:
 def descending(expression: ColumnElement[Any]) -> ColumnElement[Any]:
     """The largest first, NULLs last."""
     return expression.desc() if is_never_null(expression) else expression.desc().nulls_last()
+
+
+def backwards(order: Iterable[ColumnElement[Any]]) -> list[ColumnElement[Any]]:
+    """The order of a list from its other end: the same index, read the other way."""
+    return [_backwards(each) for each in order]
+
+
+def _backwards(way: ColumnElement[Any]) -> ColumnElement[Any]:
+    match way:
+        case UnaryExpression(modifier=modifier, element=element) if modifier is asc_op:
+            return element.desc()
+        case UnaryExpression(modifier=modifier, element=element) if modifier is desc_op:
+            return element.asc()
+        case UnaryExpression(modifier=modifier, element=UnaryExpression(element=element)) if modifier is nulls_last_op:
+            return element.asc().nulls_first()
+    raise AssertionError(f"an order in words of this module: {way}")
 
 
 def is_never_null(expression: ColumnElement[Any]) -> bool:

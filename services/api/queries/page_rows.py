@@ -5,11 +5,46 @@ Joined and sorted as a whole, a list would pay for the configuration of every ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.api.queries.ordering import backwards
+from services.api.queries.pagination import SqlPage
+
+NEARER_TO_THE_END: Final = 500
+"""Rows that a page has to be nearer to the end than to the beginning to be read from there."""
+
+
+async def rows_of_list(
+    connection: AsyncConnection,
+    shown: Select[Any],
+    keys: Select[Any],
+    order: Sequence[ColumnElement[Any]],
+    page: SqlPage,
+    *,
+    known_total: Select[Any] | None,
+) -> list[Row[Any]]:
+    """Rows of ``shown`` on a page of a list, in its order.
+
+    keys         a column of ``shown``, of all rows of the list, each once
+    order        decides between any two of them
+    known_total  how many there are, if the database knows without counting them: then the last page costs no more than
+                 the first
+    """
+    (key,) = keys.selected_columns
+    if known_total is not None and page.start > page.rows_behind + NEARER_TO_THE_END:
+        wanted = keys.order_by(*backwards(order)).offset(page.rows_behind).limit(page.limit)
+        total = known_total.correlate(None).scalar_subquery().label("total_now")
+        rows = (await connection.execute(numbered(shown, key, wanted).add_columns(total))).all()
+        # Where rows have come or gone since they were counted, the page is another one from there.
+        if len(rows) == page.limit and rows[0].total_now == page.pagination.total:
+            return sorted(rows, key=attrgetter("place"), reverse=True)
+    wanted = keys.order_by(*order).offset(page.start).limit(page.limit)
+    return await rows_of_page(connection, shown, key, wanted)
 
 
 async def rows_of_page(

@@ -29,6 +29,11 @@ class SqlPage:
     limit: int
     pagination: Pagination
 
+    @property
+    def rows_behind(self) -> int:
+        """How many rows of the list come after the page."""
+        return self.pagination.total - self.start - self.limit
+
 
 def list_page(items: Sequence[Item], *, offset: int, limit: int) -> tuple[list[Item], Pagination]:
     """Flavour A: the page of a list that is already in memory.

@@ -123,7 +123,7 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
         "newest 200 of a user": (_listed(user_ids=[2], **newest), FACTOR),
         "newest 200 of a project": (_listed(project_id=1, **newest), FACTOR),
         "200 experiments of a label": (_listed(labels=["l7"]), FACTOR),
-        "the last 200 experiments": (_listed(offset=-200), None),
+        "the last 200 experiments": (_listed(offset=-200), FACTOR),
         "40 experiments by id": (_searched(_search_experiments, "id=desc"), FACTOR),
         "40 newest experiments of a state": (
             _searched(_search_experiments, "startTime=desc", field("state", "=", "COMPLETED")),

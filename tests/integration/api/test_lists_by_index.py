@@ -113,9 +113,9 @@ def _found(**wanted: Any) -> Read:
     return lambda db: _read(db, lambda connection: list_experiments(connection, query, rights=READER))
 
 
-def _search(search: Any, sort: str, *conditions: dict[str, Any], project_id: int = 1) -> Read:
+def _search(search: Any, sort: str, *conditions: dict[str, Any], project_id: int = 1, offset: int = 0) -> Read:
     wanted = json.dumps({"filterGroup": group("and", *conditions), "showArchived": False})
-    request = SearchRequest(sort=sort, limit=10, project_id=project_id, filter=wanted)
+    request = SearchRequest(sort=sort, limit=10, offset=offset, project_id=project_id, filter=wanted)
     return lambda db: search(db, request)
 
 
@@ -166,6 +166,28 @@ async def test_a_page_costs_neither_a_sort_nor_all_rows(filled: str, what: str) 
     assert "->  Sort " not in plan, plan
     assert not re.search("Seq Scan on (experiments|trials)", plan), plan
     assert index is None or f"using {index} " in plan, plan
+
+
+LAST_PAGES = {
+    "experiments": (_found(offset=-10), "Backward using pk_experiments"),
+    "oldest": (_found(sort_by=START, order_by=DESC, offset=-10), "using ix_experiments_started "),
+    "of a label": (_found(labels=["l7"], offset=-10), "Backward using pk_labelled_experiments"),
+    "a search": (_search(_search_experiments, "id=desc", offset=-10), "using pk_experiments"),
+}
+
+
+@pytest.mark.parametrize("what", LAST_PAGES)
+async def test_the_last_page_is_read_from_the_end(filled: str, what: str) -> None:
+    read, index = LAST_PAGES[what]
+    (page,) = [each for each in await statements_of(asyncpg_url(filled), read) if "AS wanted" in each.sql]
+    connection = await asyncpg.connect(asyncpg_url(filled))
+    try:
+        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {page.sql}", *page.parameters))
+    finally:
+        await connection.close()
+    assert "->  Sort " not in plan, plan
+    assert index in plan, plan
+    assert MANY - 10 not in page.parameters, "the rows that the page would skip from the beginning"
 
 
 TOTALS = {

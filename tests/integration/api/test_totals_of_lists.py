@@ -1,23 +1,32 @@
-"""Totals of lists that nobody counts are those of the rows, whatever is asked for and however much has just changed."""
+"""Totals of lists that nobody counts are those of the rows, whatever is asked for and however much has just changed.
+
+So are pages that are read from the other end, which such a total allows.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 
 from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
+from libs.db.tables.trials import trials
 from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
+from services.api.queries import page_rows
 from services.api.queries.experiments.experiments import list_experiments
+from services.api.queries.pagination import sql_page
+from services.api.queries.search.experiments import search_experiments
 from services.api.queries.search.runs.searches import search_runs
-from services.api.wire.experiments.experiments import ExperimentState, GetExperimentsQuery
+from services.api.wire.experiments.experiments import ExperimentSortBy, ExperimentState, GetExperimentsQuery
+from services.api.wire.ordering import OrderBy
 from services.api.wire.search.searches import SearchRequest
 from services.scheduler.row_counts import RowCounts
 from tests.harness.counted_rows import LABELS
@@ -120,3 +129,51 @@ async def test_runs_of_experiments_in_sight(db: Database) -> None:
         assert pagination.total == len(found) == await _counted(db, of, conditions), wanted
         left_out += await _counted(db, of, ["e.archived"])
     assert left_out > 0
+
+
+ORDERS = [ExperimentSortBy.ID, ExperimentSortBy.NAME, ExperimentSortBy.END_TIME, ExperimentSortBy.FORKED_FROM]
+SEARCH_ORDERS = ["", "id=desc", "startTime=asc", "searcherMetricsVal=desc", "tags=desc,state=asc", "hp.x=desc"]
+
+
+async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with db.transaction() as connection:
+        await connection.execute(text("UPDATE experiments SET end_time = NULL, parent_id = id % 9 WHERE id % 2 = 0"))
+        await connection.execute(text("UPDATE trials SET searcher_metric_value = id % 9"))
+        await connection.execute(
+            text("UPDATE experiments SET best_trial_id = (SELECT max(id) FROM trials) WHERE id % 3 = 0")
+        )
+    for _ in range(QUESTIONS):
+        limit, offset = chance().randrange(1, 40), chance().randrange(-100, 300)
+        listed = GetExperimentsQuery(
+            sort_by=chance().choice(ORDERS), order_by=chance().choice(list(OrderBy)), offset=offset, limit=limit
+        )
+        searched = SearchRequest(sort=chance().choice(SEARCH_ORDERS), offset=offset, limit=limit)
+        pages = []
+        for nearer in (10_000, -10_000):  # never from the end, and always
+            monkeypatch.setattr(page_rows, "NEARER_TO_THE_END", nearer)
+            async with db.read() as connection:
+                experiments, of_list = await list_experiments(connection, listed, rights=READER)
+                found, of_search = await search_experiments(connection, searched, rights=READER, now=datetime.now(UTC))
+            pages.append(
+                ([each.id for each in experiments], of_list, [each.experiment.id for each in found], of_search)
+            )
+        assert pages[0] == pages[1], (listed, searched)
+
+
+@pytest.mark.parametrize("counted_before", [-1, 0, 1])
+async def test_rows_that_come_or_go_after_they_were_counted_move_no_page(
+    db: Database, monkeypatch: pytest.MonkeyPatch, counted_before: int
+) -> None:
+    monkeypatch.setattr(page_rows, "NEARER_TO_THE_END", 0)
+    async with db.read() as connection:
+        everything = list(await connection.scalars(select(trials.c.id).order_by(trials.c.id)))
+        page = sql_page(len(everything) - counted_before, offset=len(everything) - 20, limit=10)
+        rows = await page_rows.rows_of_list(
+            connection,
+            select(trials.c.id),
+            select(trials.c.id),
+            [trials.c.id.asc()],
+            page,
+            known_total=select(func.count()).select_from(trials),
+        )
+    assert [row.id for row in rows] == everything[-20:-10]

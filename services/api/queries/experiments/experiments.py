@@ -36,7 +36,7 @@ from services.api.queries.experiments.durations import whole_seconds
 from services.api.queries.experiments.labels import having_labels
 from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.ordering import ascending, asked_tables, descending, joined_for
-from services.api.queries.page_rows import rows_of_page
+from services.api.queries.page_rows import rows_of_list
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
 from services.api.queries.totals import total_in_groups, total_of_label
@@ -168,23 +168,15 @@ async def experiments_page(
     labels  which all of them have
     Raises InvalidRequest.
     """
-    counting = _total_known(conditions, labels)
+    known_total = _total_known(conditions, labels)
     conditions = [*conditions, *having_labels(labels)]
-    if counting is None:
-        counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
-    total = (await connection.execute(counting)).scalar_one()
+    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
+    total = (await connection.execute(counting if known_total is None else known_total)).scalar_one()
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
-    wanted = (
-        select(experiments.c.id)
-        .select_from(_joined_for([*conditions, *order]))
-        .where(*conditions)
-        .order_by(*order)
-        .offset(page.start)
-        .limit(page.limit)
-    )
-    rows = await rows_of_page(connection, _select_all(), experiments.c.id, wanted)
+    keys = select(experiments.c.id).select_from(_joined_for([*conditions, *order])).where(*conditions)
+    rows = await rows_of_list(connection, _select_all(), keys, order, page, known_total=known_total)
     shown = await _as_experiments(connection, rows, reader_id)
     for experiment, row in zip(shown, rows, strict=True):
         # Lists leave out what may be long; one experiment by itself has it. They add the name of the best trial.
