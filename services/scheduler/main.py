@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 import structlog
+import uvloop
 
-from libs.bus import connect_bus
+from libs.bus import Bus, connect_bus
+from libs.cluster.config import ClusterConfig
 from libs.cluster.loading import load_cluster_config
 from libs.db.availability import retry_until_available
 from libs.db.connecting.probe import DatabaseProbe
@@ -27,6 +32,8 @@ from services.scheduler.settings import SchedulerSettings
 from services.scheduler.unapplied_policies import APPLIES, shortfalls
 
 log = structlog.get_logger()
+
+Work: TypeAlias = Callable[[SchedulerSettings, ClusterConfig, Bus], Awaitable[None]]
 
 
 async def main(settings: SchedulerSettings) -> None:
@@ -50,9 +57,8 @@ async def main(settings: SchedulerSettings) -> None:
         readiness.register("bus", bus.problem)
 
         async def act() -> None:
-            from services.scheduler import acting  # noqa: PLC0415  whoever stands by does without its memory
-
-            await acting.act(settings, cluster, bus)
+            schedule = await load_work()
+            await schedule(settings, cluster, bus)
 
         # One loop failing ends the service; its restart is the recovery.
         await run_until_first_exits(
@@ -62,6 +68,20 @@ async def main(settings: SchedulerSettings) -> None:
         )
 
 
+async def load_work() -> Work:
+    """What whoever holds the lease does, and whoever stands by does without the memory of.
+
+    Loaded in a thread: meanwhile the lease is looked after.
+    """
+
+    def load() -> Work:
+        from services.scheduler.acting import act  # noqa: PLC0415
+
+        return act
+
+    return await asyncio.to_thread(load)
+
+
 async def run(settings: SchedulerSettings) -> None:
     """Schedule until SIGTERM or SIGINT."""
     await until_signalled(main(settings))
@@ -69,4 +89,4 @@ async def run(settings: SchedulerSettings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("scheduler", SchedulerSettings, run))
+    sys.exit(run_service("scheduler", SchedulerSettings, run, loop_factory=uvloop.new_event_loop))
