@@ -12,10 +12,12 @@ import asyncio
 from typing import Any, Final
 
 from services.api.metrics.rows import statements as sql
-from services.api.metrics.rows.summary_rows import GroupRow, fold_tail, group_row
+from services.api.metrics.rows.summary_rows import Bounds, GroupRow, fold_tail, group_row
 
-AT_ONCE: Final = 2_000
-"""Reports that are folded in one transaction, which the locked path of the group has to wait for."""
+REPORTS_AT_ONCE: Final = 2_000
+VALUES_AT_ONCE: Final = 400_000
+"""What is folded in one transaction, which the locked path of the group has to wait for: about so much. Fewer values
+would have the names of wide reports written too often."""
 _TRIES: Final = 20
 _PAUSE_S: Final = 0.005
 
@@ -42,12 +44,17 @@ async def _behind(driver: Any, trial_id: int) -> list[GroupRow]:
 
 
 async def fold_sealed(driver: Any, sealed: GroupRow) -> int:
-    """Fold the next reports of a group up to where it was sealed, in a transaction; returns how many."""
+    """Fold the next reports of a group up to where it was sealed, in a transaction; returns how many. ``sealed``
+    follows."""
     async with driver.transaction():
         record = await driver.fetchrow(sql.LOCK_GROUP, [sealed.trial_id], sealed.group, sealed.summary_id)
         if record is None:
             return 0
-        return await fold_tail(driver, group_row(record), up_to=sealed.newest_step, most=AT_ONCE)
+        row = group_row(record)
+        most = Bounds(REPORTS_AT_ONCE, VALUES_AT_ONCE)
+        folded = await fold_tail(driver, row, up_to=sealed.newest_step, most=most)
+        sealed.folded_step = row.folded_step
+        return folded
 
 
 async def fold_trial(driver: Any, trial_id: int) -> int:
@@ -55,8 +62,6 @@ async def fold_trial(driver: Any, trial_id: int) -> int:
     reports that were."""
     count = 0
     for sealed in await seal(driver, trial_id):
-        while folded := await fold_sealed(driver, sealed):
+        while sealed.folded_step < sealed.newest_step and (folded := await fold_sealed(driver, sealed)):
             count += folded
-            if folded < AT_ONCE:
-                break
     return count

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from libs.db.tables.metrics import NOTHING_FOLDED
 from services.api.metrics.rows import statements as sql
@@ -87,21 +87,29 @@ class _Names:
             await driver.execute(sql.STORE_SUMMARIES, self._summary_id, names, texts, lasts, steps)
 
 
-async def fold_tail(driver: Any, row: GroupRow, *, up_to: int = NEWEST_STEP, most: int | None = None) -> int:
+class Bounds(Struct, frozen=True):
+    """How many reports, or values in them, are folded at once: about so many."""
+
+    reports: int
+    values: int
+
+
+async def fold_tail(driver: Any, row: GroupRow, *, up_to: int = NEWEST_STEP, most: Bounds | None = None) -> int:
     """Fold what is not in the summary yet, in the transaction of the caller, who has locked the group.
 
     up_to  a step that no report can come before any more, unless the summary is made anew
-    most   fold about so many reports, the oldest
+    most   of the oldest reports; None: fold all
     Returns how many reports were folded; ``row`` follows.
     """
     names = _Names(row.summary_id)
-    folded, is_last = 0, False
-    while not is_last and (most is None or folded < most):
+    folded, values, is_last = 0, 0, False
+    while not is_last and (most is None or (folded < most.reports and values < most.values)):
         piece = await read_piece(driver, row.trial_id, row.group, after=row.folded_step, up_to=up_to)
         await names.meet(driver, (name for _, metrics in piece.reports for name in metrics))
         for step, metrics in piece.reports:
             await names.fold(metrics, newest=step)
             row.folded_step = step
+            values += len(metrics)
         folded += len(piece.reports)
         is_last = piece.is_last
     if folded:

@@ -14,7 +14,7 @@ from libs.db.engine import Database, driver_connection
 from libs.db.tables.metrics import NOTHING_FOLDED
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
-from services.api.metrics.rows import tail
+from services.api.metrics.rows import folding, tail
 from services.api.metrics.rows.settling import settle
 from services.api.metrics.rows.summary_rows import GroupRow, fold_tail
 from services.api.metrics.rows.tail import read_piece
@@ -54,6 +54,29 @@ async def test_piece_has_as_many_reports_as_its_bytes_allow(db: Database, monkey
     assert await read(7) == ([], True)
     monkeypatch.setattr(tail, "_REPORTS_AT_ONCE", 1)
     assert await read(6) == ([7], False), "there may be more"
+
+
+@pytest.mark.parametrize(("bound", "transactions"), [("REPORTS_AT_ONCE", 4), ("VALUES_AT_ONCE", 2)])
+async def test_reports_and_values_of_one_transaction_are_bounded(
+    db: Database, monkeypatch: pytest.MonkeyPatch, bound: str, transactions: int
+) -> None:
+    """Of four reports with five values each."""
+    trial = (await new_run(db)).trial
+    for step in range(1, 5):
+        await store(db, trial, step, {f"name.{n}": step for n in range(5)}, to_rows=True)
+    monkeypatch.setattr(tail, "_REPORTS_AT_ONCE", 1)
+    monkeypatch.setattr(folding, bound, {"REPORTS_AT_ONCE": 1, "VALUES_AT_ONCE": 10}[bound])
+    took: list[int] = []
+    fold_sealed = folding.fold_sealed
+
+    async def counted(driver: Any, sealed: GroupRow) -> int:
+        took.append(await fold_sealed(driver, sealed))
+        return took[-1]
+
+    monkeypatch.setattr(folding, "fold_sealed", counted)
+    async with db.read() as connection:
+        assert await folding.fold_trial(await driver_connection(connection), trial) == 4
+    assert took == [4 // transactions] * transactions
 
 
 @pytest.mark.parametrize("to_rows", [True, False])
