@@ -54,36 +54,53 @@ async def keep_summaries(db: Database, former: FormerRelease) -> None:
     """Keep them until cancelled; whatever the database says only delays."""
     plans: Plans = {}
     back_fill = BackFill()
-    await with_retry(
-        lambda: _keep_while_connected(db.url, former, plans, back_fill),
-        is_transient=is_of_database,
-        on_retry=lambda error, attempt: log.warning("metrics.owner_interrupted", error=str(error)),
-        pause_s=every(_RETRY_S),
-    )
+    has_left = False
+
+    async def keep_while_connected() -> None:
+        nonlocal has_left
+        connection = await connect(db.url)
+        try:
+            await _keep(connection, former, plans, back_fill)
+        except asyncio.CancelledError:
+            has_left = True
+            await _leave(connection)
+            raise
+        finally:
+            OWNING.set(0)
+            connection.terminate()  # frees the lock at once, also when the connection is half dead
+
+    try:
+        await with_retry(
+            keep_while_connected,
+            is_transient=is_of_database,
+            on_retry=lambda error, attempt: log.warning("metrics.owner_interrupted", error=str(error)),
+            pause_s=every(_RETRY_S),
+        )
+    except asyncio.CancelledError:
+        if not has_left:
+            await _leave_without_connection(db.url)
+        raise
 
 
-async def _keep_while_connected(url: str, former: FormerRelease, plans: Plans, back_fill: BackFill) -> None:
-    connection = await asyncpg.connect(
+async def connect(url: str) -> Any:
+    """An asyncpg connection for who owns the summaries, or waits to."""
+    return await asyncpg.connect(
         url,
         timeout=10,
         command_timeout=_COMMAND_TIMEOUT_S,
         server_settings={"application_name": "resolute-summaries", "tcp_keepalives_idle": "10", "jit": "off"},
     )
-    try:
-        while not await _own(connection):
-            OWNING.set(0)
-            await asyncio.sleep(_RETRY_S)
-        OWNING.set(1)
-        owner = SummaryKeeper(connection, former, plans=plans, back_fill=back_fill)
-        while True:
-            await owner.look()
-            await asyncio.sleep(_EVERY_S)
-    except asyncio.CancelledError:
-        await _leave(connection)
-        raise
-    finally:
+
+
+async def _keep(connection: Any, former: FormerRelease, plans: Plans, back_fill: BackFill) -> None:
+    while not await _own(connection):
         OWNING.set(0)
-        connection.terminate()  # frees the lock at once, also when the connection is half dead
+        await asyncio.sleep(_RETRY_S)
+    OWNING.set(1)
+    owner = SummaryKeeper(connection, former, plans=plans, back_fill=back_fill)
+    while True:
+        await owner.look()
+        await asyncio.sleep(_EVERY_S)
 
 
 async def _own(connection: Any) -> bool:
@@ -104,6 +121,19 @@ async def _leave(connection: Any) -> None:
                     await settle_all(connection)
                     break
                 await asyncio.sleep(_FAREWELL_RETRY_S)
+    except (TimeoutError, OSError, *DRIVER_ERRORS) as error:
+        log.warning("metrics.summaries_left", error=str(error))
+
+
+async def _leave_without_connection(url: str) -> None:
+    """The same of a replica that was about to connect, be it for the first time: it may have taken reports."""
+    try:
+        async with asyncio.timeout(_FAREWELL_S):
+            connection = await connect(url)
+            try:
+                await _leave(connection)
+            finally:
+                connection.terminate()
     except (TimeoutError, OSError, *DRIVER_ERRORS) as error:
         log.warning("metrics.summaries_left", error=str(error))
 

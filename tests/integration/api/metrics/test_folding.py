@@ -293,6 +293,29 @@ async def test_replica_that_stops_settles_what_the_owner_has_left(
     assert len(await rows_of(db, metric_marks, trial_id=trial)) == (0 if owner_leaves else 1)
 
 
+async def test_replica_that_stops_while_it_connects_settles_what_there_is(
+    db: Database, reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = (await new_run(db)).trial
+    await reports.store(a_report(trial, 1), a_report(trial, 2))
+    connect, is_connecting = owner_module.connect, asyncio.Event()
+
+    async def connect_at_second_try(url: str) -> Any:
+        if not is_connecting.is_set():
+            is_connecting.set()
+            await asyncio.Event().wait()
+        return await connect(url)
+
+    monkeypatch.setattr(owner_module, "connect", connect_at_second_try)
+    stopped = asyncio.create_task(keep_summaries(db, Gone()))
+    await asyncio.wait_for(is_connecting.wait(), 60)
+    stopped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
+    assert (await row_of(db, trials, id=trial)).total_batches == 2
+    assert await rows_of(db, metric_marks, trial_id=trial) == []
+
+
 class Asked:
     """An asyncpg connection that says what was asked by it, transactions apart."""
 
