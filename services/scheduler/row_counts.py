@@ -1,4 +1,5 @@
-"""Puts numbers of the same group together, so that totals of lists add up few, however many changes there were.
+"""Puts numbers of the same group together, so that totals of lists add up few, however many changes there were, and so
+do those who look which parts of a project have changed.
 
 Readers see the numbers before or after it, never between: it is one statement, and the sum is the same.
 """
@@ -11,7 +12,7 @@ from typing import Final
 from sqlalchemy import Table, TextClause, text
 
 from libs.db.engine import Database
-from libs.db.tables.experiments import experiment_counts, label_counts
+from libs.db.tables.experiments import experiment_counts, label_counts, project_changes
 from libs.db.tables.trials import archived_trial_counts, trial_counts
 from services.scheduler.archived_trials import count_archived
 from services.scheduler.workqueue.loops import run_periodically
@@ -64,4 +65,5 @@ def _of_labels() -> TextClause:
     """)  # noqa: S608  names of our own tables
 
 
-_STATEMENTS: Final = [_of(experiment_counts), _of(trial_counts), _of(archived_trial_counts), _of_labels()]
+_COUNTS: Final = (experiment_counts, trial_counts, archived_trial_counts, project_changes)
+_STATEMENTS: Final = [*map(_of, _COUNTS), _of_labels()]

@@ -6,6 +6,8 @@ writes everything that follows.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -114,6 +116,21 @@ labelled_experiments = Table(
     # metric_name_key(label): the label itself, unless it is too long for an index.
     Column("label_key", Text, primary_key=True),
     Column("experiment_id", BigInteger, primary_key=True),
+)
+
+PART_BITS: Final = 9
+"""Experiments whose ids are the same but for so many of the last bits are a part of their project."""
+
+# How often a part of a project has changed in what all experiments of the project are asked for: configurations, best
+# trials, and of trials summaries, hyperparameters and metadata. The numbers of a part add up to more in a snapshot than
+# in another if and only if it has changed in between: triggers (migrations 0024 and 0025) add one for each change, in
+# its transaction, and the scheduler puts those of a part together.
+project_changes = Table(
+    "project_changes",
+    metadata,
+    Column("project_id", BigInteger, nullable=False, index=True),
+    Column("part", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
 )
 
 model_definitions = Table(

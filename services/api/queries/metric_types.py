@@ -13,8 +13,9 @@ from libs.db.engine import driver_connection
 from services.api.metrics.groups import AVG_METRICS, TRAINING, VALIDATION, VALIDATION_METRICS, group_of_summary
 from services.api.queries.summaries import AVG, BEHIND
 
-OF_PROJECT: Final = "t.project_id = $1"
-OF_BEST: Final = "t.id IN (SELECT e.best_trial_id FROM experiments e WHERE e.project_id = $1)"
+OF_PROJECT: Final = "t.project_id = $1 AND t.experiment_id >= $2 AND t.experiment_id < $3"
+OF_BEST: Final = """t.id IN (
+            SELECT e.best_trial_id FROM experiments e WHERE e.project_id = $1 AND e.id >= $2 AND e.id < $3)"""
 OF_EXPERIMENTS: Final = "t.experiment_id = ANY($1::bigint[])"
 
 _KEY: Final = f"""
@@ -84,13 +85,14 @@ SELECT DISTINCT key, name COLLATE "C" AS name, type
          GROUP BY trial_id, key, name) AS known"""  # noqa: S608  (of constants)
 
 
-async def metric_types(connection: AsyncConnection, which: str, wanted: Any) -> dict[tuple[str, str], set[str]]:
+async def metric_types(connection: AsyncConnection, which: str, *wanted: Any) -> dict[tuple[str, str], set[str]]:
     """The types of each metric that the trials have, by group and name.
 
-    which   one of the constants above, with what it is about
+    which   one of the constants above, with what it is about: ``OF_PROJECT`` and ``OF_BEST`` a project, the first id of
+            its experiments and the one behind the last
     """
     driver = await driver_connection(connection)
     types: dict[tuple[str, str], set[str]] = {}
-    for key, name, kind in await driver.fetch(_types_of(which), wanted):
+    for key, name, kind in await driver.fetch(_types_of(which), *wanted):
         types.setdefault((group_of_summary(key), name), set()).add(kind)
     return types

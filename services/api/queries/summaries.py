@@ -68,7 +68,7 @@ SELECT t.id, wanted.metric_group, wanted.name,
 """  # noqa: S608  (of constants)
 _MARKED_BEST: Final = """
 SELECT t.id FROM metric_marks mark JOIN trials t ON t.id = mark.trial_id AND t.summary_in_rows
- WHERE t.id IN (SELECT best_trial_id FROM experiments WHERE project_id = $1)
+ WHERE t.id IN (SELECT best_trial_id FROM experiments WHERE project_id = $1 AND id >= $2 AND id < $3)
 """
 
 _group_decoder: Final = msgspec.json.Decoder(GroupSummary)
@@ -172,10 +172,10 @@ async def present_totals(connection: AsyncConnection, trial_ids: Sequence[int]) 
     return {row.id: row.total for row in await _TOTALS.rows(connection, trials=list(trial_ids))}
 
 
-async def present_best(connection: AsyncConnection, project_id: int) -> PresentSummaries:
-    """Whole summaries of the best trials of a project's experiments."""
+async def present_best(connection: AsyncConnection, project_id: int, first: int, end: int) -> PresentSummaries:
+    """Whole summaries of the best trials of a project's experiments with ids from ``first`` on and before ``end``."""
     driver = await driver_connection(connection)
-    marked = await driver.fetch(_MARKED_BEST, project_id)
+    marked = await driver.fetch(_MARKED_BEST, project_id, first, end)
     present = await present_trials(connection, [ident for (ident,) in marked])
     return PresentSummaries({ident: Raw(trial.summary.encode()) for ident, trial in present.items()})
 

@@ -2,34 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, select, true
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Select, Text, case, column, func, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiment_labels, experiments, labelled_experiments
+from libs.db.tables.workspaces import projects
 from libs.natural_order.sql import natural
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
+from services.api.queries.project_parts import Part, ProjectParts
 
 
-async def labels_in_use(connection: AsyncConnection, project_id: int, *, rights: UserRights) -> list[str]:
+async def labels_in_use(
+    connection: AsyncConnection, project_id: int, parts: ProjectParts, *, rights: UserRights
+) -> list[str]:
     """Labels of the experiments of a project, or of all for 0, that the caller may see: those used most first, then by
     name."""
+    counts: Counter[str] = Counter()
+    if rights.workspaces_where(Action.VIEW_EXPERIMENT) is None:
+        for labels in await parts.of_project(connection, project_id, "labels", _labels):
+            counts.update(labels)
+    else:
+        visible = rights.where_project(Action.VIEW_EXPERIMENT, projects.c.id)
+        seen = set(await connection.scalars(select(projects.c.id).where(visible)))
+        for by_project in await parts.of_project(connection, project_id, "labels by project", _labels_by_project):
+            for (project, label), count in by_project.items():
+                if project in seen:
+                    counts[label] += count
+    return await _in_order(connection, counts)
+
+
+async def _in_order(connection: AsyncConnection, counts: Mapping[str, int]) -> list[str]:
+    """As the database has it, which knows the order of its texts."""
+    if not counts:
+        return []
+    used = func.unnest(literal(list(counts), ARRAY(Text)), literal(list(counts.values()), ARRAY(BigInteger)))
+    each = used.table_valued(column("label", Text), column("number", BigInteger), name="used").render_derived()
+    ordered = select(each.c.label).order_by(each.c.number.desc(), natural(each.c.label), each.c.label)
+    return list(await connection.scalars(ordered))
+
+
+async def _labels(connection: AsyncConnection, part: Part) -> Mapping[str, int]:
+    rows = await connection.execute(_counted(part))
+    counts: Counter[str] = Counter()
+    for _, label, count in rows:
+        counts[label] += count
+    return counts
+
+
+async def _labels_by_project(connection: AsyncConnection, part: Part) -> Mapping[tuple[int, str], int]:
+    return {(project, label): count for project, label, count in await connection.execute(_counted(part))}
+
+
+def _counted(part: Part) -> Select[Any]:
     stored = experiments.c.config["labels"]
     known = case((func.jsonb_typeof(stored) == "array", stored), else_=func.jsonb_build_array())
     each = func.jsonb_array_elements_text(known).table_valued("label").render_derived()
     query = (
-        select(each.c.label)
+        select(experiments.c.project_id, each.c.label, func.count())
         .select_from(experiments.join(each, true()))
-        .where(each.c.label.is_not(None))
-        .where(rights.where_project(Action.VIEW_EXPERIMENT, experiments.c.project_id))
-        .group_by(each.c.label)
-        .order_by(func.count().desc(), natural(each.c.label), each.c.label)
+        .where(each.c.label.is_not(None), experiments.c.id >= part.first, experiments.c.id < part.end)
+        .group_by(experiments.c.project_id, each.c.label)
     )
-    if project_id:
-        query = query.where(experiments.c.project_id == project_id)
-    return list(await connection.scalars(query))
+    return query.where(experiments.c.project_id == part.project_id) if part.project_id else query
 
 
 def having_labels(labels: Sequence[str]) -> list[ColumnElement[bool]]:

@@ -6,8 +6,8 @@ Source: docs/reference/platform.md 9.2.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, null, select, true, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
@@ -18,6 +18,7 @@ from libs.db.tables.trials import trials
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.queries.metric_types import OF_BEST, OF_PROJECT, metric_types
+from services.api.queries.project_parts import Part, ProjectParts
 from services.api.queries.search.column_tables import EXPERIMENT_TABLE, RUN_TABLE
 from services.api.queries.search.documents import is_moment, members
 from services.api.queries.search.hyperparameters import PREFIX
@@ -33,35 +34,77 @@ _VALUE_TYPES: Final = {"number": _N, **dict.fromkeys(("string", "date", "array",
 """Hyperparameters; lists and null are text, and a choice has no type, whatever its values are."""
 _METRIC_LOCATIONS: Final = {TRAINING: Location.TRAINING, VALIDATION: Location.VALIDATIONS}
 
+Name = TypeVar("Name", str, tuple[str, str])
 Types = Mapping[str, set[str]]
 """Name -> the types that its values have."""
 
 
-async def experiment_columns(connection: AsyncConnection, project_id: int) -> list[ProjectColumn]:
+async def experiment_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, metrics of best trials, and hyperparameters of configurations."""
-    mine = experiments.c.project_id == project_id
-    spaces = await connection.scalars(select(experiments.c.config["hyperparameters"]).where(mine).distinct())
+    metrics = await parts.of_project(
+        connection, project_id, "metrics of best trials", _metrics_of_best, of_reports=True
+    )
+    spaces = await parts.of_project(connection, project_id, "hyperparameters of experiments", _spaces)
     return [
         *_fixed(EXPERIMENT_TABLE, Location.EXPERIMENT),
-        *_metrics(await metric_types(connection, OF_BEST, project_id)),
-        *_keys(PREFIX, Location.HYPERPARAMETERS, types_of_spaces(spaces), _VALUE_TYPES),
+        *_metrics(_together(metrics)),
+        *_keys(PREFIX, Location.HYPERPARAMETERS, _together(spaces), _VALUE_TYPES),
     ]
 
 
-async def run_columns(connection: AsyncConnection, project_id: int) -> list[ProjectColumn]:
+async def run_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, and metrics, hyperparameters and metadata of the runs."""
-
-    def of_runs(column: ColumnElement[Any]) -> Select[Any]:
-        return select(column.label("document")).where(trials.c.project_id == project_id)
-
-    hyperparameters = await _types_of_leaves(connection, of_runs(trials.c.hparams))
-    metadata = await _types_of_leaves(connection, of_runs(trials.c.metadata))
+    metrics = await parts.of_project(connection, project_id, "metrics of runs", _metrics_of_runs, of_reports=True)
+    hyperparameters = await parts.of_project(connection, project_id, "hyperparameters of runs", _hyperparameters)
+    metadata = await parts.of_project(connection, project_id, "metadata of runs", _metadata)
     return [
         *_fixed(RUN_TABLE, Location.RUN),
-        *_metrics(await metric_types(connection, OF_PROJECT, project_id)),
-        *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, hyperparameters, _VALUE_TYPES),
-        *_keys(METADATA_PREFIX, Location.RUN_METADATA, metadata, _METADATA_TYPES),
+        *_metrics(_together(metrics)),
+        *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, _together(hyperparameters), _VALUE_TYPES),
+        *_keys(METADATA_PREFIX, Location.RUN_METADATA, _together(metadata), _METADATA_TYPES),
     ]
+
+
+def _together(parts: Iterable[Mapping[Name, Collection[str]]]) -> dict[Name, set[str]]:
+    types: dict[Name, set[str]] = {}
+    for part in parts:
+        for name, kinds in part.items():
+            types.setdefault(name, set()).update(kinds)
+    return types
+
+
+async def _metrics_of_best(connection: AsyncConnection, part: Part) -> Mapping[tuple[str, str], set[str]]:
+    return await metric_types(connection, OF_BEST, part.project_id, part.first, part.end)
+
+
+async def _metrics_of_runs(connection: AsyncConnection, part: Part) -> Mapping[tuple[str, str], set[str]]:
+    return await metric_types(connection, OF_PROJECT, part.project_id, part.first, part.end)
+
+
+async def _spaces(connection: AsyncConnection, part: Part) -> Types:
+    mine = (
+        experiments.c.project_id == part.project_id,
+        experiments.c.id >= part.first,
+        experiments.c.id < part.end,
+    )
+    spaces = await connection.scalars(select(experiments.c.config["hyperparameters"]).where(*mine).distinct())
+    return types_of_spaces(spaces)
+
+
+async def _hyperparameters(connection: AsyncConnection, part: Part) -> Types:
+    return await _types_of_leaves(connection, _of_runs(trials.c.hparams, part))
+
+
+async def _metadata(connection: AsyncConnection, part: Part) -> Types:
+    return await _types_of_leaves(connection, _of_runs(trials.c.metadata, part))
+
+
+def _of_runs(column: ColumnElement[Any], part: Part) -> Select[Any]:
+    return select(column.label("document")).where(
+        trials.c.project_id == part.project_id,
+        trials.c.experiment_id >= part.first,
+        trials.c.experiment_id < part.end,
+    )
 
 
 def types_of_spaces(spaces: Iterable[Any]) -> Types:

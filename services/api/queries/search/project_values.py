@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import Text, and_, case, cast, column, func, select, true, values
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -9,6 +11,7 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.natural_order.keys import natural_sort_key
 from services.api.metrics.groups import group_of_summary
+from services.api.queries.project_parts import Part, ProjectParts
 from services.api.queries.search.documents import members, number_in, text_in
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import metadata
@@ -19,13 +22,29 @@ from services.api.wire.search.project_columns import MetricsRange
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
-async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[MetricsRange]:
+async def metric_ranges(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[MetricsRange]:
     """The least and the greatest finite value of each metric column, over the best trials of the experiments.
 
     The value of the searcher's metric, whichever that is, is a column too.
     """
-    best = select(experiments.c.best_trial_id).where(experiments.c.project_id == project_id)
-    present = await present_best(connection, project_id)
+    found: dict[str, tuple[float, float]] = {}
+    for part in await parts.of_project(connection, project_id, "ranges of metrics", _ranges, of_reports=True):
+        for name, (least, most) in part.items():
+            known = found.get(name)
+            found[name] = (least, most) if known is None else (min(known[0], least), max(known[1], most))
+    return [
+        MetricsRange(metrics_name=name, min=double(least), max=double(most))
+        for name, (least, most) in sorted(found.items(), key=lambda item: natural_sort_key(item[0]))
+    ]
+
+
+async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple[float, float]]:
+    best = select(experiments.c.best_trial_id).where(
+        experiments.c.project_id == part.project_id,
+        experiments.c.id >= part.first,
+        experiments.c.id < part.end,
+    )
+    present = await present_best(connection, part.project_id, part.first, part.end)
     group = members(present.of(trials.c.summary_metrics), "of_group")
     metric = members(group.c.value, "of_metric")
     aggregate = values(column("name", Text), name="aggregate").data([(name,) for name in AGGREGATES])
@@ -42,17 +61,16 @@ async def metric_ranges(connection: AsyncConnection, project_id: int) -> list[Me
         .group_by(group.c.key, metric.c.key, aggregate.c.name)
     )
     rows = (await connection.execute(query)).all()
-    found = {f"{group_of_summary(key)}.{name}.{kind}": (least, most) for key, name, kind, least, most in rows}
+    found = {
+        f"{group_of_summary(key)}.{name}.{kind}": (float(least), float(most)) for key, name, kind, least, most in rows
+    }
     value = trials.c.searcher_metric_value
     finite = cast(value, Text).not_in(_NOT_FINITE)
     ends = select(func.min(value), func.max(value)).where(trials.c.id.in_(best), value.is_not(None), finite)
     least, most = (await connection.execute(ends)).one()
     if least is not None:
-        found["searcherMetricsVal"] = (least, most)
-    return [
-        MetricsRange(metrics_name=name, min=double(float(found[name][0])), max=double(float(found[name][1])))
-        for name in sorted(found, key=natural_sort_key)
-    ]
+        found["searcherMetricsVal"] = (float(least), float(most))
+    return found
 
 
 async def metadata_values(connection: AsyncConnection, project_id: int, key: str) -> list[str]:

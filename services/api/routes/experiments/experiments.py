@@ -143,7 +143,8 @@ async def history(call: Call[App, None, None]) -> ValidationHistoryResponse:
 
 async def labels(call: Call[App, LabelsQuery, None]) -> LabelsResponse:
     async with call.app.db.read() as connection:
-        return LabelsResponse(labels=await labels_in_use(connection, call.query.project_id, rights=call.rights))
+        labels = await labels_in_use(connection, call.query.project_id, call.app.project_parts, rights=call.rights)
+    return LabelsResponse(labels=labels)
 
 
 async def add_label(call: Call[App, None, None]) -> LabelsResponse:

@@ -40,14 +40,14 @@ async def columns(call: Call[App, ProjectColumnsQuery, None]) -> ProjectColumnsR
     of_table = run_columns if call.query.table_type is TableType.RUN else experiment_columns
     async with call.app.db.read() as connection:
         await check_project_exists(connection, project_id)
-        return ProjectColumnsResponse(columns=await of_table(connection, project_id))
+        return ProjectColumnsResponse(columns=await of_table(connection, project_id, call.app.project_parts))
 
 
 async def ranges(call: Call[App, None, None]) -> MetricRangesResponse:
     project_id = call.path_int("id")
     async with call.app.db.read() as connection:
         await check_project_exists(connection, project_id)
-        return MetricRangesResponse(ranges=await metric_ranges(connection, project_id))
+        return MetricRangesResponse(ranges=await metric_ranges(connection, project_id, call.app.project_parts))
 
 
 async def values(call: Call[App, None, None]) -> MetadataValuesResponse:

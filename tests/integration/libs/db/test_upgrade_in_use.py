@@ -125,6 +125,8 @@ async def test_those_who_write_and_read_go_on(released_url: str) -> None:
                 await RowCounts(db=db).put_together()
         assert await connection.fetch(DIFFERENCES) == []
         assert await connection.fetchval("SELECT sum(number) FROM archived_trial_counts") > 0
+        parts = [part for (part,) in await connection.fetch("SELECT DISTINCT part FROM project_changes ORDER BY part")]
+        assert parts == list(range(3000 // 512 + 1))
 
 
 @pytest.mark.parametrize(("before", "table"), [(RELEASED, "trials"), ("0012", "experiments")])
