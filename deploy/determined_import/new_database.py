@@ -175,6 +175,8 @@ async def open_new_database(url: str, *, source: str, kinds: Iterable[CopiedTabl
         if not known:
             await _check_unused(connection, kinds)
             await connection.execute("INSERT INTO imports (source) VALUES ($1)", source)
+        # What services have made of metrics for charts, and make anew: what comes may be between these.
+        await connection.execute("DELETE FROM metric_levels")
         yield NewDatabase(connection, source=source)
     finally:
         await connection.close()

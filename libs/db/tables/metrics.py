@@ -5,15 +5,33 @@ Rows that a restarted trial has rolled back stay, archived, and are invisible to
 Where ``trials.summary_in_rows`` is set, its summary is here: one row for each group and name. Reports of such a trial
 are appended to ``metrics``; what lies behind ``folded_step`` of its group is the tail, which is not in the summary rows
 yet. Readers add it, from the same snapshot. All of it is written by the api alone. Locks are taken in the order
-experiments, trials, the advisory lock of a trial, groups. Whoever appends shares the advisory lock; whoever holds it
-alone knows that no report is being appended.
+experiments, trials, the advisory lock of a trial, groups, levels. Whoever appends shares the advisory lock; whoever
+holds it alone knows that no report is being appended.
+
+Levels are what charts of long series read instead of reports: the numbers of a metric packed, made by the api when a
+series is asked for, and no truth of their own. Whatever writes or takes back a report at or before ``sealed_step``
+forgets them in its transaction (migration 0026): the locked path, and for services of the release before a trigger.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Sequence, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Sequence,
+    Table,
+    Text,
+    text,
+)
 
 from libs.db.tables.metadata import document, metadata, moment
 
@@ -103,6 +121,40 @@ metric_marks = Table(
 # Summaries that nothing refers to any more; their rows are deleted piece by piece, and then the row here.
 metric_garbage = Table(
     "metric_garbage", metadata, Column("summary_id", BigInteger, primary_key=True, autoincrement=False)
+)
+
+generations = Sequence("metric_generations", metadata=metadata)
+
+metric_levels = Table(
+    "metric_levels",
+    metadata,
+    Column("trial_id", BigInteger, ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True),
+    Column("metric_group", Text, primary_key=True),
+    # Another whenever something is forgotten: chunks are stored if it is what it was before their reports were read.
+    Column("generation", BigInteger, nullable=False, server_default=text("nextval('metric_generations')")),
+    # No report up to this step is written or taken back without forgetting; a report that stays has it, or a later one.
+    Column("sealed_step", Integer, nullable=False),
+)
+
+# Equally many points each, numbered from 0 without a gap, from the first report that has the metric
+# (services/api/queries/charts/levels/packing.py). Neither column is compressed.
+metric_chunks = Table(
+    "metric_chunks",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("metric_group", Text, primary_key=True),
+    # metric_name_key(name)
+    Column("name_key", Text(collation="C"), primary_key=True),
+    Column("chunk_no", Integer, primary_key=True, autoincrement=False),
+    Column("first_step", Integer, nullable=False),
+    Column("last_step", Integer, nullable=False),
+    # Of each block of points its first step, and its lowest and highest number with their steps.
+    Column("extremes", LargeBinary, nullable=False),
+    # The blocks: steps and numbers of their points.
+    Column("points", LargeBinary, nullable=False),
+    ForeignKeyConstraint(
+        ["trial_id", "metric_group"], ["metric_levels.trial_id", "metric_levels.metric_group"], ondelete="CASCADE"
+    ),
 )
 
 

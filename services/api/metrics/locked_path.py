@@ -191,6 +191,8 @@ async def _write(
     await prepare_rows(driver, in_rows)
     if archived := [(write.trial.id, row.id) for write in writes for row in write.position.back]:
         await driver.execute(sql.ARCHIVE, *sql.columns(archived))
+    if sealed := [each for write in writes for each in _groups_changed_before_their_newest(write)]:
+        await driver.execute(sql.FORGET_LEVELS, *sql.columns(sealed))
     row_ids = await _insert(driver, [write for write in writes if write.merged is None])
     if replaced := [_replacement(write) for write in writes if write.merged is not None]:
         await driver.execute(sql.REPLACE_METRICS, *sql.columns(replaced))
@@ -200,6 +202,15 @@ async def _write(
     outcome.written = await store_in_column(driver, [write for write in writes if write.trial.groups is None])
     outcome.in_rows = await store_in_rows(driver, in_rows)
     await _update_standings(driver, writes, row_ids, experiments)
+
+
+def _groups_changed_before_their_newest(write: PendingWrite) -> Iterator[tuple[int, str, int]]:
+    """Trial, group, and the step from which on reports are taken back, added to, or come before others."""
+    report, position = write.report, write.position
+    assert report.step is not None
+    if position.back or write.merged is not None or not position.newest:
+        for group in {report.group, *(row.group for row in position.back)}:
+            yield write.trial.id, group, report.step
 
 
 async def _insert(driver: Any, writes: Sequence[PendingWrite]) -> dict[int, int]:

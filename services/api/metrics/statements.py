@@ -51,6 +51,9 @@ UPDATE metrics m SET archived = true
  WHERE m.trial_id = gone.trial_id AND m.id = gone.id
 """
 
+# Once reports are archived, and before any is inserted.
+FORGET_LEVELS: Final = "SELECT forget_levels($1::bigint[], $2::text[], $3::integer[])"
+
 INSERT_ROWS: Final = """
 INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
 SELECT trial_id, run, metric_group, kind, step, end_time, document::jsonb

@@ -13,6 +13,7 @@ ROWS_AT_ONCE: Final = 10_000
 """That one transaction deletes."""
 OWNERS_AT_ONCE: Final = 500
 """Tasks or trials whose rows one statement looks for: there may be a hundred thousand."""
+_FORGET: Final = text("DELETE FROM metric_levels WHERE trial_id = ANY(:trials)")
 
 
 async def delete_lines(db: Database, task_ids: Sequence[str]) -> None:
@@ -21,7 +22,10 @@ async def delete_lines(db: Database, task_ids: Sequence[str]) -> None:
 
 
 async def delete_metrics(db: Database, trial_ids: Sequence[int]) -> None:
-    """Delete the metrics of these trials."""
+    """Delete the metrics of these trials, and before them what was made of them for charts."""
+    for start in range(0, len(trial_ids), OWNERS_AT_ONCE):
+        async with db.transaction() as connection:
+            await connection.execute(_FORGET, {"trials": trial_ids[start : start + OWNERS_AT_ONCE]})
     await _delete(db, "metrics", "trial_id, id", "trial_id", trial_ids)
 
 

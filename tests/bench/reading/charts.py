@@ -33,7 +33,7 @@ LISTED: Final = 40
 FACTOR: Final = 1.5
 _SPENT_TIMES: Final = 60
 _TIMES: Final = 40
-_LONG_TIMES: Final = 5
+_LONG_TIMES: Final = 20
 _SERIES: Final = "/api/v1/trials/time-series"
 _NAMES: Final = "/api/v1/resolute/trials/{}/metric-names"
 
@@ -64,13 +64,7 @@ async def measure(system: BenchSystem) -> list[Result]:
             _TIMES,
             goal=FACTOR,
         ),
-        await _compare(
-            api,
-            f"{LONGEST:,} points at {PIXELS} pixels beside {LONG:,}",
-            [api.get_request(_chart([trial], PIXELS)) for trial in (rows.long, rows.longest)],
-            _LONG_TIMES,
-            goal=None,
-        ),
+        *await _long_series(api, rows),
         await _compare(
             api,
             f"a list of {LISTED} runs with one of {WIDE:,} names beside one without",
@@ -88,6 +82,32 @@ async def measure(system: BenchSystem) -> list[Result]:
     ]
     api.close()
     return results
+
+
+async def _long_series(api: RawConnection, rows: BenchSeries) -> list[Result]:
+    """Whole and in part; what is asked for the first time makes its levels."""
+    series = {rows.long: LONG, rows.longest: LONGEST}
+    whole = [api.get_request(_chart([trial], PIXELS)) for trial in series]
+    # From a sixth to five sixths, in steps of ten.
+    parts = [
+        api.get_request(f"{_chart([trial], PIXELS)}&startBatches={points * 10 // 6}&endBatches={points * 50 // 6}")
+        for trial, points in series.items()
+    ]
+    first = [await milliseconds(lambda: api.send(request)) for request in whole]  # noqa: B023
+    return [
+        Result(
+            name=f"the first chart of {LONGEST:,} points beside {LONG:,}, with their levels",
+            value=first[1],
+            unit="ms",
+            baseline=first[0],
+            goal=None,
+            better="lower",
+        ),
+        await _compare(api, f"{LONGEST:,} points at {PIXELS} pixels beside {LONG:,}", whole, _LONG_TIMES, goal=FACTOR),
+        await _compare(
+            api, f"two thirds of {LONGEST:,} points at {PIXELS} pixels beside {LONG:,}", parts, _LONG_TIMES, goal=FACTOR
+        ),
+    ]
 
 
 async def _processor(system: BenchSystem, api: RawConnection, rows: BenchSeries) -> list[Result]:

@@ -13,8 +13,9 @@ from libs.errors import InvalidRequest
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.queries.charts.groups import group_of, points_per_series
 from services.api.queries.charts.points import WantedSeries, epoch_of
-from services.api.queries.charts.time_series.chosen_points import RowCondition, read_chosen_points
 from services.api.queries.charts.time_series.compared_trials import load_compared_trials
+from services.api.queries.charts.time_series.packages import RowCondition
+from services.api.queries.charts.time_series.trial_series import groups_with_levels, read_trial_series
 from services.api.wire.charts.series import (
     ComparableTrial,
     CompareTrialsQuery,
@@ -43,19 +44,20 @@ async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: dateti
     limit = points_per_series(query.max_datapoints, DEFAULT_POINTS, series=len(ids) * len(series))
     async with db.read() as connection:
         found = await load_compared_trials(connection, ids, now=now)
+        levels = await groups_with_levels(await driver_connection(connection), ids)
     compared = []
     for trial in found:
-        metrics = []
         # Of each trial anew: many that are compared at once would keep a connection and a snapshot for long.
         async with db.read() as connection:
             driver = await driver_connection(connection)
-            # Points are chosen by one statement and read by another: both have to see the same reports.
-            async with driver.transaction(isolation="repeatable_read", readonly=True):
-                for wanted in series:
-                    points = await read_chosen_points(driver, trial.id, wanted, limit=limit, conditions=conditions)
-                    if points:
-                        kind = _TYPES.get(wanted.group, MetricType.UNSPECIFIED)
-                        metrics.append(DownsampledMetrics(data=points, type=kind, group=wanted.group))
+            read = await read_trial_series(
+                driver, trial.id, series, limit=limit, conditions=conditions, with_levels=levels.get(trial.id, ())
+            )
+        metrics = [
+            DownsampledMetrics(data=points, type=_TYPES.get(group, MetricType.UNSPECIFIED), group=group)
+            for group, points in read
+            if points
+        ]
         compared.append(ComparableTrial(trial=trial, metrics=metrics))
     return compared
 

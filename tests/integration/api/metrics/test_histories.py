@@ -30,6 +30,7 @@ from tests.builders import insert_project, insert_workspace
 from tests.harness import FakeClock
 from tests.harness.seeds import chance
 from tests.integration.api.metrics.histories import history
+from tests.integration.api.metrics.level_reading import check_levels, pack
 from tests.integration.api.metrics.playing import Player
 from tests.integration.api.metrics.readings import check_lists, check_ranges, check_rows, check_trial
 from tests.integration.api.metrics.reference import ReferenceTrial
@@ -58,7 +59,7 @@ class Form:
     """Where summaries are kept: in columns as from the release before, or in rows, or now here and now there.
 
     driver  of whoever keeps summaries in rows; while reports are under way it folds some, settles trials, or takes them
-            back to their column
+            back to their column, and makes levels for charts
     """
 
     def __init__(self, name: str, driver: asyncpg.Connection) -> None:
@@ -66,16 +67,16 @@ class Form:
         self._driver = driver
         self._chance = chance()
         self._steps: list[Any] = {
-            "column": [],
-            "rows": [fold_trial, settle],
-            "changing": [fold_trial, settle, partial(settle, to_column=True)],
+            "column": [pack],
+            "rows": [fold_trial, settle, pack],
+            "changing": [fold_trial, settle, partial(settle, to_column=True), pack],
         }[name]
 
     def to_rows(self) -> bool:
         return self.name == "rows" or (self.name == "changing" and self._chance.random() < 0.7)
 
     async def meanwhile(self, trial: int) -> None:
-        if self._steps and self._chance.random() < 0.4:
+        if self._chance.random() < 0.4:
             await asyncio.sleep(self._chance.random() * 0.01)
             await self._chance.choice(self._steps)(self._driver, trial)
 
@@ -127,15 +128,20 @@ async def test_random_histories_end_as_the_reference_says(
             content = json.dumps(body).encode()
             return await clients[place].post(path, content=content, headers=headers)
 
+        chunks = 0
         player = Player(post, driver, meanwhile=form.meanwhile)
         for seed, run in enumerate(runs, start=first):
             print(f"history({seed}) of trial {run.trial}")
             played[run.trial] = await player.play(run, history(seed))
             await check_rows(driver, run, played[run.trial])
+            async with db.transaction() as tx:
+                chunks += await check_levels(tx, run.trial)
         assert player.interrupted
+        assert chunks
         forms = "SELECT count(*) FILTER (WHERE summary_in_rows) FROM trials WHERE id = ANY($1)"
         in_rows = await driver.fetchval(forms, list(played))
         assert in_rows == {"column": 0, "rows": len(runs)}.get(form.name, in_rows)
+        await driver.execute("DELETE FROM metric_levels")  # replicas have larger chunks
 
     async with replicas[0].client(headers=runs[0].user_headers) as client:
         for run in runs:

@@ -1,40 +1,56 @@
 """The points of one trial's series that a chart shows, chosen before any of them is read whole.
 
-Steps and numbers of a series come packed, as one array and one text for thousands of reports; the reports at the chosen
-steps are all that is read as rows. Within a group of a trial the step identifies a report (``uq_metrics_step``).
+Steps and numbers of a series come packed: of a long one from its levels, of all others with thousands of reports in
+one answer. The reports at the chosen steps are all that is read as rows.
 Source: docs/reference/experiments.md 9.6.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from libs.searchers.reports import read_number
 from services.api.queries.charts.groups import key_of
+from services.api.queries.charts.levels.packing import STORED, Shape
+from services.api.queries.charts.levels.reading import SeriesLevels
 from services.api.queries.charts.points import MOST_BATCHES, WantedSeries, epoch_of
 from services.api.queries.charts.time_series.extremes import ChosenSteps, Numbers
+from services.api.queries.charts.time_series.packages import MOST_COLUMNS, OF_GROUP, PackedSeries, RowCondition
 from services.api.wire.base import double, struct_value, timestamp
 from services.api.wire.charts.series import DataPoint
 
 PACKAGE_NUMBERS: Final = 50_000
 """In one answer of the database, which is in memory as a whole."""
-_MOST_COLUMNS: Final = 100
-_decode_numbers: Final = msgspec.json.Decoder(list[float | None]).decode
+MANY_REPORTS: Final = 10_000
+"""From so many on, a series without levels gets some: what it takes to read them is less than what making them does."""
 
 
-class RowCondition(Struct, frozen=True):
-    """``column operator value`` in SQL, with the type of the value."""
+class LevelUse(Struct, frozen=True):
+    """How levels serve a series.
 
-    column: str
-    operator: str
-    kind: str
-    value: Any
+    exist   there may be some
+    most    from so many reports on, a series without levels is refused to be read; None: it never is
+    behind  the same for reports behind those that are in levels
+    """
+
+    exist: bool = False
+    most: int | None = None
+    behind: int | None = None
+    shape: Shape = STORED
+
+
+NO_LEVELS: Final = LevelUse()
+
+
+class LevelsMissing(Exception):
+    """A series has so many reports in no level that these should be made first."""
+
+    def __init__(self, wanted: WantedSeries) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
 
 
 async def read_chosen_points(
@@ -45,16 +61,20 @@ async def read_chosen_points(
     limit: int,
     conditions: Sequence[RowCondition] = (),
     package_numbers: int = PACKAGE_NUMBERS,
+    levels: LevelUse = NO_LEVELS,
 ) -> list[DataPoint]:
     """At most ``limit`` of the reports that have one of the metrics, in the order of batches.
 
     driver           a connection of the driver in a transaction, in which all statements see the same reports
-    conditions       all of them hold for the points; columns are those of ``report`` in ``_source``
+    conditions       all of them hold for the points; columns are those of ``report`` in ``packages.py``
     package_numbers  how many numbers come in one answer of the database
+    levels           of a series of one metric, all of whose reports fulfil the conditions; others have none
+
+    Raises LevelsMissing.
     """
     names = list(dict.fromkeys(wanted.names))
-    choice = _Choice(driver, trial_id, wanted, names, conditions)
-    steps = await choice.steps(limit=limit, at_once=max(1, package_numbers // min(len(names), _MOST_COLUMNS)))
+    choice = _Choice(driver, trial_id, wanted, names, conditions, levels=levels)
+    steps = await choice.steps(limit=limit, at_once=max(1, package_numbers // min(len(names), MOST_COLUMNS)))
     if not steps:
         return []
     key = key_of(wanted.group)
@@ -70,47 +90,53 @@ class _Choice:
     """Which steps of one series are shown."""
 
     def __init__(
-        self, driver: Any, trial_id: int, wanted: WantedSeries, names: list[str], conditions: Sequence[RowCondition]
+        self,
+        driver: Any,
+        trial_id: int,
+        wanted: WantedSeries,
+        names: list[str],
+        conditions: Sequence[RowCondition],
+        *,
+        levels: LevelUse,
     ) -> None:
         self._driver = driver
-        self._names = names
-        self._shapes = tuple((each.column, each.operator, each.kind) for each in conditions)
-        self._given = [trial_id, wanted.group, key_of(wanted.group), names, *(each.value for each in conditions)]
+        self._wanted = wanted
+        self._key = trial_id, wanted.group, names[0]
+        self._width = len(names)
+        self._series = PackedSeries(driver, trial_id, wanted.group, names, conditions)
+        self._use = levels if len(names) == 1 and not conditions else NO_LEVELS
         self._first, self._last = wanted.first_batches, wanted.last_batches or MOST_BATCHES
 
     async def steps(self, *, limit: int, at_once: int) -> list[int]:
         """Ascending. at_once  how many steps come in one answer of the database"""
-        steps, columns = await self._package(self._first, at_once)
+        levels = None
+        if self._use.exist:
+            levels = await SeriesLevels.read(
+                self._driver, self._key, first=self._first, last=self._last, shape=self._use.shape
+            )
+        # So few are looked up in no time, and all of them are wanted.
+        if levels is not None and levels.count <= limit:
+            levels = None
+        begin, most = (self._first, self._use.most) if levels is None else (levels.next, self._use.behind)
+        steps, columns = await self._package(begin, at_once)
+        if most is not None and len(steps) >= most:
+            raise LevelsMissing(self._wanted)
         total = len(steps)
         if total == at_once:
-            total = await self._driver.fetchval(_count_sql(self._shapes), *self._given, self._first, self._last)
-        chosen = ChosenSteps(total=total, limit=limit, width=len(self._names))
+            total = await self._series.count(begin, self._last)
+        chosen = ChosenSteps(total=total if levels is None else total + levels.count, limit=limit, width=self._width)
+        if levels is not None:
+            await levels.add_to(chosen)
         chosen.add(steps, columns)
         while len(steps) == at_once and steps[-1] < self._last:
             steps, columns = await self._package(steps[-1] + 1, at_once)
             chosen.add(steps, columns)
         return chosen.steps()
 
-    async def _package(self, first: int, at_once: int) -> tuple[list[int], list[Numbers]]:
-        """Steps from ``first`` on, and the numbers of each metric at these steps."""
-        steps: list[int] = []
-        columns: list[Numbers] = []
-        for start in range(0, len(self._names), _MOST_COLUMNS):
-            names = self._names[start : start + _MOST_COLUMNS]
-            sql = _package_sql(len(names), self._shapes)
-            row = await self._driver.fetchrow(sql, *self._given, first, self._last, at_once, names)
-            steps = row[0] or []
-            columns.extend(_numbers(text) for text in row[1:] if text is not None)
-        return steps, columns
-
-
-def _numbers(text: str) -> Numbers:
-    """Of a list of JSON: what is finite as a float, None for anything else."""
-    try:
-        return _decode_numbers(text)
-    except msgspec.ValidationError:  # an integer that is too large for a float
-        found = map(read_number, msgspec.json.decode(text))
-        return [number if number is not None and math.isfinite(number) else None for number in found]
+    async def _package(self, begin: int, at_once: int) -> tuple[list[int], list[Numbers]]:
+        if begin > self._last:
+            return [], []
+        return await self._series.package(begin, self._last, at_once)
 
 
 def _point(row: Any, name: str | None) -> DataPoint:
@@ -125,53 +151,10 @@ def _point(row: Any, name: str | None) -> DataPoint:
     )
 
 
-_OF_GROUP: Final = """
-          FROM metrics
-         WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND kind <> 'PROFILING'"""
-
-
-def _source(shapes: Sequence[tuple[str, str, str]]) -> tuple[str, int]:
-    """Reports that have one of the metrics, and the number of the next parameter."""
-    where = "".join(
-        f"\n   AND {column} {operator} (${number}::{kind})"
-        for number, (column, operator, kind) in enumerate(shapes, start=5)
-    )
-    first = 5 + len(shapes)
-    sql = f"""
-  FROM (SELECT total_batches, end_time, metrics -> $3::text AS document{_OF_GROUP}
-           AND total_batches BETWEEN ${first}::int AND ${first + 1}::int) AS report
- WHERE document ?| $4::text[]{where}"""
-    return sql, first + 2
-
-
-@lru_cache(maxsize=256)
-def _package_sql(width: int, shapes: tuple[tuple[str, str, str], ...]) -> str:
-    """Up to so many steps in their order, and as JSON the numbers of each of ``width`` metrics at these steps.
-
-    What is no number is null, so that texts and documents do not travel.
-    """
-    source, number = _source(shapes)
-    each = range(1, width + 1)
-    values = "".join(f", document -> (${number + 1}::text[])[{n}] AS v{n}" for n in each)
-    lists = "".join(
-        f", '[' || string_agg(CASE jsonb_typeof(v{n}) WHEN 'number' THEN v{n}::text ELSE 'null' END, ',') || ']'"
-        for n in each
-    )
-    return f"""
-SELECT array_agg(total_batches){lists}
-  FROM (SELECT total_batches{values}{source}
-         ORDER BY total_batches LIMIT ${number}::bigint) AS package"""  # noqa: S608 - of constants
-
-
-@lru_cache(maxsize=256)
-def _count_sql(shapes: tuple[tuple[str, str, str], ...]) -> str:
-    return f"SELECT count(*){_source(shapes)[0]}"
-
-
 def _points_sql(numbers: str) -> str:
     return f"""
 SELECT total_batches, end_time, {numbers} AS numbers, {epoch_of("document")} AS epoch
-  FROM (SELECT total_batches, end_time, metrics -> $3::text AS document{_OF_GROUP}
+  FROM (SELECT total_batches, end_time, metrics -> $3::text AS document{OF_GROUP}
            AND total_batches = ANY($4::int[])) AS report
  ORDER BY total_batches"""  # noqa: S608 - of constants
 

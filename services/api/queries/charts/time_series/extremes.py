@@ -7,13 +7,14 @@ Source: docs/reference/experiments.md 9.6.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TypeAlias
 
 Numbers: TypeAlias = Sequence[float | None]
 """Finite numbers of one series by position; None where it has none."""
-_Extreme: TypeAlias = tuple[float, int]
+Extreme: TypeAlias = tuple[float, int]
 """A number and the step of it."""
 
 
@@ -35,8 +36,8 @@ class ChosenSteps:
         self._kept: list[int] = []
         self._ends: tuple[int, int] | None = None
         self._first_of: dict[int, int] = {}
-        self._lowest: list[dict[int, _Extreme]] = [{} for _ in range(width)]
-        self._highest: list[dict[int, _Extreme]] = [{} for _ in range(width)]
+        self._lowest: list[dict[int, Extreme]] = [{} for _ in range(width)]
+        self._highest: list[dict[int, Extreme]] = [{} for _ in range(width)]
 
     def add(self, steps: Sequence[int], columns: Sequence[Numbers]) -> None:
         """columns  the numbers of each series at ``steps``"""
@@ -60,6 +61,24 @@ class ChosenSteps:
                 self._look_at(number, each, steps, column, part, has_gaps=gaps[each])
             position = stop
 
+    def add_run(self, count: int, first_step: int, lowest: Extreme, highest: Extreme) -> None:
+        """Take so many points of one stretch whose extremes are known already, in a series of a single number.
+
+        They must be neither the first nor the last points, and of more than ``limit``. The extremes of a run without
+        numbers are infinite.
+        """
+        number = self._seen * self._stretches // self._total
+        self._seen += count
+        self._first_of.setdefault(number, first_step)
+        self._keep_extremes(number, 0, lowest, highest)
+
+    @property
+    def bounds(self) -> Iterable[int]:
+        """Positions at which a stretch begins, without that of the first point; none if all points are kept."""
+        if not self._keeps_all:
+            for number in range(1, self._stretches):
+                yield -(-number * self._total // self._stretches)
+
     def steps(self) -> list[int]:
         """What is kept, ascending."""
         if self._ends is None:
@@ -80,12 +99,18 @@ class ChosenSteps:
             return
         # Of equals the first: here, and where a stretch goes on in the next package.
         low, high = min(numbers), max(numbers)  # type: ignore[type-var]
+        assert low is not None
+        assert high is not None
+        lowest = low, steps[part.start + values.index(low)]
+        self._keep_extremes(number, each, lowest, (high, steps[part.start + values.index(high)]))
+
+    def _keep_extremes(self, number: int, each: int, lowest: Extreme, highest: Extreme) -> None:
         before = self._lowest[each].get(number)
-        if before is None or low < before[0]:  # type: ignore[operator]
-            self._lowest[each][number] = (low, steps[part.start + values.index(low)])  # type: ignore[assignment]
+        if lowest[0] != math.inf and (before is None or lowest[0] < before[0]):
+            self._lowest[each][number] = lowest
         before = self._highest[each].get(number)
-        if before is None or high > before[0]:  # type: ignore[operator]
-            self._highest[each][number] = (high, steps[part.start + values.index(high)])  # type: ignore[assignment]
+        if highest[0] != -math.inf and (before is None or highest[0] > before[0]):
+            self._highest[each][number] = highest
 
     def _extremes(self, number: int) -> list[int]:
         """Steps of a stretch: lowest and highest of the first series, of the second ..., or else its first."""

@@ -1,0 +1,79 @@
+"""Makes levels of a series up to date, when somebody has asked for one that is long.
+
+All reports up to some step are sealed: nobody is writing one any more, and whoever wants to from then on, or takes one
+back, forgets what was made of them, which gives the group another generation. So chunks are made without any lock, and
+stored if the generation is still the one of before. Whoever is killed in between leaves chunks that are right, and
+fewer of them; of two who make the same ones, either's stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from msgspec import Struct
+
+from libs.db.connecting.settings import IMPORT_APPLICATION
+from services.api.queries.charts.levels import statements as sql
+from services.api.queries.charts.levels.packing import STORED, Shape, pack
+from services.api.queries.charts.time_series.packages import PackedSeries
+
+_CHUNKS_AT_ONCE: Final = 20
+_TRIES: Final = 20
+_PAUSE_S: Final = 0.005
+
+
+class Sealed(Struct, frozen=True):
+    """How far the reports of a group are sealed, and of which generation its levels are."""
+
+    generation: int
+    step: int
+
+
+async def extend_levels(driver: Any, trial_id: int, group: str, name: str, *, shape: Shape = STORED) -> bool:
+    """Make the chunks that a series lacks, with an asyncpg connection outside of a transaction.
+
+    Returns False when reports are being written or taken back: what is missing can be made another time.
+    """
+    sealed = await seal(driver, trial_id, group)
+    return sealed is not None and await add_chunks(driver, trial_id, group, name, sealed, shape=shape)
+
+
+async def seal(driver: Any, trial_id: int, group: str) -> Sealed | None:
+    """Seal the reports that a group has now; None when it has none, or others write them all the time, or import."""
+    for _ in range(_TRIES):
+        async with driver.transaction():
+            if await driver.fetchval(sql.LOCK_TRIAL, trial_id) and await driver.fetchval(sql.LOCK_SUMMARY, trial_id):
+                row = await driver.fetchrow(sql.SEAL, trial_id, group, IMPORT_APPLICATION)
+                return None if row is None else Sealed(*row)
+        await asyncio.sleep(_PAUSE_S)
+    return None
+
+
+async def add_chunks(
+    driver: Any, trial_id: int, group: str, name: str, sealed: Sealed, *, shape: Shape = STORED
+) -> bool:
+    """Make the chunks that a series lacks up to where it is sealed; returns whether they are right still."""
+    series = PackedSeries(driver, trial_id, group, [name])
+    number, newest = await driver.fetchrow(sql.NEWEST_CHUNK, trial_id, group, name)
+    most = _CHUNKS_AT_ONCE * shape.chunk
+    while newest < sealed.step:
+        steps, columns = await series.package(newest + 1, sealed.step, most)
+        whole = len(steps) // shape.chunk
+        chunks = []
+        for start in range(0, whole * shape.chunk, shape.chunk):
+            part = slice(start, start + shape.chunk)
+            chunks.append(pack(steps[part], columns[0][part], shape))
+            await asyncio.sleep(0)
+        if not chunks:
+            break
+        numbers = list(range(number, number + whole))
+        stored = await driver.fetchval(
+            sql.STORE_CHUNKS, trial_id, group, name, sealed.generation, numbers, *map(list, zip(*chunks, strict=True))
+        )
+        if not stored:
+            return False
+        number, newest = number + whole, chunks[-1].last_step
+        if len(steps) < most:
+            break
+    return True

@@ -1,0 +1,66 @@
+"""The series of one trial, from levels where a series is long; these are made when it is asked for the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from services.api.queries.charts.levels import statements as sql
+from services.api.queries.charts.levels.building import extend_levels
+from services.api.queries.charts.levels.packing import STORED
+from services.api.queries.charts.points import WantedSeries
+from services.api.queries.charts.time_series.chosen_points import (
+    MANY_REPORTS,
+    LevelsMissing,
+    LevelUse,
+    read_chosen_points,
+)
+from services.api.queries.charts.time_series.packages import RowCondition
+from services.api.wire.charts.series import DataPoint
+
+
+async def groups_with_levels(driver: Any, trial_ids: Sequence[int]) -> dict[int, set[str]]:
+    """The groups by trial of which some series may have levels; levels of other groups may have been made meanwhile."""
+    found: dict[int, set[str]] = {}
+    for trial_id, group in await driver.fetch(sql.WITH_LEVELS, trial_ids):
+        found.setdefault(trial_id, set()).add(group)
+    return found
+
+
+async def read_trial_series(
+    driver: Any,
+    trial_id: int,
+    series: Sequence[WantedSeries],
+    *,
+    limit: int,
+    conditions: Sequence[RowCondition],
+    with_levels: Collection[str],
+) -> list[tuple[str, list[DataPoint]]]:
+    """Group and points of each series, all from one snapshot.
+
+    driver       an asyncpg connection outside of a transaction
+    series       each of another group
+    with_levels  groups of which some series may have levels
+    """
+    uses = {
+        wanted.group: LevelUse(exist=wanted.group in with_levels, most=MANY_REPORTS, behind=STORED.chunk)
+        for wanted in series
+    }
+    while True:
+        try:
+            # Points are chosen by one statement and read by another: both have to see the same reports.
+            async with driver.transaction(isolation="repeatable_read", readonly=True):
+                return [
+                    (
+                        wanted.group,
+                        await read_chosen_points(
+                            driver, trial_id, wanted, limit=limit, conditions=conditions, levels=uses[wanted.group]
+                        ),
+                    )
+                    for wanted in series
+                ]
+        except LevelsMissing as missing:
+            group = missing.wanted.group
+            await extend_levels(driver, trial_id, group, missing.wanted.names[0])
+            # Whatever came of it: what is in no level is read, so nobody waits for those who write reports.
+            uses[group] = LevelUse(exist=True)

@@ -1,0 +1,48 @@
+"""Levels of series beside the reports that they are made of."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.db.engine import driver_connection
+from services.api.queries.charts.levels.building import extend_levels
+from services.api.queries.charts.levels.packing import Shape
+from services.api.queries.charts.points import WantedSeries, read_points
+from services.api.queries.charts.time_series.chosen_points import LevelUse, read_chosen_points
+
+SMALL: Final = Shape(block=2, blocks=2)
+LIMIT: Final = 3
+
+
+async def pack(driver: Any, trial_id: int) -> None:
+    """Make levels of all that a trial has reported, as far as that is possible now."""
+    for group, name in await _series(driver, trial_id):
+        await extend_levels(driver, trial_id, group, name, shape=SMALL)
+
+
+async def check_levels(connection: AsyncConnection, trial_id: int) -> int:
+    """Compare what is chosen by levels and report by report, in a transaction; returns how many chunks there are."""
+    driver = await driver_connection(connection)
+    for group, name in await _series(driver, trial_id):
+        wanted = WantedSeries(group=group, names=[name])
+        expected = await read_points(connection, trial_id, wanted, limit=LIMIT)
+        use = LevelUse(exist=True, shape=SMALL)
+        assert await read_chosen_points(driver, trial_id, wanted, limit=LIMIT, levels=use) == expected, (group, name)
+    chunks: int = await driver.fetchval("SELECT count(*) FROM metric_chunks WHERE trial_id = $1", trial_id)
+    return chunks
+
+
+async def _series(driver: Any, trial_id: int) -> list[tuple[str, str]]:
+    rows = await driver.fetch(
+        """
+        SELECT DISTINCT metric_group, jsonb_object_keys(
+               coalesce(metrics -> 'avg_metrics', metrics -> 'validation_metrics')) AS name
+          FROM metrics
+         WHERE trial_id = $1 AND kind <> 'PROFILING'
+         ORDER BY 1, 2
+        """,
+        trial_id,
+    )
+    return [(group, name) for group, name in rows]
