@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import ARRAY, BindParameter, ColumnElement, Select, any_, bindparam, cast, select
-from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
+from sqlalchemy.dialects.postgresql.asyncpg import PGCompiler_asyncpg, PGDialect_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import DriverConnection, driver_connection
@@ -24,6 +24,12 @@ _DIALECT: Final = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
 def given(name: str, column: ColumnElement[Any]) -> BindParameter[Any]:
     """A parameter of the type of ``column``."""
     return bindparam(name, None, type_=column.type)
+
+
+def hidden(name: str, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The same for a statement that reads a partitioned table: if the value were known when it is planned, a plan that
+    finds its partition while it runs would look dearer, and be made anew each time."""
+    return select(given(name, column)).scalar_subquery()
 
 
 def one_of_given(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
@@ -44,11 +50,27 @@ def escaped(text: str) -> str:
     return text
 
 
+class _Constants(PGCompiler_asyncpg):
+    """Writes values that are known where others have parameters."""
+
+    def visit_bindparam(self, bindparam: Any, *args: Any, **options: Any) -> Any:
+        options["literal_binds"] = options.get("literal_binds") or bindparam.value is not None
+        return super().visit_bindparam(bindparam, *args, **options)  # type: ignore[no-untyped-call]
+
+
+_WITH_CONSTANTS: Final = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
+_WITH_CONSTANTS.statement_compiler = _Constants
+
+
 class PreparedQuery:
     """One statement whose parameters are constants or ``given`` by name."""
 
-    def __init__(self, query: Select[Any]) -> None:
-        compiled = query.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    def __init__(self, query: Select[Any], *, constants_in_text: bool = False) -> None:
+        """constants_in_text  for a statement that reads by an index of a part of a table: in a plan that is kept, the
+        database knows of parameters neither that they are of this part nor how many rows have them
+        """
+        dialect = _WITH_CONSTANTS if constants_in_text else _DIALECT
+        compiled = query.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
         self._sql = str(compiled)
         self._names: list[str] = list(compiled.positiontup or ())
         self._constants = {name: value for name, value in compiled.params.items() if value is not None}

@@ -41,6 +41,9 @@ from services.api.wire.users.users import GetUsersQuery, SortUsers
 from services.api.wire.workspaces.workspaces import GetWorkspacesQuery, SortWorkspaces
 from tests import builders
 
+_TRIED: Final = 5
+"""How often the database plans a statement for its values before it compares that with a plan for all values."""
+_PLANS: Final = "SELECT statement, custom_plans FROM pg_prepared_statements"
 READER: Final = Principal(user_id=UserId(2), username="determined")
 
 
@@ -51,6 +54,7 @@ class Read(NamedTuple):
     query: Any = None
     body: Any = None
     path: dict[str, str] = {}  # nobody changes it
+    is_planned_once: bool = True
 
 
 READS: Final = (
@@ -89,11 +93,23 @@ OF_A_TRIAL: Final = (
     Read("trials of an empty experiment", list_trials, 2, query=GetExperimentTrialsQuery(), path={"experimentId": "2"}),
     Read("runs", find_runs, 2, body=SearchRequest(project_id=1, limit=2)),
     Read("runs that a page shows", find_runs, 2, body=SearchRequest(project_id=1, sort="startTime=desc", filter=ALL)),
-    Read("later runs", find_runs, 2, body=SearchRequest(sort="searcherMetricsVal=asc,id=desc", offset=1, limit=1)),
+    Read(
+        "later runs",
+        find_runs,
+        2,
+        body=SearchRequest(sort="searcherMetricsVal=asc,id=desc", offset=1, limit=1),
+        is_planned_once=False,
+    ),
     Read("no runs", find_runs, 2, body=SearchRequest(project_id=2)),
     Read("names of metrics", metric_names, 2, query=MetricNamesQuery(ids=[1])),
-    Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1])),
-    Read("reports of a trial in pages of two", get_metrics, 4, query=GetMetricsQuery(trial_ids=[1], size=2)),
+    Read("all reports of a trial", get_metrics, 1, query=GetMetricsQuery(trial_ids=[1]), is_planned_once=False),
+    Read(
+        "reports of a trial in pages of two",
+        get_metrics,
+        4,
+        query=GetMetricsQuery(trial_ids=[1], size=2),
+        is_planned_once=False,
+    ),
 )
 """Of experiment 1, which has ended, with trial 1, which has reported three times, and trial 2. Experiment 2 is empty,
 and so is project 2."""
@@ -135,6 +151,17 @@ async def test_a_read_of_training_is_so_many_prepared_statements(with_trial: Dat
     with _statements() as (prepared, built):
         await _answer(read, call)
     assert (len(prepared), built) == (read.statements, []), prepared
+
+
+@pytest.mark.parametrize("read", [read for read in OF_A_TRIAL if read.is_planned_once], ids=lambda read: read.name)
+async def test_statements_of_a_read_are_not_planned_each_time(with_trial: Database, read: Read) -> None:
+    call = _call(with_trial, read)
+    for _ in range(_TRIED + 2):
+        with _statements() as (prepared, _):
+            await _answer(read, call)
+    async with with_trial.read_prepared() as connection:
+        known = {row["statement"]: row["custom_plans"] for row in await connection.fetch(_PLANS)}
+    assert [statement for statement in prepared if known[statement] not in (0, _TRIED)] == []
 
 
 def _call(db: Database, read: Read) -> Call[Any, Any, Any]:

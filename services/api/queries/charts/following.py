@@ -17,7 +17,7 @@ from libs.db.engine import Database
 from libs.db.tables.experiments import experiments
 from libs.errors import InvalidRequest, NotFound
 from libs.states.experiment import LIVE, ExperimentState
-from services.api.queries.prepared import PreparedQuery, one_of_given
+from services.api.queries.prepared import PreparedQuery, one_of_hidden
 
 DEFAULT_PERIOD_S: Final = 30
 LOOK_FOR_THE_END_S: Final = 2.0
@@ -76,6 +76,6 @@ async def _states(db: Database, experiment_ids: Sequence[int]) -> dict[int, bool
 
 _GOES_ON_BY_ID: Final = PreparedQuery(
     select(experiments.c.id, any_of(experiments.c.state, _GO_ON).label("goes_on")).where(
-        one_of_given(experiments.c.id, "ids")
+        one_of_hidden(experiments.c.id, "ids")
     )
 )

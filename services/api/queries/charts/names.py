@@ -14,7 +14,7 @@ from services.api.wire.charts.streams import MetricIdentifier, MetricNamesRespon
 _NAMES: Final = f"""
 SELECT NULL AS summary_key, config -> 'searcher' ->> 'metric' AS name
   FROM experiments
- WHERE id = ANY($1::bigint[])
+ WHERE id = ANY((SELECT $1::bigint[])::bigint[])
  UNION ALL
 SELECT key, name FROM ({names_of(OF_EXPERIMENTS)}) AS reported
 """  # noqa: S608  (of constants)

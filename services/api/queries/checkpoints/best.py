@@ -22,12 +22,12 @@ from services.api.queries.metric_values import (
     searcher_metric_of,
     sign_of_searcher_metric,
 )
-from services.api.queries.prepared import PreparedQuery, one_of_given
+from services.api.queries.prepared import PreparedQuery, hidden, one_of_hidden
 from services.api.wire.base import Int64, int64, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import CheckpointState, CheckpointWorkload
 
 _value = number_in(searcher_metric_of(metrics, experiments))
-_BEST: Final = PreparedQuery(
+_best = (
     select(*checkpoints.c)
     .ext(distinct_on(checkpoints.c.trial_id))
     .select_from(
@@ -35,12 +35,7 @@ _BEST: Final = PreparedQuery(
             metrics, report_at_step(metrics, checkpoints, "validation")
         )
     )
-    .where(
-        one_of_given(checkpoints.c.trial_id, "trials"),
-        one_of_given(metrics.c.trial_id, "trials"),
-        checkpoints.c.state == "COMPLETED",
-        _value.is_not(None),
-    )
+    .where(checkpoints.c.state == "COMPLETED", _value.is_not(None))
     .order_by(
         checkpoints.c.trial_id,
         (_value * sign_of_searcher_metric(experiments)).asc(),
@@ -48,13 +43,24 @@ _BEST: Final = PreparedQuery(
         metrics.c.id.desc(),
     )
 )
+_OF_ONE: Final = PreparedQuery(
+    _best.where(checkpoints.c.trial_id == hidden("trial", checkpoints.c.trial_id)), constants_in_text=True
+)
+_OF_SEVERAL: Final = PreparedQuery(
+    _best.where(one_of_hidden(checkpoints.c.trial_id, "trials"), one_of_hidden(metrics.c.trial_id, "trials")),
+    constants_in_text=True,
+)
 
 
 async def best_checkpoints(
     connection: AsyncConnection | DriverConnection, trial_ids: Sequence[int]
 ) -> dict[int, CheckpointWorkload]:
     """Trial id -> its best COMPLETED checkpoint; trials without a validated one are absent. Of equals, the newest."""
-    return {row.trial_id: as_workload(row) for row in await _BEST.rows(connection, trials=trial_ids)}
+    if len(trial_ids) == 1:
+        rows = await _OF_ONE.rows(connection, trial=trial_ids[0])
+    else:
+        rows = await _OF_SEVERAL.rows(connection, trials=trial_ids)
+    return {row.trial_id: as_workload(row) for row in rows}
 
 
 def sizes_of(resources: Any) -> dict[str, Int64]:

@@ -296,7 +296,7 @@ _VALIDATIONS: Final = PreparedQuery(
         metrics.c.total_batches,
         metrics.c.end_time,
         func.coalesce(metrics.c.metrics["validation_metrics"].astext, "{}").label("metrics"),
-    ).where(one_of_given(metrics.c.id, "reports"), one_of_given(metrics.c.trial_id, "trials"))
+    ).where(one_of_hidden(metrics.c.id, "reports"), one_of_hidden(metrics.c.trial_id, "trials"))
 )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncpg
+import pytest
 import pytest_asyncio
 
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database
+from services.api.queries.checkpoints.best import best_checkpoints
 from services.api.queries.trials.validation_history import validation_history
 from tests.bench.reading.statements import statements_of
 
@@ -18,6 +20,8 @@ SELECT id, 1, 'many' || id, 'COMPLETED', now() FROM experiments;
 INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
 SELECT id, 1, 'validation', 'VALIDATION', step, now(), '{"validation_metrics": {"loss": 1}}'
 FROM trials, generate_series(1, 20) step;
+INSERT INTO checkpoints (uuid, task_id, trial_id, experiment_id, report_time, state, resources, steps_completed)
+SELECT gen_random_uuid(), request_id, id, experiment_id, now(), 'COMPLETED', '{}', 20 FROM trials;
 ANALYZE
 """
 CONFIG = {"searcher": {"name": "single", "metric": "loss"}}
@@ -40,6 +44,27 @@ async def test_the_validation_history_reads_the_reports_of_its_experiment_alone(
     connection = await asyncpg.connect(filled)
     try:
         lines = await connection.fetch(f"EXPLAIN {statement.sql}", *statement.parameters)
+    finally:
+        await connection.close()
+    plan = "\n".join(line for (line,) in lines)
+    assert "Seq Scan on metrics" not in plan, plan
+    assert "trial_id_metric_group_total_batches" in plan or "uq_metrics_step" in plan, plan
+
+
+@pytest.mark.parametrize("trials", [[7], [7, 8, 9]])
+async def test_a_plan_that_is_kept_finds_the_best_checkpoint_by_reports_of_its_trial(
+    filled: str, trials: list[int]
+) -> None:
+    async def read(db: Database) -> object:
+        async with db.read_prepared() as connection:
+            return await best_checkpoints(connection, trials)
+
+    [statement] = await statements_of(filled, read)
+    connection = await asyncpg.connect(filled, server_settings={"plan_cache_mode": "force_generic_plan"})
+    try:
+        await connection.execute(f"PREPARE best AS {statement.sql}")
+        wanted = str(set(trials)) if len(trials) > 1 else str(trials[0])
+        lines = await connection.fetch(f"EXPLAIN EXECUTE best ('{wanted}')")
     finally:
         await connection.close()
     plan = "\n".join(line for (line,) in lines)
