@@ -64,18 +64,17 @@ _SHOWN: Final = (
     "restarts",
     "hparams",
     "total_batches",
-    "best_validation_id",
-    "latest_validation_id",
     "runner_state",
     "warm_start_checkpoint_uuid",
     "checkpoint_size",
     "checkpoint_count",
-    "summary_metrics",
     "searcher_metric_value",
     "log_retention_days",
     "metadata",
     "log_policy_matched",
 )
+_IN_WHOLE: Final = ("best_validation_id", "latest_validation_id", "summary_metrics")
+"""Of a trial that is shown with all it has reported."""
 _latest = metrics.alias("latest_validation")
 _latest_value = (
     select(number_in(searcher_metric_of(_latest, experiments)) * sign_of_searcher_metric(experiments))
@@ -149,10 +148,13 @@ class Surroundings(Struct, frozen=True):
     checkpoints: Mapping[int, CheckpointWorkload]
 
 
-def _select_shown() -> Select[Any]:
-    """What ``_as_trial`` shows, and no more: a page has many rows, and a trial has many columns."""
+def select_trials(*further: str) -> Select[Any]:
+    """What ``shown_fields`` shows with ``further`` columns, and no more: a page has many rows, and a trial has many."""
     return select(
-        *(cast(trials.c[name], Text).label(name) if name in _DOCUMENTS else trials.c[name] for name in _SHOWN),
+        *(
+            cast(trials.c[name], Text).label(name) if name in _DOCUMENTS else trials.c[name]
+            for name in (*_SHOWN, *further)
+        ),
         is_marked().label("is_marked"),
         experiments.c.config["max_restarts"].label("max_restarts"),
     ).select_from(trials.join(experiments, experiments.c.id == trials.c.experiment_id))
@@ -176,33 +178,42 @@ async def _as_trials(
 
 
 def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
-    tasks = around.tasks.get(row.id, NO_TASKS)
-    task_ids = list(tasks.ids)
     return Trial(
-        id=row.id,
-        experiment_id=row.experiment_id,
-        start_time=timestamp(row.start_time),
-        end_time=timestamp(row.end_time),
-        state=TrialState[displayed(row.state, tasks.live)],
-        restarts=min(row.restarts, row.max_restarts) if isinstance(row.max_restarts, int) else row.restarts,
-        hparams=struct_text(row.hparams),
-        total_batches_processed=present.total_batches,
         best_validation=around.validations.get(row.best_validation_id),
         latest_validation=around.validations.get(row.latest_validation_id),
         best_checkpoint=around.checkpoints.get(row.id),
-        runner_state=row.runner_state,
-        wall_clock_time=tasks.seconds,
-        warm_start_checkpoint_uuid=row.warm_start_checkpoint_uuid or "",
-        task_id=task_ids[0] if task_ids else "",
-        total_checkpoint_size=int64(row.checkpoint_size),
-        checkpoint_count=row.checkpoint_count,
         summary_metrics=struct_text(present.summary),
-        task_ids=task_ids,
-        searcher_metric_value=UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
-        log_retention_days=UNSET if row.log_retention_days is None else row.log_retention_days,
-        metadata=UNSET if row.metadata is None else struct_value(row.metadata),
-        log_policy_matched=UNSET if row.log_policy_matched is None else row.log_policy_matched,
+        **shown_fields(row, around.tasks.get(row.id, NO_TASKS), present.total_batches),
     )
+
+
+def shown_fields(row: Any, tasks: Tasks, total_batches: int) -> dict[str, Any]:
+    """What is shown of a trial wherever one is shown, by the names of the fields of ``Trial``.
+
+    row  of ``select_trials``
+    """
+    task_ids = list(tasks.ids)
+    return {
+        "id": row.id,
+        "experiment_id": row.experiment_id,
+        "start_time": timestamp(row.start_time),
+        "end_time": timestamp(row.end_time),
+        "state": TrialState[displayed(row.state, tasks.live)],
+        "restarts": min(row.restarts, row.max_restarts) if isinstance(row.max_restarts, int) else row.restarts,
+        "hparams": struct_text(row.hparams),
+        "total_batches_processed": total_batches,
+        "runner_state": row.runner_state,
+        "wall_clock_time": tasks.seconds,
+        "warm_start_checkpoint_uuid": row.warm_start_checkpoint_uuid or "",
+        "task_id": task_ids[0] if task_ids else "",
+        "total_checkpoint_size": int64(row.checkpoint_size),
+        "checkpoint_count": row.checkpoint_count,
+        "task_ids": task_ids,
+        "searcher_metric_value": UNSET if row.searcher_metric_value is None else double(row.searcher_metric_value),
+        "log_retention_days": UNSET if row.log_retention_days is None else row.log_retention_days,
+        "metadata": UNSET if row.metadata is None else struct_value(row.metadata),
+        "log_policy_matched": UNSET if row.log_policy_matched is None else row.log_policy_matched,
+    }
 
 
 async def tasks_of(
@@ -266,8 +277,8 @@ _OF_EXPERIMENT: Final = and_(
 )
 NO_TASKS: Final = Tasks()
 
-_ONE: Final = PreparedQuery(_select_shown().where(trials.c.id == given("trial", trials.c.id)))
-_BY_ID: Final = PreparedQuery(_select_shown().where(one_of_hidden(trials.c.id, "trials")))
+_ONE: Final = PreparedQuery(select_trials(*_IN_WHOLE).where(trials.c.id == given("trial", trials.c.id)))
+_BY_ID: Final = PreparedQuery(select_trials(*_IN_WHOLE).where(one_of_hidden(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
 _TASKS: Final = PreparedQuery(
     select(
@@ -314,4 +325,4 @@ def _listing(sort_by: TrialSortBy, order_by: OrderBy) -> PreparedQuery:
     if experiments in asked_tables(order):
         listed = trials.join(experiments, experiments.c.id == trials.c.experiment_id)
     wanted = select(trials.c.id).select_from(listed).where(_OF_EXPERIMENT).order_by(*order).offset(start).limit(limit)
-    return PreparedQuery(numbered(_select_shown(), trials.c.id, wanted))
+    return PreparedQuery(numbered(select_trials(*_IN_WHOLE), trials.c.id, wanted))
