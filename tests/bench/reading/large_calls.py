@@ -96,6 +96,7 @@ _GETS: Final = {
     "columns of a project": "/api/v1/projects/1/columns",
     "columns of runs of a project": "/api/v1/projects/1/columns?tableType=TABLE_TYPE_RUN",
     "metric ranges of a project": "/api/v1/projects/1/experiments/metric-ranges",
+    "values of metadata in a project": "/api/v1/projects/1/metadata/note",
     "a project": "/api/v1/projects/1",
     "projects of a workspace": "/api/v1/workspaces/1/projects",
     "workspaces": "/api/v1/workspaces",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Text, and_, case, cast, column, func, select, true, values
+from sqlalchemy import Text, case, cast, column, func, select, true, values
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
@@ -73,9 +73,18 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
     return found
 
 
-async def metadata_values(connection: AsyncConnection, project_id: int, key: str) -> list[str]:
+async def metadata_values(connection: AsyncConnection, project_id: int, key: str, parts: ProjectParts) -> list[str]:
     """The texts that runs have under a dotted key of their metadata, also as elements of lists: in natural order, each
     once."""
+
+    async def texts(connection: AsyncConnection, part: Part) -> set[str]:
+        return await _texts(connection, part, key)
+
+    found = await parts.of_project(connection, project_id, f"metadata under {key}", texts)
+    return sorted(set[str]().union(*found), key=natural_sort_key)
+
+
+async def _texts(connection: AsyncConnection, part: Part, key: str) -> set[str]:
     value = metadata(key)
     some = case((func.jsonb_typeof(value) == "array", value), else_=func.jsonb_build_array(value))
     each = func.jsonb_array_elements(some).table_valued(column("element", value.type), name="each").render_derived()
@@ -83,7 +92,12 @@ async def metadata_values(connection: AsyncConnection, project_id: int, key: str
     query = (
         select(text_in(each.c.element).label("text"))
         .select_from(trials.join(each, true()))
-        .where(and_(trials.c.project_id == project_id, is_text))
+        .where(
+            trials.c.project_id == part.project_id,
+            trials.c.experiment_id >= part.first,
+            trials.c.experiment_id < part.end,
+            is_text,
+        )
         .distinct()
     )
-    return sorted(await connection.scalars(query), key=natural_sort_key)
+    return set(await connection.scalars(query))

@@ -54,7 +54,8 @@ async def values(call: Call[App, None, None]) -> MetadataValuesResponse:
     project_id, key = call.path_int("projectId"), call.path_str("key")
     async with call.app.db.read() as connection:
         await check_project_exists(connection, project_id)
-        return MetadataValuesResponse(values=await metadata_values(connection, project_id, key))
+        found = await metadata_values(connection, project_id, key, call.app.project_parts)
+    return MetadataValuesResponse(values=found)
 
 
 ROUTES: Final = (

@@ -23,8 +23,9 @@ from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.labels import labels_in_use
 from services.api.queries.project_parts import MOST_KEPT, Part, ProjectParts
 from services.api.queries.search.project_columns import experiment_columns, run_columns
-from services.api.queries.search.project_values import metric_ranges
+from services.api.queries.search.project_values import metadata_values, metric_ranges
 from services.scheduler.row_counts import RowCounts
+from tests.bench.reading.statements import statements_of
 from tests.harness.seeds import chance
 
 STEPS: Final = 10
@@ -61,6 +62,7 @@ CHANGES: Final = (
     f"UPDATE trials SET searcher_metric_value = random() WHERE id = {_T}",
     f"UPDATE trials SET hparams = {_HPARAMS} WHERE id = {_T}",
     f"UPDATE trials SET metadata = {_HPARAMS} WHERE id = {_T}",
+    f"UPDATE trials SET metadata = jsonb_build_object('note', 't' || floor(random() * 9)) WHERE id = {_T}",
     f"DELETE FROM trials WHERE id = {_T}",
     f"DELETE FROM experiments WHERE id = {_E}",
     f"""WITH made AS (INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
@@ -119,6 +121,7 @@ async def _answers(db: Database, parts: ProjectParts) -> list[bytes]:
                 await experiment_columns(connection, project, parts),
                 await run_columns(connection, project, parts),
                 await metric_ranges(connection, project, parts),
+                await metadata_values(connection, project, "note", parts),
             ]
         for project in (0, 1, 9):
             answers += [
@@ -188,6 +191,16 @@ async def test_only_parts_that_have_changed_are_read(db: Database, writers: list
     assert await _read(db, parts) == []
     await RowCounts(db=db).put_together()
     assert await _read(db, parts) == []
+
+
+async def test_who_asks_again_makes_nobody_read_rows(database_url: str, writers: list[asyncpg.Connection]) -> None:
+    assert writers
+    parts = ProjectParts()
+    asked = [each.sql for each in await statements_of(asyncpg_url(database_url), lambda db: _answers(db, parts))]
+    read = [sql for sql in asked if "FROM" in sql and "project_changes" not in sql]
+    # What is left puts the labels in order, and asks which projects are seen.
+    assert {"experiments" in sql or "trials" in sql for sql in read} == {False}, read
+    assert sum("project_changes" in sql for sql in asked) == 2 * (2 + 3 + 1 + 1) + 2 * 3
 
 
 async def test_parts_with_reports_that_are_in_no_column_are_read_each_time(
