@@ -36,15 +36,27 @@ async def rows_of_list(
                  the first
     """
     (key,) = keys.selected_columns
-    if known_total is not None and page.start > page.rows_behind + NEARER_TO_THE_END:
+    if known_total is not None and is_nearer_to_the_end(page):
         wanted = keys.order_by(*backwards(order)).offset(page.rows_behind).limit(page.limit)
-        total = known_total.correlate(None).scalar_subquery().label("total_now")
-        rows = (await connection.execute(numbered(shown, key, wanted).add_columns(total))).all()
-        # Where rows have come or gone since they were counted, the page is another one from there.
-        if len(rows) == page.limit and rows[0].total_now == page.pagination.total:
-            return sorted(rows, key=attrgetter("place"), reverse=True)
+        found = (await connection.execute(with_total(numbered(shown, key, wanted), known_total))).all()
+        if is_as_counted(found, page):
+            return sorted(found, key=attrgetter("place"), reverse=True)
     wanted = keys.order_by(*order).offset(page.start).limit(page.limit)
     return await rows_of_page(connection, shown, key, wanted)
+
+
+def is_nearer_to_the_end(page: SqlPage) -> bool:
+    return page.start > page.rows_behind + NEARER_TO_THE_END
+
+
+def with_total(query: Select[Any], total: Select[Any]) -> Select[Any]:
+    """``query`` with ``total_now``, of its own snapshot."""
+    return query.add_columns(total.correlate(None).scalar_subquery().label("total_now"))
+
+
+def is_as_counted(found: Sequence[Any], page: SqlPage) -> bool:
+    """Whether no row has come or gone since they were counted: from the end, the page would be another one."""
+    return len(found) == page.limit and found[0].total_now == page.pagination.total
 
 
 async def rows_of_page(

@@ -134,6 +134,7 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
             None,
         ),
         "40 newest runs": (_searched(_search_runs, "startTime=desc"), FACTOR),
+        "the last 40 runs": (_searched(_search_runs, "startTime=desc", offset=-40), FACTOR),
         "40 newest runs of a state": (_searched(_search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),
         "40 runs by a hyperparameter": (
             _searched(_search_runs, "id=desc", field("hp.lr", "<", 0.1, "RUN_HYPERPARAMETERS", "NUMBER")),
@@ -152,9 +153,9 @@ def _listed(**wanted: Any) -> Read:
     return read
 
 
-def _searched(search: Any, sort: str, *conditions: Mapping[str, Any]) -> Read:
+def _searched(search: Any, sort: str, *conditions: Mapping[str, Any], offset: int = 0) -> Read:
     wanted = json.dumps({"filterGroup": group("and", *conditions), "showArchived": False})
-    request = SearchRequest(sort=sort, limit=40, project_id=1, filter=wanted)
+    request = SearchRequest(sort=sort, limit=40, offset=offset, project_id=1, filter=wanted)
 
     async def read(db: Database) -> None:
         await search(db, request)

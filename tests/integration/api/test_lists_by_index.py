@@ -172,6 +172,7 @@ LAST_PAGES = {
     "experiments": (_found(offset=-10), "Backward using pk_experiments"),
     "oldest": (_found(sort_by=START, order_by=DESC, offset=-10), "using ix_experiments_started "),
     "of a label": (_found(labels=["l7"], offset=-10), "Backward using pk_labelled_experiments"),
+    "runs": (_search(_search_runs, "startTime=asc", offset=-10), "Backward using ix_trials_started"),
     "a search": (_search(_search_experiments, "id=desc", offset=-10), "using pk_experiments"),
 }
 

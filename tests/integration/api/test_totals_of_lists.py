@@ -135,6 +135,9 @@ ORDERS = [ExperimentSortBy.ID, ExperimentSortBy.NAME, ExperimentSortBy.END_TIME,
 SEARCH_ORDERS = ["", "id=desc", "startTime=asc", "searcherMetricsVal=desc", "tags=desc,state=asc", "hp.x=desc"]
 
 
+RUN_ORDERS = ["", "id=desc", "startTime=asc", "searcherMetricsVal=desc", "tags=desc,state=asc", "localId=asc"]
+
+
 async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     async with db.transaction() as connection:
         await connection.execute(text("UPDATE experiments SET end_time = NULL, parent_id = id % 9 WHERE id % 2 = 0"))
@@ -148,16 +151,24 @@ async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pyt
             sort_by=chance().choice(ORDERS), order_by=chance().choice(list(OrderBy)), offset=offset, limit=limit
         )
         searched = SearchRequest(sort=chance().choice(SEARCH_ORDERS), offset=offset, limit=limit)
+        of_runs = SearchRequest(
+            sort=chance().choice(RUN_ORDERS), offset=offset, limit=limit, project_id=chance().choice((0, 1))
+        )
         pages = []
         for nearer in (10_000, -10_000):  # never from the end, and always
             monkeypatch.setattr(page_rows, "NEARER_TO_THE_END", nearer)
             async with db.read() as connection:
                 experiments, of_list = await list_experiments(connection, listed, rights=READER)
                 found, of_search = await search_experiments(connection, searched, rights=READER, now=datetime.now(UTC))
+            runs, of_search_of_runs = await search_runs(db, of_runs, rights=READER)
             pages.append(
-                ([each.id for each in experiments], of_list, [each.experiment.id for each in found], of_search)
+                (
+                    ([each.id for each in experiments], of_list),
+                    ([each.experiment.id for each in found], of_search),
+                    ([each.id for each in runs], of_search_of_runs),
+                )
             )
-        assert pages[0] == pages[1], (listed, searched)
+        assert pages[0] == pages[1], (listed, searched, of_runs)
 
 
 @pytest.mark.parametrize("counted_before", [-1, 0, 1])

@@ -7,7 +7,7 @@ parameters on which the plan depends, and is planned once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
@@ -21,8 +21,9 @@ from libs.db.tables.workspaces import projects
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists
-from services.api.queries.page_rows import numbered
-from services.api.queries.pagination import DEFAULT_SQL_LIMIT, sql_page
+from services.api.queries.ordering import backwards
+from services.api.queries.page_rows import is_as_counted, is_nearer_to_the_end, numbered, with_total
+from services.api.queries.pagination import DEFAULT_SQL_LIMIT, SqlPage, sql_page
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
 from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, ids_in_order
 from services.api.queries.search.conditions import RUNS, order
@@ -36,6 +37,8 @@ from services.api.wire.search.searches import SearchRequest
 _MOST_STATEMENTS: Final = 256
 _FEW_ROWS: Final = 200
 """Of a larger page it matters less what planning takes."""
+_START: Final = bindparam("start", None, type_=BigInteger)
+_LIMIT: Final = bindparam("limit", None, type_=BigInteger)
 
 
 class RunList(Struct, frozen=True):
@@ -81,10 +84,19 @@ async def list_runs(
     first = request.limit or DEFAULT_SQL_LIMIT
     if page.start == 0 and 0 < first <= _FEW_ROWS and _is_planned_once(listed):
         found = await _first_page(listed, request.project_id, first).rows(connection, **wanted)
+        rows = sorted(found, key=attrgetter("place"))[: page.limit]  # one may have come since they were counted
     else:
-        found = await _page(listed).rows(connection, **wanted, start=page.start, limit=page.limit)
-    rows = sorted(found, key=attrgetter("place"))[: page.limit]  # one may have come since they were counted
+        rows = await _rows(connection, listed, page, wanted)
     return await shown_runs(connection, rows), page.pagination
+
+
+async def _rows(connection: DriverConnection, listed: RunList, page: SqlPage, wanted: Mapping[str, Any]) -> list[Any]:
+    if is_nearer_to_the_end(page):
+        found = await _from_the_end(listed).rows(connection, **wanted, start=page.rows_behind, limit=page.limit)
+        if is_as_counted(found, page):
+            return sorted(found, key=attrgetter("place"), reverse=True)
+    found = await _page(listed).rows(connection, **wanted, start=page.start, limit=page.limit)
+    return sorted(found, key=attrgetter("place"))
 
 
 def _says_nothing(node: Group | Field) -> bool:
@@ -106,18 +118,26 @@ def _first_page(listed: RunList, project_id: int, size: int) -> PreparedQuery:
     """Project and size are in the statement. If they were parameters, a plan for all of them would be one for a project
     of average size, and for a tenth of its runs."""
     conditions = _conditions(listed, _constant(project_id))
-    return _shown(ids_in_order(conditions, order(RUNS, listed.keys)).limit(_constant(size)))
+    return PreparedQuery(_shown(ids_in_order(conditions, order(RUNS, listed.keys)).limit(_constant(size))))
 
 
 @lru_cache(_MOST_STATEMENTS)
 def _page(listed: RunList) -> PreparedQuery:
     conditions = _conditions(listed, given("project", trials.c.project_id))
-    start, limit = (bindparam(name, None, type_=BigInteger) for name in ("start", "limit"))
-    return _shown(ids_in_order(conditions, order(RUNS, listed.keys)).offset(start).limit(limit))
+    ids = ids_in_order(conditions, order(RUNS, listed.keys))
+    return PreparedQuery(_shown(ids.offset(_START).limit(_LIMIT)))
 
 
-def _shown(wanted: Select[Any]) -> PreparedQuery:
-    return PreparedQuery(numbered(SHOWN, trials.c.id, wanted))
+@lru_cache(_MOST_STATEMENTS)
+def _from_the_end(listed: RunList) -> PreparedQuery:
+    """The start is counted from the end, and so is the place of each."""
+    conditions = _conditions(listed, given("project", trials.c.project_id))
+    ids = ids_in_order(conditions, backwards(order(RUNS, listed.keys)))
+    return PreparedQuery(with_total(_shown(ids.offset(_START).limit(_LIMIT)), counting(conditions)))
+
+
+def _shown(wanted: Select[Any]) -> Select[Any]:
+    return numbered(SHOWN, trials.c.id, wanted)
 
 
 def _constant(number: int) -> ColumnElement[int]:
