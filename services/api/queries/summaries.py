@@ -172,12 +172,11 @@ async def present_totals(connection: AsyncConnection, trial_ids: Sequence[int]) 
     return {row.id: row.total for row in await _TOTALS.rows(connection, trials=list(trial_ids))}
 
 
-async def present_best(connection: AsyncConnection, project_id: int, first: int, end: int) -> PresentSummaries:
-    """Whole summaries of the best trials of a project's experiments with ids from ``first`` on and before ``end``."""
+async def marked_best(connection: AsyncConnection, project_id: int, first: int, end: int) -> list[int]:
+    """Those that are marked of the best trials of a project's experiments with ids from ``first`` on and before
+    ``end``."""
     driver = await driver_connection(connection)
-    marked = await driver.fetch(_MARKED_BEST, project_id, first, end)
-    present = await present_trials(connection, [ident for (ident,) in marked])
-    return PresentSummaries({ident: Raw(trial.summary.encode()) for ident, trial in present.items()})
+    return [ident for (ident,) in await driver.fetch(_MARKED_BEST, project_id, first, end)]
 
 
 async def present_series(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
 
+import msgspec
 from sqlalchemy import Text, case, cast, column, func, select, true, values
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,7 +18,7 @@ from services.api.queries.project_parts import Part, ProjectParts
 from services.api.queries.search.documents import members, number_in, text_in
 from services.api.queries.search.language.metric_ids import AGGREGATES
 from services.api.queries.search.run_values import metadata
-from services.api.queries.summaries import present_best
+from services.api.queries.summaries import marked_best, present_trials
 from services.api.wire.base import double
 from services.api.wire.search.project_columns import MetricsRange
 
@@ -44,8 +47,8 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
         experiments.c.id >= part.first,
         experiments.c.id < part.end,
     )
-    present = await present_best(connection, part.project_id, part.first, part.end)
-    group = members(present.of(trials.c.summary_metrics), "of_group")
+    marked = await marked_best(connection, part.project_id, part.first, part.end)
+    group = members(trials.c.summary_metrics, "of_group")
     metric = members(group.c.value, "of_metric")
     aggregate = values(column("name", Text), name="aggregate").data([(name,) for name in AGGREGATES])
     number = number_in(metric.c.value.op("->")(aggregate.c.name))
@@ -54,6 +57,7 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
         .select_from(trials.join(group, true()).join(metric, true()).join(aggregate, true()))
         .where(
             trials.c.id.in_(best),
+            trials.c.id.not_in(marked),
             metric.c.value["type"].astext == "number",
             number.is_not(None),
             cast(number, Text).not_in(_NOT_FINITE),
@@ -64,6 +68,9 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
     found = {
         f"{group_of_summary(key)}.{name}.{kind}": (float(least), float(most)) for key, name, kind, least, most in rows
     }
+    for trial_id in marked:  # one at a time: each may have a hundred thousand metrics
+        for trial in (await present_trials(connection, [trial_id])).values():
+            _widen(found, msgspec.json.decode(trial.summary))
     value = trials.c.searcher_metric_value
     finite = cast(value, Text).not_in(_NOT_FINITE)
     ends = select(func.min(value), func.max(value)).where(trials.c.id.in_(best), value.is_not(None), finite)
@@ -71,6 +78,22 @@ async def _ranges(connection: AsyncConnection, part: Part) -> Mapping[str, tuple
     if least is not None:
         found["searcherMetricsVal"] = (float(least), float(most))
     return found
+
+
+def _widen(ranges: dict[str, tuple[float, float]], summary: Any) -> None:
+    """Let ranges have the values of one more trial, which are finite or spelled as words."""
+    for key, metrics in summary.items():
+        for name, metric in metrics.items() if isinstance(metrics, dict) else ():
+            if not isinstance(metric, dict) or metric.get("type") != "number":
+                continue
+            for kind in AGGREGATES:
+                number = metric.get(kind)
+                if isinstance(number, bool) or not isinstance(number, int | float):
+                    continue
+                value = float(Decimal(number))  # of an integer of any length
+                column_name = f"{group_of_summary(key)}.{name}.{kind}"
+                least, most = ranges.get(column_name, (value, value))
+                ranges[column_name] = (min(least, value), max(most, value))
 
 
 async def metadata_values(connection: AsyncConnection, project_id: int, key: str, parts: ProjectParts) -> list[str]:
