@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import asyncpg
 import httpx
 from sqlalchemy import text
 
-from libs.db.engine import Database
+from libs.db.engine import Database, driver_connection
 from libs.db.tables.metrics import metric_chunks
-from services.api.queries.charts.levels.packing import STORED
+from services.api.queries.charts.levels.building import add_chunks, seal
+from services.api.queries.charts.levels.packing import STORED, Shape
 from services.api.queries.charts.points import WantedSeries, read_points
 from services.api.queries.charts.time_series.chosen_points import MANY_REPORTS
+from services.api.queries.charts.time_series.packages import PackedSeries
 from tests.integration.api.tasks.service import Run, rows_of
 
 SERIES: Final = "/api/v1/trials/time-series"
@@ -74,6 +77,27 @@ async def test_series_is_answered_while_its_trial_is_written(db: Database, owner
         await connection.execute(text("SELECT FROM trials WHERE id = :id FOR NO KEY UPDATE"), {"id": run.trial})
         assert await asked(db, owner, run.trial) == 0
     assert await asked(db, owner, run.trial) == MANY_REPORTS // STORED.chunk
+
+
+async def test_what_is_read_piece_by_piece_is_not_sorted(db: Database, run: Run) -> None:
+    """Each piece of a series costs itself, and not all that is behind it."""
+    await insert(db, run.trial, 1, MANY_REPORTS)
+    async with db.read() as connection:
+        await connection.execute(text("ANALYZE metrics"))
+        driver = await driver_connection(connection)
+        asked: list[asyncpg.LoggedQuery] = []
+        driver.add_query_logger(asked.append)
+        await PackedSeries(driver, run.trial, "custom", ["loss"]).package(0, 2**31 - 1, 200)
+        sealed = await seal(driver, run.trial, "custom")
+        assert sealed is not None
+        await add_chunks(driver, run.trial, "custom", "loss", sealed, shape=Shape(block=2, blocks=5))
+        driver.remove_query_logger(asked.append)
+        reads = [each for each in asked if "string_agg" in each.query]
+        assert len(reads) > 2
+        for read in (reads[0], reads[1]):
+            plan = await driver.fetch(f"EXPLAIN {read.query}", *read.args)
+            lines = [line for (line,) in plan]
+            assert not [line for line in lines if "Sort" in line], lines
 
 
 async def test_no_levels_are_made_during_an_import(db: Database, owner: httpx.AsyncClient, run: Run) -> None:

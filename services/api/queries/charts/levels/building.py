@@ -14,9 +14,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from libs.db.connecting.settings import IMPORT_APPLICATION
+from services.api.queries.charts.groups import key_of
 from services.api.queries.charts.levels import statements as sql
-from services.api.queries.charts.levels.packing import STORED, Shape, pack
-from services.api.queries.charts.time_series.packages import PackedSeries
+from services.api.queries.charts.levels.packing import STORED, PackedChunk, Shape, pack
+from services.api.queries.charts.time_series.packages import numbers_in
 
 _CHUNKS_AT_ONCE: Final = 20
 _TRIES: Final = 20
@@ -54,26 +55,37 @@ async def add_chunks(
     driver: Any, trial_id: int, group: str, name: str, sealed: Sealed, *, shape: Shape = STORED
 ) -> bool:
     """Make the chunks that a series lacks up to where it is sealed; returns whether they are right still."""
-    series = PackedSeries(driver, trial_id, group, [name])
+    key = key_of(group)
     number, newest = await driver.fetchrow(sql.NEWEST_CHUNK, trial_id, group, name)
     most = _CHUNKS_AT_ONCE * shape.chunk
+    steps: list[int] = []
+    numbers: list[float | None] = []
     while newest < sealed.step:
-        steps, columns = await series.package(newest + 1, sealed.step, most)
-        whole = len(steps) // shape.chunk
-        chunks = []
-        for start in range(0, whole * shape.chunk, shape.chunk):
-            part = slice(start, start + shape.chunk)
-            chunks.append(pack(steps[part], columns[0][part], shape))
-            await asyncio.sleep(0)
-        if not chunks:
-            break
-        numbers = list(range(number, number + whole))
-        stored = await driver.fetchval(
-            sql.STORE_CHUNKS, trial_id, group, name, sealed.generation, numbers, *map(list, zip(*chunks, strict=True))
+        count, last, more, text = await driver.fetchrow(
+            sql.NEXT_POINTS, trial_id, group, key, name, newest, sealed.step, most
         )
-        if not stored:
-            return False
-        number, newest = number + whole, chunks[-1].last_step
-        if len(steps) < most:
+        if more:
+            steps += more
+            numbers += numbers_in(text)
+        whole = len(steps) // shape.chunk * shape.chunk
+        if whole:
+            chunks = [await _pack(steps, numbers, start, shape) for start in range(0, whole, shape.chunk)]
+            chunk_numbers = list(range(number, number + len(chunks)))
+            fields = map(list, zip(*chunks, strict=True))
+            stored = await driver.fetchval(
+                sql.STORE_CHUNKS, trial_id, group, name, sealed.generation, chunk_numbers, *fields
+            )
+            if not stored:
+                return False
+            number += len(chunks)
+            del steps[:whole], numbers[:whole]
+        if count < most:
             break
+        newest = last
     return True
+
+
+async def _pack(steps: list[int], numbers: list[float | None], start: int, shape: Shape) -> PackedChunk:
+    await asyncio.sleep(0)  # others have their turn between two chunks
+    part = slice(start, start + shape.chunk)
+    return pack(steps[part], numbers[part], shape)

@@ -44,6 +44,21 @@ RETURNING generation, sealed_step
 NEWEST_CHUNK: Final = f"""
 SELECT coalesce(max(chunk_no) + 1, 0), coalesce(max(last_step), {NOTHING_FOLDED}) FROM metric_chunks {_SERIES}
 """  # noqa: S608  (of constants)
+# The next so many reports of the group, of which those up to the sealed step and with the metric count: how many there
+# were, the last step, and steps and numbers. As many as are read, and in the order of the index: what cannot be an end
+# of its range is compared outside, and so is what the planner would take for rare, and sort all that is left for it.
+NEXT_POINTS: Final = """
+SELECT count(*), max(total_batches), array_agg(total_batches) FILTER (WHERE is_point),
+       '[' || string_agg(CASE jsonb_typeof(value) WHEN 'number' THEN value::text ELSE 'null' END, ',')
+                FILTER (WHERE is_point) || ']'
+  FROM (SELECT total_batches, document -> $4 AS value, total_batches <= $6 AND document ? $4 AS is_point
+          FROM (SELECT total_batches, metrics -> $3 AS document
+                  FROM metrics
+                 WHERE trial_id = $1 AND metric_group = $2 AND NOT archived AND kind <> 'PROFILING'
+                   AND total_batches > $5
+                 ORDER BY total_batches
+                 LIMIT $7) AS report) AS next
+"""
 # Of the generation that was sealed, whose row keeps whoever wants to forget them waiting until they are committed.
 # Whoever is forgetting just now is not waited for.
 STORE_CHUNKS: Final = """
