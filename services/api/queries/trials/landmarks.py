@@ -3,7 +3,9 @@
 Of a group with many reports every ``EVERY``-th step is remembered: so many reports come before it. That is true as long
 as the summary of the group stays as it was, which no report changes that is beyond what is summarised already: the
 number of the summary in rows and of its changes, or the version of the row of the trial where the summary is in its
-column. Reports behind the last landmark are counted whenever somebody asks. Source: libs/db/tables/metrics.py.
+column. A summary in rows that has changed and kept its number may have had reports folded that are behind it, or late
+ones, before a landmark: how many there are tells. Reports behind the last landmark are counted whenever somebody asks.
+Source: libs/db/tables/metrics.py.
 """
 
 from __future__ import annotations
@@ -41,10 +43,19 @@ SELECT {_VERSION} AS version,
        ARRAY(SELECT total_batches
                FROM (SELECT m.total_batches, row_number() OVER (ORDER BY m.total_batches) - 1 AS before
                        FROM metrics m
-                      WHERE {_REPORTS} AND m.metric_group = $2
+                      WHERE {_REPORTS} AND m.metric_group = $2 AND m.total_batches >= $3
                         AND (NOT t.summary_in_rows OR m.total_batches <= g.folded_step)) AS numbered
               WHERE before > 0 AND before % {EVERY} = 0
               ORDER BY before) AS steps
+  FROM trials t
+  LEFT JOIN metric_groups g ON g.trial_id = t.id AND g.metric_group = $2
+ WHERE t.id = $1
+"""  # noqa: S608  (of constants)
+# Index entries alone are read.
+_BEFORE: Final = f"""
+SELECT {_VERSION} AS version,
+       (SELECT count(*) FROM metrics m
+         WHERE {_REPORTS} AND m.metric_group = $2 AND m.total_batches < $3) AS number
   FROM trials t
   LEFT JOIN metric_groups g ON g.trial_id = t.id AND g.metric_group = $2
  WHERE t.id = $1
@@ -107,30 +118,48 @@ class Landmarks:
         if not rows:
             raise NotFound("trial", trial_id)
         found = {name: (version, number) for name, version, number in rows}
-        stale = [name for name, one in zip(names, known, strict=True) if one and one.version != found[name][0]]
+        stale = [(name, old) for name, old in zip(names, known, strict=True) if old and old.version != found[name][0]]
         if stale:
-            for name in stale:
-                self._known.pop((trial_id, name), None)
+            for name, old in stale:
+                await self._look_again(driver, trial_id, name, old)
             return await self.groups(driver, trial_id, names)
         groups = []
         for name, one in zip(names, known, strict=True):
             version, number = found[name]
+            steps = () if one is None else one.steps
+            total = EVERY * len(steps) + number
             if one is not None:
                 self._remember(trial_id, name, one)
-                groups.append(ReportedGroup(EVERY * len(one.steps) + number, one.steps))
-            else:
-                steps = await self._build(driver, trial_id, name, version) if number > _FEW else ()
-                groups.append(ReportedGroup(number, steps))
+            if number > _FEW:
+                steps = await self._extended(driver, trial_id, name, version, steps)
+            groups.append(ReportedGroup(total, steps))
         return groups
 
-    async def _build(self, driver: Any, trial_id: int, name: str, version: str | None) -> Sequence[int]:
-        """Landmarks of a group as it was a moment ago; none if it has changed since."""
-        row = await driver.fetchrow(_LANDMARKS, trial_id, name)
+    async def _look_again(self, driver: Any, trial_id: int, name: str, known: _Known) -> None:
+        """Forget landmarks that may not be true any more.
+
+        As long as a summary in rows has its number, nothing is taken back: what it has can only become more.
+        """
+        self._known.pop((trial_id, name), None)
+        number, dot, _ = known.version.partition(".")
+        if not dot:
+            return
+        row = await driver.fetchrow(_BEFORE, trial_id, name, known.steps[-1])
+        if row is None or not (row["version"] or "").startswith(f"{number}."):
+            return
+        if row["number"] == EVERY * len(known.steps):
+            self._remember(trial_id, name, _Known(row["version"], known.steps))
+
+    async def _extended(
+        self, driver: Any, trial_id: int, name: str, version: str | None, steps: Sequence[int]
+    ) -> Sequence[int]:
+        """``steps`` with those behind them, of a group as it was a moment ago; without if it has changed since."""
+        row = await driver.fetchrow(_LANDMARKS, trial_id, name, steps[-1] if steps else FIRST_STEP)
         if row is None or version is None or row["version"] != version or not row["steps"]:
-            return ()
-        steps = array("i", row["steps"])
-        self._remember(trial_id, name, _Known(version, steps))
-        return steps
+            return steps
+        extended = array("i", [*steps, *row["steps"]])
+        self._remember(trial_id, name, _Known(version, extended))
+        return extended
 
     def _remember(self, trial_id: int, name: str, known: _Known) -> None:
         self._known[trial_id, name] = known

@@ -15,7 +15,7 @@ from libs.bus import Bus
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database
 from services.api.metrics.rows.settling import settle
-from services.api.queries.trials.landmarks import Landmarks
+from services.api.queries.trials.landmarks import EVERY, Landmarks
 from services.api.queries.trials.workloads import list_workloads
 from services.api.wire.trials.metrics import GetWorkloadsQuery
 from tests.bench.reading.statements import Statement, statements_of
@@ -46,6 +46,11 @@ _FILL: Final = (
            'validation_metrics', '{"loss": {"type": "number", "count": 1, "sum": 1, "min": 1, "max": 1, "mean": 1}}'
            ::jsonb) WHERE id = $1""",
 )
+_MORE: Final = """
+INSERT INTO metrics (trial_id, trial_run_id, metric_group, kind, total_batches, end_time, metrics)
+SELECT $1, 1, 'training', 'TRAINING', $2::int + n, '2030-01-01', jsonb_build_object('avg_metrics',
+       jsonb_build_object('loss', n)) FROM generate_series(1, 4000) n
+"""
 _PLAIN: Final = """
 SELECT what, total_batches, loss
   FROM (SELECT metric_group AS what, total_batches, end_time, id::text AS ident,
@@ -134,6 +139,11 @@ async def test_pages_are_slices_of_the_list(
         await _check_pages(client, driver, run)
         if in_rows:
             await settle(driver, run.trial)
+            await _check_pages(client, driver, run)
+            await driver.execute(_MORE, run.trial, 2 * REPORTS + 4)
+            await accepted(client, run, step=3 * REPORTS, loss=1)
+            await settle(driver, run.trial)
+            await _check_pages(client, driver, run)
         await accepted(client, run, step=101, loss=0.125)  # between others
         await accepted(client, run, "validation", 1, loss=0.25)
         await _check_pages(client, driver, run)
@@ -142,6 +152,32 @@ async def test_pages_are_slices_of_the_list(
         await _check_pages(client, driver, run)
         everything, total = await _asked(client, run)
         assert len(everything) == total
+
+
+async def test_landmarks_outlive_what_is_folded_behind_them(driver: asyncpg.Connection, long_run: Run) -> None:
+    trial, landmarks = long_run.trial, Landmarks()
+    await driver.execute("UPDATE trials SET summary_in_rows = true WHERE id = $1", trial)
+    await driver.execute(
+        "INSERT INTO metric_groups (trial_id, metric_group, run_id, folded_step) VALUES ($1, 'training', 1, $2)",
+        trial,
+        2 * REPORTS,
+    )
+
+    async def group() -> tuple[int, list[int]]:
+        (found,) = await landmarks.groups(driver, trial, ["training"])
+        return found.total, list(found.steps)
+
+    every = [2 * n for n in range(EVERY + 1, REPORTS, EVERY)]
+    assert await group() == (REPORTS, every)
+    await driver.execute(_MORE, trial, 2 * REPORTS)
+    assert await group() == (REPORTS + 4000, every), "what is behind the summary may still get company"
+    fold = "UPDATE metric_groups SET folded_step = $2, change_no = change_no + 1 WHERE trial_id = $1"
+    await driver.execute(fold, trial, 2 * REPORTS + 4000)
+    total, steps = await group()
+    assert (total, steps[: len(every)], len(steps)) == (REPORTS + 4000, every, (REPORTS + 4000 - 1) // EVERY)
+    await driver.execute("UPDATE metrics SET total_batches = 3 WHERE trial_id = $1 AND total_batches = 18000", trial)
+    await driver.execute(fold, trial, 2 * REPORTS + 4000)
+    assert (await group())[1][0] == every[0] - 2, "a late report is before all landmarks"
 
 
 async def test_a_page_reads_what_it_shows(driver: asyncpg.Connection, database_url: str, long_run: Run) -> None:
