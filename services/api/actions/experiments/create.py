@@ -36,6 +36,7 @@ from services.api.actions.experiments.project import (
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
 from services.api.actions.pod_rules import check_pods_of_users
+from services.api.actions.small_configs import computed, is_small, starts_small
 from services.api.actions.storage_addresses import check_storage_of_users
 from services.api.app import App
 from services.api.queries.workspaces.config_policies import Policies, policies_in
@@ -61,12 +62,14 @@ async def prepare_experiment(
     """
     async with app.db.read() as connection:
         parent = await load_parent(connection, request.parent_id) if request.parent_id else None
-        user = await asyncio.to_thread(
-            parse_experiment_config, request.config, known_labels=parent.labels if parent else frozenset()
+        small = is_small(request.config)
+        user = await computed(
+            small, parse_experiment_config, request.config, known_labels=parent.labels if parent else frozenset()
         )
         check_unmasked(user)
         template = await parsed_template(connection, request.template)
-        asked = await asyncio.to_thread(merge, user, template)
+        small = small and not template
+        asked = await computed(small, merge, user, template)
         project = await choose_project(connection, request.project_id, asked, require=require)
         policies = await policies_in(
             connection,
@@ -74,9 +77,10 @@ async def prepare_experiment(
             "EXPERIMENT",
             larger_priority_first=app.cluster.resource_manager.larger_priority_first,
         )
-        fixed = await asyncio.to_thread(apply_invariants, asked, policies.invariants)
+        small = small and not policies.invariants
+        fixed = await computed(small, apply_invariants, asked, policies.invariants)
         pool, warnings = choose_pool(app, fixed, project)
-        config = await asyncio.to_thread(_complete, app, user, template, project, policies, pool=pool, now=now)
+        config = await computed(small, _complete, app, user, template, project, policies, pool=pool, now=now)
         policies.check_launch(config["resources"])
         users_pod = await check_pods_of_users(
             connection,
@@ -99,7 +103,7 @@ async def prepare_experiment(
         model_definition=await model_definition_of(request, parent),
         parent_id=parent.id if parent else None,
         activate=request.activate,
-        search=await asyncio.to_thread(start_search, config),
+        search=await computed(small and starts_small(config["searcher"]), start_search, config),
         warnings=tuple(warnings),
     )
 

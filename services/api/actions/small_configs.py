@@ -1,0 +1,38 @@
+"""Configurations so small that the way to a thread and back costs more than the work on them.
+
+Everything else is computed in threads: a megabyte of configuration would hold up all other requests for a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final, ParamSpec, TypeVar
+
+SMALL_TEXT: Final = 4096
+"""Characters; a step of the work on so many takes about two milliseconds at most."""
+FEW_TRIALS: Final = 16
+_SAMPLED: Final = frozenset({"single", "random", "asha", "adaptive_asha"})
+"""Methods that begin with no more trials than ``max_trials`` says."""
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def is_small(text: str) -> bool:
+    """Whether a configuration as it was submitted is; one with anchors may stand for much more than it shows."""
+    return len(text) <= SMALL_TEXT and "&" not in text
+
+
+def starts_small(searcher: Mapping[str, Any]) -> bool:
+    """Whether a search begins with few trials."""
+    return searcher["name"] in _SAMPLED and int(searcher.get("max_trials") or 1) <= FEW_TRIALS
+
+
+async def computed(
+    is_small: bool, work: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs
+) -> Result:
+    """The result of ``work``, which neither waits nor is awaited: made here, or in a thread."""
+    if is_small:
+        return work(*arguments, **named)
+    return await asyncio.to_thread(work, *arguments, **named)
