@@ -17,7 +17,7 @@ from libs.db import migrate
 from libs.db.connecting.settings import asyncpg_url
 
 VERSIONS = Path(migrate.__file__).parent / "migrations" / "versions"
-NEWEST = max(path.stem.partition("_")[0] for path in VERSIONS.glob("[0-9]*.py"))
+NEWEST = max(path.stem.partition("_")[0] for path in VERSIONS.rglob("[0-9]*.py"))
 
 Run = Callable[..., tuple[object, str]]
 
