@@ -89,7 +89,7 @@ def _reads(rows: BenchRuns) -> list[SmallRead]:
         SmallRead("20 metrics", f"/api/v1/trials/metrics/trial_metrics?trialIds={rows.trial_id}", 14),
         SmallRead("one trial", f"/api/v1/trials/{rows.trial_id}", 25),
         SmallRead("one experiment", f"/api/v1/experiments/{rows.experiment_id}", 30),
-        SmallRead("40 runs", "/api/v1/runs", 120, msgspec.json.encode({"projectId": 1, "limit": 40})),
+        SmallRead("40 runs", "/api/v1/runs", 60, msgspec.json.encode({"projectId": 1, "limit": 40})),
     ]
 
 
