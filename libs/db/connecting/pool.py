@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -52,6 +52,9 @@ class DriverPool:
             connection = await self._take()
             try:
                 yield connection
+            except TimeoutError:  # the server may still carry out what has taken too long: a BEGIN, for one
+                connection.terminate()
+                raise
             except Exception:
                 raise
             except BaseException:  # cancelled, perhaps in the middle of a statement, which the server may not end
@@ -67,7 +70,7 @@ class DriverPool:
         """One connection in a transaction: committed when the block ends, rolled back when it raises."""
         async with self.read() as connection:
             transaction = connection.transaction()
-            await transaction.start()
+            await _whole(connection, transaction.start())
             try:
                 yield connection
             except Exception:
@@ -76,7 +79,7 @@ class DriverPool:
                 except (OSError, *DRIVER_ERRORS):  # lost; what went wrong before says more
                     connection.terminate()
                 raise
-            await transaction.commit()
+            await _whole(connection, transaction.commit())
 
     async def ask(self) -> None:
         """Return when the database has answered. Raises what the driver does."""
@@ -111,6 +114,9 @@ class DriverPool:
             connection, used_at = self._free.pop()
             if connection.is_closed():
                 continue
+            if connection.is_in_transaction():  # since it was given back: what is written in it would be undone
+                connection.terminate()
+                continue
             if time.monotonic() - used_at < RESTED_S or await _is_there(connection):
                 return connection
             self._give_up_all()
@@ -135,6 +141,15 @@ class DriverPool:
         return await asyncpg.connect(
             address(self._settings), timeout=10, command_timeout=120, server_settings=server_settings
         )
+
+
+async def _whole(connection: Any, step: Awaitable[None]) -> None:
+    """Begin or end a transaction. A connection on which that failed is not used again: it may be in one, or not."""
+    try:
+        await step
+    except Exception:
+        connection.terminate()
+        raise
 
 
 async def _is_there(connection: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from asyncpg.transaction import Transaction
 
 from libs.db.connecting import pool as pool_module
 from libs.db.connecting.pool import DriverPool, connect_pool
@@ -97,6 +98,36 @@ async def test_a_connection_that_was_given_back_in_a_transaction_is_replaced(dat
         process = await process_of(pool)
         async with pool.read() as connection:
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        assert await process_of(pool) != process
+
+
+async def nothing_in(pool: DriverPool) -> None:
+    async with pool.transaction():
+        pass
+
+
+@pytest.mark.parametrize("step", ["start", "commit"])
+async def test_a_connection_that_may_be_in_a_transaction_is_not_given_out(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """As of a server that stands still until the driver gives up, and begins when it goes on."""
+
+    async def too_long(transaction: Transaction) -> None:
+        raise TimeoutError
+
+    async with connect_pool(DatabaseSettings(url=database_url, pool_size=1)) as pool:
+        process = await process_of(pool)
+        monkeypatch.setattr(Transaction, step, too_long)
+        with pytest.raises(TimeoutError):
+            await nothing_in(pool)
+        assert await process_of(pool) != process
+
+
+async def test_a_connection_that_is_in_a_transaction_by_now_is_not_given_out(database_url: str) -> None:
+    async with connect_pool(DatabaseSettings(url=database_url, pool_size=1)) as pool:
+        async with pool.read() as connection:
+            process = await connection.fetchval("SELECT pg_backend_pid()")
+        await connection.execute("BEGIN")
         assert await process_of(pool) != process
 
 
