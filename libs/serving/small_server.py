@@ -62,7 +62,11 @@ class SmallServer:
             except OSError:  # it has gone again, or there is no descriptor left for it
                 time.sleep(0.01)
                 continue
-            threading.Thread(target=self._serve, args=(client,), name="status request", daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(client,), name="status request", daemon=True).start()
+            except RuntimeError:  # there is no thread left for it
+                client.close()
+                time.sleep(0.01)
 
     def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,7 +67,7 @@ def test_what_is_no_request_is_refused(sent: bytes) -> None:
 
 
 def test_clients_that_send_nothing_or_too_much_are_left() -> None:
-    with serving(silent_client_s=0.05) as port:
+    with serving(silent_client_s=1.0) as port:
         assert raw(port, b"GET / HTTP/1.1\r\nx: ") == b""
     with serving() as port:
         assert raw(port, b"GET / HTTP/1.1\r\nx: ".ljust(LARGEST_HEAD + 1, b"x")) == b""
@@ -76,6 +77,19 @@ def test_an_application_that_fails_is_told_of() -> None:
     with serving() as port, capture_logs() as lines:
         assert raw(port, b"GET /fails HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.0 500 ")
         assert [(each["event"], each["path"]) for each in lines] == [("status.failed", "/fails")]
+        assert b" 200 " in raw(port, b"GET / HTTP/1.1\r\n\r\n")
+
+
+def test_a_client_for_which_no_thread_is_left_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    with serving() as port:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        assert raw(port, b"") == b""
         assert b" 200 " in raw(port, b"GET / HTTP/1.1\r\n\r\n")
 
 
