@@ -12,8 +12,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 SMALL_TEXT: Final = 4096
 """Characters; a step of the work on so many takes about two milliseconds at most."""
 FEW_TRIALS: Final = 16
-_SAMPLED: Final = frozenset({"single", "random", "asha", "adaptive_asha"})
-"""Methods that begin with no more trials than ``max_trials`` says."""
+_SAMPLED: Final = frozenset({"single", "random"})
+"""Methods that begin with no more trials than ``max_trials`` says; brackets may have thousands of rungs."""
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
