@@ -25,6 +25,7 @@ _FEW: Final = 8 * EVERY
 """Reports that are passed over without landmarks."""
 _MOST_GROUPS: Final = 512
 """Groups of trials whose landmarks are kept; those of a million reports take 16 kB."""
+_TRIES: Final = 3
 FIRST_STEP: Final = -(2**31)
 
 _VERSION: Final = "CASE WHEN t.summary_in_rows THEN g.summary_id || '.' || g.change_no ELSE t.xmin::text END"
@@ -107,12 +108,15 @@ class Landmarks:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, str], _Known] = OrderedDict()
 
-    async def groups(self, driver: Any, trial_id: int, names: Sequence[str]) -> list[ReportedGroup]:
+    async def groups(
+        self, driver: Any, trial_id: int, names: Sequence[str], *, tries: int = _TRIES
+    ) -> list[ReportedGroup]:
         """How many reports a trial has in groups, with landmarks where there are many, on an asyncpg connection.
 
+        tries  how often landmarks are looked at again that were overtaken meanwhile; then it goes without
         Raises NotFound.
         """
-        known = [self._known.get((trial_id, name)) for name in names]
+        known = [self._known.get((trial_id, name)) if tries else None for name in names]
         last = [FIRST_STEP if one is None else one.steps[-1] for one in known]
         rows = await driver.fetch(_STANDING, trial_id, list(names), last)
         if not rows:
@@ -122,7 +126,7 @@ class Landmarks:
         if stale:
             for name, old in stale:
                 await self._look_again(driver, trial_id, name, old)
-            return await self.groups(driver, trial_id, names)
+            return await self.groups(driver, trial_id, names, tries=tries - 1)
         groups = []
         for name, one in zip(names, known, strict=True):
             version, number = found[name]
@@ -130,7 +134,7 @@ class Landmarks:
             total = EVERY * len(steps) + number
             if one is not None:
                 self._remember(trial_id, name, one)
-            if number > _FEW:
+            if number > _FEW and tries:
                 steps = await self._extended(driver, trial_id, name, version, steps)
             groups.append(ReportedGroup(total, steps))
         return groups

@@ -114,10 +114,11 @@ class _Choice:
             levels = await SeriesLevels.read(
                 self._driver, self._key, first=self._first, last=self._last, shape=self._use.shape
             )
+        begin, most = (self._first, self._use.most) if levels is None else (levels.next, self._use.behind)
         # So few are looked up in no time, and all of them are wanted.
         if levels is not None and levels.count <= limit:
+            begin, most = self._first, None if most is None else most + levels.count
             levels = None
-        begin, most = (self._first, self._use.most) if levels is None else (levels.next, self._use.behind)
         steps, columns = await self._package(begin, at_once)
         if most is not None and len(steps) >= most:
             raise LevelsMissing(self._wanted)

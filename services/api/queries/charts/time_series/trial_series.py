@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import structlog
+
+from libs.db.failures import DRIVER_ERRORS
 from services.api.queries.charts.levels import statements as sql
 from services.api.queries.charts.levels.building import extend_levels
 from services.api.queries.charts.levels.packing import STORED
@@ -17,6 +20,8 @@ from services.api.queries.charts.time_series.chosen_points import (
 )
 from services.api.queries.charts.time_series.packages import RowCondition
 from services.api.wire.charts.series import DataPoint
+
+log = structlog.get_logger()
 
 
 async def groups_with_levels(driver: Any, trial_ids: Sequence[int]) -> dict[int, set[str]]:
@@ -61,6 +66,12 @@ async def read_trial_series(
                 ]
         except LevelsMissing as missing:
             group = missing.wanted.group
-            await extend_levels(driver, trial_id, group, missing.wanted.names[0])
+            try:
+                await extend_levels(driver, trial_id, group, missing.wanted.names[0])
+            except (OSError, *DRIVER_ERRORS) as error:
+                if driver.is_closed():
+                    raise
+                # A full disk, or a server that takes no writes: what is read needs none.
+                log.warning("charts.levels_not_made", trial_id=trial_id, group=group, error=str(error))
             # Whatever came of it: what is in no level is read, so nobody waits for those who write reports.
             uses[group] = LevelUse(exist=True)
