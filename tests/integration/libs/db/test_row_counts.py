@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
-from services.scheduler.row_counts import RowCounts
+from services.scheduler.row_counts import MANY, RowCounts
 from tests.harness.counted_rows import DIFFERENCES, LONG
 from tests.harness.seeds import chance
 
@@ -106,7 +106,8 @@ async def test_numbers_add_up_to_the_rows_in_every_snapshot(
                     open_ones[place] = writer.transaction()
                     await open_ones[place].start()
                 case luck if luck < 0.4:
-                    await asyncio.gather(*(row_counts.put_together() for _ in range(random.choice((1, 2)))))
+                    many = random.choice((3, MANY))
+                    await asyncio.gather(*(row_counts.put_together(many=many) for _ in range(random.choice((1, 2)))))
                 case _:
                     changed += await _change(writer, random)
             assert await writer.fetch(DIFFERENCES) == [], "with what its own transaction has done"
@@ -142,6 +143,21 @@ async def _change(writer: asyncpg.Connection, random: Random) -> bool:
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
         return False
     return True
+
+
+async def test_what_nobody_has_put_together_for_long_is_taken_in_pieces(
+    db: Database, connections: list[asyncpg.Connection]
+) -> None:
+    *_, driver = connections
+    await RowCounts(db=db).put_together()
+    of_each = "SELECT project_id, part, sum(number)::bigint FROM project_changes GROUP BY 1, 2 ORDER BY 1, 2"
+    await driver.execute(
+        "INSERT INTO project_changes (project_id, part, number) SELECT 1, n % 7, 1 FROM generate_series(1, 5000) n"
+    )
+    before = await driver.fetch(of_each)
+    await RowCounts(db=db).put_together(many=100)
+    assert await driver.fetch(of_each) == before
+    assert await driver.fetchval("SELECT count(*) FROM project_changes") < 100
 
 
 async def test_a_table_that_is_emptied_has_no_rows(db: Database, connections: list[asyncpg.Connection]) -> None:
