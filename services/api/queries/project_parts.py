@@ -8,8 +8,10 @@ there are changes that it does not count: these are read each time.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sized
+from collections.abc import Awaitable, Callable, Collection
+from sys import getsizeof
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -18,10 +20,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.engine import driver_connection
 from libs.db.tables.experiments import PART_BITS
 
-Value = TypeVar("Value", bound=Sized)
+Value = TypeVar("Value", bound=Collection[Any])
 
-MOST_KEPT: Final = 200_000
-"""Names that are kept in all; a part with a tenth of them is read each time."""
+MOST_KEPT: Final = 64 << 20
+"""Bytes that are kept in all, about; a part with a tenth of them is read each time."""
+_OF_NAME: Final = 150
+"""Bytes of what belongs to a name, about."""
 
 
 def _parts(whose: str) -> str:
@@ -50,10 +54,7 @@ class Part(Struct, frozen=True):
 class _Kept(Struct, frozen=True):
     number: int
     value: Any
-
-    @property
-    def size(self) -> int:
-        return 1 + len(self.value)
+    size: int
 
 
 class ProjectParts:
@@ -69,16 +70,17 @@ class ProjectParts:
         project_id: int,
         what: str,
         read: Callable[[AsyncConnection, Part], Awaitable[Value]],
+        add: Callable[[Value], object],
         *,
         of_reports: bool = False,
-    ) -> list[Value]:
-        """What ``read`` returns of each part of a project, or of all for 0, of one snapshot.
+    ) -> None:
+        """Give ``add`` what ``read`` returns of each part of a project, or of all for 0, of one snapshot.
 
-        what        names what is read; values of different ones are kept apart
+        what        names what is read; values of different ones are kept apart, and are not to be changed
+        add         takes one part after the other: those of many are never in memory together, unless they are kept
         of_reports  it comes from what trials have reported
         """
         driver = await driver_connection(connection)
-        values: list[Value] = []
         async with driver.transaction(isolation="repeatable_read", readonly=True):
             for part, number, is_marked in await driver.fetch(_OF_PROJECT if project_id else _OF_ALL, project_id):
                 key = what, project_id, part
@@ -86,14 +88,14 @@ class ProjectParts:
                 is_behind = of_reports and is_marked
                 if kept is not None and kept.number == number and not is_behind:
                     self._kept.move_to_end(key)
-                    values.append(kept.value)
+                    add(kept.value)
+                    await asyncio.sleep(0)  # others have their turn between two parts
                     continue
                 first = part << PART_BITS
                 value = await read(connection, Part(project_id, first, first + (1 << PART_BITS)))
-                values.append(value)
+                add(value)
                 if not is_behind:
-                    self._keep(key, _Kept(number, value))
-        return values
+                    self._keep(key, _Kept(number, value, _size_of(key, value)))
 
     def _keep(self, key: tuple[str, int, int], kept: _Kept) -> None:
         if (before := self._kept.pop(key, None)) is not None:
@@ -104,3 +106,9 @@ class ProjectParts:
         self._size += kept.size
         while self._size > MOST_KEPT:
             self._size -= self._kept.popitem(last=False)[1].size
+
+
+def _size_of(key: tuple[str, int, int], names: Collection[Any]) -> int:
+    """Bytes, about."""
+    parts = (part for name in names for part in (name if isinstance(name, tuple) else (name,)))
+    return getsizeof(key[0]) + _OF_NAME * (1 + len(names)) + sum(map(getsizeof, parts))

@@ -24,15 +24,17 @@ async def labels_in_use(
     name."""
     counts: Counter[str] = Counter()
     if rights.workspaces_where(Action.VIEW_EXPERIMENT) is None:
-        for labels in await parts.of_project(connection, project_id, "labels", _labels):
-            counts.update(labels)
+        await parts.of_project(connection, project_id, "labels", _labels, counts.update)
     else:
         visible = rights.where_project(Action.VIEW_EXPERIMENT, projects.c.id)
         seen = set(await connection.scalars(select(projects.c.id).where(visible)))
-        for by_project in await parts.of_project(connection, project_id, "labels by project", _labels_by_project):
+
+        def add(by_project: Mapping[tuple[int, str], int]) -> None:
             for (project, label), count in by_project.items():
                 if project in seen:
                     counts[label] += count
+
+        await parts.of_project(connection, project_id, "labels by project", _labels_by_project, add)
     return await _in_order(connection, counts)
 
 

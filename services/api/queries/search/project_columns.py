@@ -6,7 +6,7 @@ Source: docs/reference/platform.md 9.2.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, null, select, true, type_coerce
@@ -41,36 +41,43 @@ Types = Mapping[str, set[str]]
 
 async def experiment_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, metrics of best trials, and hyperparameters of configurations."""
-    metrics = await parts.of_project(
-        connection, project_id, "metrics of best trials", _metrics_of_best, of_reports=True
+    metrics: dict[tuple[str, str], set[str]] = {}
+    spaces: dict[str, set[str]] = {}
+    await parts.of_project(
+        connection, project_id, "metrics of best trials", _metrics_of_best, _to(metrics), of_reports=True
     )
-    spaces = await parts.of_project(connection, project_id, "hyperparameters of experiments", _spaces)
+    await parts.of_project(connection, project_id, "hyperparameters of experiments", _spaces, _to(spaces))
     return [
         *_fixed(EXPERIMENT_TABLE, Location.EXPERIMENT),
-        *_metrics(_together(metrics)),
-        *_keys(PREFIX, Location.HYPERPARAMETERS, _together(spaces), _VALUE_TYPES),
+        *_metrics(metrics),
+        *_keys(PREFIX, Location.HYPERPARAMETERS, spaces, _VALUE_TYPES),
     ]
 
 
 async def run_columns(connection: AsyncConnection, project_id: int, parts: ProjectParts) -> list[ProjectColumn]:
     """Fixed columns, and metrics, hyperparameters and metadata of the runs."""
-    metrics = await parts.of_project(connection, project_id, "metrics of runs", _metrics_of_runs, of_reports=True)
-    hyperparameters = await parts.of_project(connection, project_id, "hyperparameters of runs", _hyperparameters)
-    metadata = await parts.of_project(connection, project_id, "metadata of runs", _metadata)
+    metrics: dict[tuple[str, str], set[str]] = {}
+    hyperparameters: dict[str, set[str]] = {}
+    metadata: dict[str, set[str]] = {}
+    await parts.of_project(connection, project_id, "metrics of runs", _metrics_of_runs, _to(metrics), of_reports=True)
+    await parts.of_project(connection, project_id, "hyperparameters of runs", _hyperparameters, _to(hyperparameters))
+    await parts.of_project(connection, project_id, "metadata of runs", _metadata, _to(metadata))
     return [
         *_fixed(RUN_TABLE, Location.RUN),
-        *_metrics(_together(metrics)),
-        *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, _together(hyperparameters), _VALUE_TYPES),
-        *_keys(METADATA_PREFIX, Location.RUN_METADATA, _together(metadata), _METADATA_TYPES),
+        *_metrics(metrics),
+        *_keys(PREFIX, Location.RUN_HYPERPARAMETERS, hyperparameters, _VALUE_TYPES),
+        *_keys(METADATA_PREFIX, Location.RUN_METADATA, metadata, _METADATA_TYPES),
     ]
 
 
-def _together(parts: Iterable[Mapping[Name, Collection[str]]]) -> dict[Name, set[str]]:
-    types: dict[Name, set[str]] = {}
-    for part in parts:
+def _to(types: dict[Name, set[str]]) -> Callable[[Mapping[Name, Collection[str]]], None]:
+    """Adds the types of names of one more part."""
+
+    def add(part: Mapping[Name, Collection[str]]) -> None:
         for name, kinds in part.items():
             types.setdefault(name, set()).update(kinds)
-    return types
+
+    return add
 
 
 async def _metrics_of_best(connection: AsyncConnection, part: Part) -> Mapping[tuple[str, str], set[str]]:

@@ -31,10 +31,13 @@ async def metric_ranges(connection: AsyncConnection, project_id: int, parts: Pro
     The value of the searcher's metric, whichever that is, is a column too.
     """
     found: dict[str, tuple[float, float]] = {}
-    for part in await parts.of_project(connection, project_id, "ranges of metrics", _ranges, of_reports=True):
+
+    def add(part: Mapping[str, tuple[float, float]]) -> None:
         for name, (least, most) in part.items():
             known = found.get(name)
             found[name] = (least, most) if known is None else (min(known[0], least), max(known[1], most))
+
+    await parts.of_project(connection, project_id, "ranges of metrics", _ranges, add, of_reports=True)
     return [
         MetricsRange(metrics_name=name, min=double(least), max=double(most))
         for name, (least, most) in sorted(found.items(), key=lambda item: natural_sort_key(item[0]))
@@ -103,8 +106,9 @@ async def metadata_values(connection: AsyncConnection, project_id: int, key: str
     async def texts(connection: AsyncConnection, part: Part) -> set[str]:
         return await _texts(connection, part, key)
 
-    found = await parts.of_project(connection, project_id, f"metadata under {key}", texts)
-    return sorted(set[str]().union(*found), key=natural_sort_key)
+    found: set[str] = set()
+    await parts.of_project(connection, project_id, f"metadata under {key}", texts, found.update)
+    return sorted(found, key=natural_sort_key)
 
 
 async def _texts(connection: AsyncConnection, part: Part, key: str) -> set[str]:
