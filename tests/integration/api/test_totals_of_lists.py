@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -69,11 +70,11 @@ async def db(database_url: str) -> AsyncIterator[Database]:
         yield db
 
 
-async def _change(db: Database) -> None:
+async def _change(db: Database, random: Random) -> None:
     async with db.transaction() as connection:
-        for statement in chance().sample(CHANGES, 3):
-            await connection.execute(text(statement), {"place": chance().randrange(11)})
-    for _ in range(chance().choice((0, 1, 2))):
+        for statement in random.sample(CHANGES, 3):
+            await connection.execute(text(statement), {"place": random.randrange(11)})
+    for _ in range(random.choice((0, 1, 2))):
         await RowCounts(db=db).put_together()
 
 
@@ -84,21 +85,22 @@ async def _counted(db: Database, of: str, conditions: list[str], **values: Any) 
 
 
 async def test_experiments_of_labels(db: Database) -> None:
+    random = chance()
     of = """experiments e JOIN projects p ON p.id = e.project_id JOIN workspaces w ON w.id = p.workspace_id"""
     for _ in range(QUESTIONS):
-        await _change(db)
-        wanted: dict[str, Any] = {"labels": chance().sample(LABELS, chance().choice((1, 1, 1, 2)))}
+        await _change(db, random)
+        wanted: dict[str, Any] = {"labels": random.sample(LABELS, random.choice((1, 1, 1, 2)))}
         conditions = ["e.config -> 'labels' @> CAST(:labels AS jsonb)"]
-        if chance().random() < 0.5:
+        if random.random() < 0.5:
             wanted["states"] = [ExperimentState.COMPLETED]
             conditions.append("e.state = 'COMPLETED'")
-        if chance().random() < 0.5:
+        if random.random() < 0.5:
             wanted["user_ids"] = [2]
             conditions.append("e.owner_id = 2")
-        if chance().random() < 0.5:
+        if random.random() < 0.5:
             wanted["archived"] = False
             conditions += ["NOT e.archived", "NOT p.archived", "NOT w.archived"]
-        if chance().random() < 0.2:
+        if random.random() < 0.2:
             wanted["name"] = "9"
             conditions.append("e.config ->> 'name' LIKE '%9%'")
         async with db.read() as connection:
@@ -110,15 +112,16 @@ async def test_experiments_of_labels(db: Database) -> None:
 
 
 async def test_runs_of_experiments_in_sight(db: Database) -> None:
+    random = chance()
     of = "trials t JOIN experiments e ON e.id = t.experiment_id"
     left_out = 0
     for _ in range(QUESTIONS):
-        await _change(db)
+        await _change(db, random)
         conditions, fields = ["e.state <> 'DELETING'"], []
-        if chance().random() < 0.5:
+        if random.random() < 0.5:
             fields.append(field("state", "=", "COMPLETED"))
             conditions.append("t.state = 'COMPLETED'")
-        project, show_archived = chance().choice((0, 1, 7)), chance().random() < 0.3
+        project, show_archived = random.choice((0, 1, 7)), random.random() < 0.3
         if project:
             conditions.append(f"t.project_id = {project}")
         if not show_archived:
@@ -139,6 +142,7 @@ RUN_ORDERS = ["", "id=desc", "startTime=asc", "searcherMetricsVal=desc", "tags=d
 
 
 async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = chance()
     async with db.transaction() as connection:
         await connection.execute(text("UPDATE experiments SET end_time = NULL, parent_id = id % 9 WHERE id % 2 = 0"))
         await connection.execute(text("UPDATE trials SET searcher_metric_value = id % 9"))
@@ -146,13 +150,13 @@ async def test_pages_are_the_same_from_either_end(db: Database, monkeypatch: pyt
             text("UPDATE experiments SET best_trial_id = (SELECT max(id) FROM trials) WHERE id % 3 = 0")
         )
     for _ in range(QUESTIONS):
-        limit, offset = chance().randrange(1, 40), chance().randrange(-100, 300)
+        limit, offset = random.randrange(1, 40), random.randrange(-100, 300)
         listed = GetExperimentsQuery(
-            sort_by=chance().choice(ORDERS), order_by=chance().choice(list(OrderBy)), offset=offset, limit=limit
+            sort_by=random.choice(ORDERS), order_by=random.choice(list(OrderBy)), offset=offset, limit=limit
         )
-        searched = SearchRequest(sort=chance().choice(SEARCH_ORDERS), offset=offset, limit=limit)
+        searched = SearchRequest(sort=random.choice(SEARCH_ORDERS), offset=offset, limit=limit)
         of_runs = SearchRequest(
-            sort=chance().choice(RUN_ORDERS), offset=offset, limit=limit, project_id=chance().choice((0, 1))
+            sort=random.choice(RUN_ORDERS), offset=offset, limit=limit, project_id=random.choice((0, 1))
         )
         pages = []
         for nearer in (10_000, -10_000):  # never from the end, and always

@@ -134,18 +134,20 @@ async def _answers(db: Database, parts: ProjectParts) -> list[bytes]:
 async def test_what_is_followed_is_what_is_read_anew(db: Database, writers: list[asyncpg.Connection]) -> None:
     parts, settler, marked = ProjectParts(), RowCounts(db=db), set[int]()
     first, second = writers
+    random = chance()
     for step in range(STEPS):
-        one, other = chance().choice(CHANGES), chance().choice(CHANGES)
+        one, other = random.choice(CHANGES), random.choice(CHANGES)
         # Two transactions overlap, and the one that began last ends first; one of them is taken back now and then.
         transaction = second.transaction()
         await transaction.start()
         await second.execute("SET LOCAL lock_timeout = '5s'")
+        await second.execute("SET LOCAL resolute.summary_writer = 'rows'")
         await second.execute(one)
-        await first.execute("SET lock_timeout = '50ms'")
+        await first.execute("SET lock_timeout = '50ms'; SET resolute.summary_writer = 'rows'")
         with suppress(asyncpg.LockNotAvailableError, asyncpg.ForeignKeyViolationError):  # it is about the same row
             await first.execute(other)
         assert await _answers(db, parts) == await _answers(db, ProjectParts()), (step, one, other)
-        await (transaction.commit() if chance().random() < 0.8 else transaction.rollback())
+        await (transaction.commit() if random.random() < 0.8 else transaction.rollback())
         await _answers(db, parts)
         if step % 3 == 0 and (trial := await first.fetchval(APPENDED)) is not None:
             marked.add(trial)
@@ -166,7 +168,7 @@ async def _read(db: Database, parts: ProjectParts, **how: Any) -> list[int]:
         return []
 
     async with db.read() as connection:
-        await parts.of_project(connection, 1, "test", note, **how)
+        await parts.of_project(connection, 1, "test", note, list, **how)
     return read
 
 
@@ -219,25 +221,25 @@ async def test_parts_with_reports_that_are_in_no_column_are_read_each_time(
     assert [await _read(db, parts, of_reports=True) for _ in range(2)] == [[512], []]
 
 
-async def test_no_more_than_so_many_names_are_kept(db: Database, writers: list[asyncpg.Connection]) -> None:
+async def test_no_more_than_so_many_bytes_are_kept(db: Database, writers: list[asyncpg.Connection]) -> None:
     parts, most = ProjectParts(), MOST_KEPT // 10
     (first, *others) = await _read(db, ProjectParts())
 
     async def read(what: str, length: int) -> list[int]:
-        """The first ids of the parts that were read; the first part has so many names, the others one."""
+        """The first ids of the parts that were read; one name each, of the first so long."""
         firsts: list[int] = []
 
-        async def value(_: AsyncConnection, part: Part) -> range:
+        async def value(_: AsyncConnection, part: Part) -> list[str]:
             firsts.append(part.first)
-            return range(length if part.first == first else 1)
+            return ["x" * (length if part.first == first else 1)]
 
         async with db.read() as connection:
-            await parts.of_project(connection, 1, what, value)
+            await parts.of_project(connection, 1, what, value, list)
         return firsts
 
     assert writers
     assert await read("large", most) == [first, *others]
     assert await read("large", most) == [first], "the others are kept"
     for n in range(11):
-        await read(f"many {n}", most - 1)
+        await read(f"many {n}", most - 1000)
     assert await read("large", most) == [first, *others], "those that nobody has asked for the longest have gone"

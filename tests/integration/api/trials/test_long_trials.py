@@ -104,12 +104,13 @@ async def _asked(client: httpx.AsyncClient, run: Run, **query: Any) -> tuple[lis
 
 async def _check_pages(client: httpx.AsyncClient, driver: asyncpg.Connection, run: Run) -> None:
     """Pages anywhere, in both directions, with each filter, are slices of the plain list."""
+    random = chance()
     for remove in (False, True):
         plain = [tuple(row) for row in await driver.fetch(_PLAIN, run.trial, remove)]
         for wanted, kinds in _KINDS.items():
             expected = [entry for entry in plain if entry[0] in kinds]
             for order, entries in (("ORDER_BY_ASC", expected), ("ORDER_BY_DESC", expected[::-1])):
-                offsets = [0, len(entries) - 7, -20, *(chance().randrange(len(entries)) for _ in range(3))]
+                offsets = [0, len(entries) - 7, -20, *(random.randrange(len(entries)) for _ in range(3))]
                 for offset in offsets:
                     page, total = await _asked(
                         client,

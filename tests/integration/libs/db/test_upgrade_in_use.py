@@ -82,10 +82,10 @@ async def _until_somebody_waits(connection: Any, table: str) -> None:
 
 async def _write(url: str, order: tuple[str, ...], ids: range, over: asyncio.Event) -> int:
     """Transactions one after the other; those of one order never wait for one another in a circle by themselves."""
-    written = 0
+    written, random = 0, chance()
     async with _connected(url) as connection:
         while not over.is_set():
-            one = chance().choice(ids)
+            one = random.choice(ids)
             async with connection.transaction():
                 for statement in order:
                     await connection.execute(statement, one)
