@@ -39,6 +39,7 @@ _FORMER_EVERY_S: Final = 0.9
 _GARBAGE_EVERY_S: Final = 2.0
 _FAREWELL_S: Final = 5.0
 _FAREWELL_RETRY_S: Final = 0.1
+_END_S: Final = 2.0
 _COMMAND_TIMEOUT_S: Final = 120.0
 """A server that has gone away says nothing; as long as its connection is not known to be lost, nobody else can own."""
 _LONGEST_BACKOFF_S: Final = 300.0
@@ -67,7 +68,7 @@ async def keep_summaries(db: Database, former: FormerRelease) -> None:
             raise
         finally:
             OWNING.set(0)
-            connection.terminate()  # frees the lock at once, also when the connection is half dead
+            await _end(connection)
 
     try:
         await with_retry(
@@ -90,6 +91,17 @@ async def connect(url: str) -> Any:
         command_timeout=_COMMAND_TIMEOUT_S,
         server_settings={"application_name": "resolute-summaries", "tcp_keepalives_idle": "10", "jit": "off"},
     )
+
+
+async def _end(connection: Any) -> None:
+    """Free the lock at once. A backend that waits for somebody else's lock does not see that its client has gone, and
+    keeps what it has: its statement is cancelled first, if the server can be reached."""
+    try:
+        await connection.close(timeout=_END_S)
+    except (OSError, *DRIVER_ERRORS) as error:
+        log.info("metrics.owner_cut_off", error=str(error))
+    finally:
+        connection.terminate()  # half dead, or closed by now
 
 
 async def _keep(connection: Any, former: FormerRelease, plans: Plans, back_fill: BackFill) -> None:
