@@ -65,8 +65,11 @@ class StoringDatabase:
         yield self
         self.stored += 1
 
-    async def execute(self, *_: object) -> None:
-        return None
+    def is_in_transaction(self) -> bool:
+        return True
+
+    async def fetch(self, *_: object) -> list[object]:
+        return []
 
 
 async def one_delivery(*_: object) -> list[NewDelivery]:
