@@ -17,9 +17,11 @@ from msgspec import Struct
 from deploy.determined_import.connecting import connect_or_refuse
 from deploy.determined_import.kinds.compared import record_all
 from deploy.determined_import.kinds.copied import CopiedTable, batch, count_copied, overwrite
+from deploy.determined_import.kinds.reports import METRICS
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.piping import pipe
 from deploy.determined_import.refusal import ImportRefused
+from deploy.determined_import.summaries import OF_BATCH, bring_up_to_date
 from libs.db.connecting.settings import APPLICATION, FORMER_APPLICATION, IMPORT_APPLICATION
 from libs.db.rows_at_start import ROWS_AT_START
 from libs.db.tables import metadata
@@ -72,6 +74,8 @@ class NewDatabase:
                 for statement in table.before:
                     await self.connection.execute(statement)
             rows = await self._copy(old, table, batch(table, last, until))
+            if table is METRICS:
+                await self.connection.execute(OF_BATCH, int(last or 0), int(until))
             await self.connection.execute(
                 "INSERT INTO import_progress (source, kind, last_key, imported) VALUES ($1, $2, $3, $4)"
                 " ON CONFLICT (source, kind) DO UPDATE SET last_key = excluded.last_key,"
@@ -175,6 +179,7 @@ async def open_new_database(url: str, *, source: str, kinds: Iterable[CopiedTabl
         if not known:
             await _check_unused(connection, kinds)
             await connection.execute("INSERT INTO imports (source) VALUES ($1)", source)
+        await bring_up_to_date(connection)
         # What services have made of metrics for charts, and make anew: what comes may be between these.
         await connection.execute("DELETE FROM metric_levels")
         yield NewDatabase(connection, source=source)

@@ -19,11 +19,13 @@ from deploy.determined_import.kinds import compared
 from deploy.determined_import.kinds.compared import judge, key, row_hash
 from deploy.determined_import.kinds.copied import CopiedTable, batch
 from deploy.determined_import.kinds.experiments import EXPERIMENTS, TRIALS
+from deploy.determined_import.kinds.reports import METRICS
 from deploy.determined_import.kinds.tasks import TASKS, TRIAL_TASKS
 from deploy.determined_import.kinds.workspaces import PROJECTS
 from deploy.determined_import.new_database import NewDatabase
 from deploy.determined_import.old_database import OldDatabase, SourceCount
 from deploy.determined_import.pace import Pace
+from deploy.determined_import.summaries import BEHIND_ROWS
 
 MOST_NAMED: Final = 1000
 """Skipped rows of a kind that are named; all are counted."""
@@ -178,6 +180,8 @@ async def _follow(connection: Any, table: CopiedTable, result: Repeated, _record
     ):
         if rows := _number(await connection.execute(f"DELETE FROM incoming i WHERE {condition}")):  # noqa: S608
             result.left[reason] = result.left.get(reason, 0) + rows
+    if table is METRICS:
+        await connection.execute(BEHIND_ROWS)
     before = await _found(connection, table)
     written = _number(await connection.execute(compared.follow(table)))
     found = await _found(connection, table)

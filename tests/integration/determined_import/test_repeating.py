@@ -14,6 +14,7 @@ from deploy.determined_import.kinds.compared import BOTH, HANGING, TAKEN
 from deploy.determined_import.report import ImportReport, as_text
 from libs.db.connecting.settings import asyncpg_url
 from services.api.metrics.rows.back_fill import BackFill, BackFillPace
+from services.api.metrics.rows.settling import settle
 from tests.harness import NatsServer
 from tests.harness.api import ApiProcess
 from tests.harness.containers import ContainerNats
@@ -199,6 +200,41 @@ async def test_work_in_the_old_installation_comes_with_a_second_import(
         assert text == at_once[path], path
     assert await rows_of(new_url, "SELECT state FROM experiments WHERE id = $1", UNFINISHED) == [("COMPLETED",)]
     assert await rows_of(new_url, "SELECT count(*) FROM task_logs WHERE id = 9") == [(1,)]
+
+
+class CutOffError(Exception):
+    """An import that goes no further."""
+
+
+async def test_reports_of_a_repetition_that_was_cut_off_count_once(old: str, new_url: str) -> None:
+    """Services run in between, and put a trial into rows whose summary has reports that are yet to come."""
+    await imported(old, new_url)
+    await put_summaries_into_rows(new_url)
+    summary = (
+        '{"validation_metrics": {"loss": {"count": 9, "last": 0.5, "max": 9, "min": 0.1, "sum": 9, "type": "number"}}}'
+    )
+    await run(
+        old,
+        f"UPDATE runs SET total_batches = 90, summary_metrics = '{summary}' WHERE id = {FINISHED_TRIAL}",
+        "INSERT INTO raw_validations (id, trial_id, metrics, total_batches, end_time)"
+        f' VALUES (90, {FINISHED_TRIAL}, \'{{"validation_metrics": {{"loss": 0.5}}}}\', 90, now())',
+    )
+
+    def say(line: str) -> None:
+        if line.startswith("trials"):
+            raise CutOffError
+
+    with pytest.raises(CutOffError):
+        await run_import(source_url=old, target_url=new_url, with_logs=True, say=say)
+    await put_summaries_into_rows(new_url)
+    await imported(old, new_url)
+    assert await rows_of(new_url, IN_ROWS, FINISHED_TRIAL) == [(False,)]
+    await put_summaries_into_rows(new_url)
+    connection = await asyncpg.connect(asyncpg_url(new_url))
+    await settle(connection, FINISHED_TRIAL)
+    await connection.close()
+    count = "SELECT summary_metrics #>> '{validation_metrics,loss,count}' FROM trials WHERE id = $1"
+    assert await rows_of(new_url, count, FINISHED_TRIAL) == [("9",)]
 
 
 async def test_what_was_changed_on_both_sides_stays_as_it_is_here_and_is_named(
