@@ -241,9 +241,15 @@ class Told:
         return sorted(self._told[allocation], key=lambda seen: seen.revision)
 
     def is_true_to(self, life: Life, allocation: str) -> bool:
-        """Whether what was told of the end is the truth, and nothing else was told from then on."""
+        """Whether what was told of the end is the truth, and nothing else was told from then on.
+
+        Of a Job that is stopped before it has pods, its controller may make some when it is gone already, having read
+        it before: they are seen, and go, and then it is told again that nothing is there.
+        """
         seen = self.in_order(allocation)
         ends = list(dropwhile(lambda each: not ended(each, life.num_pods), seen))
+        if ends and ends[0].stopped and not ends[0].pods:
+            ends = [each for each in ends if each.gone]
         return life.withdraw_after_s is not None or (bool(ends) and all(map(life.is_true, ends)))
 
 
