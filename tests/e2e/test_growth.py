@@ -29,6 +29,9 @@ HISTORY = frozenset(
         # Of each allocation, for the reports of usage.
         "allocation_usage",
         "metrics",
+        # Of a trial that has reported, some time after it has.
+        "metric_groups",
+        "metric_summaries",
         "checkpoints",
         # Until their retention is over.
         "task_logs",
