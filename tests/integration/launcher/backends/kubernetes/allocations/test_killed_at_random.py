@@ -151,7 +151,7 @@ class Killer:
         # An API server carries out at once what it has got. The proxy may be slower than a launcher that starts, which
         # then could not know of what the one before has asked.
         await asyncio.sleep(0.1)
-        await eventually(lambda: self._proxy.is_quiet)
+        await eventually(lambda: not self._proxy.changes)
         self._log_read = self._log.stat().st_size if self._log.exists() else 0
         self._is_killed = False
         self._launcher.start()

@@ -25,12 +25,7 @@ Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 @asynccontextmanager
 async def serving(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
     """URL of a server on a free port."""
-    async with running(web.Server(handler)) as url:
-        yield url
-
-
-@asynccontextmanager
-async def running(server: web.Server) -> AsyncIterator[str]:
+    server = web.Server(handler)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -48,7 +43,6 @@ class FaultyProxy:
     def __init__(self, upstream: str, session: aiohttp.ClientSession) -> None:
         self._upstream = upstream
         self._session = session
-        self.server = web.Server(self.handle)
         self._watches: set[asyncio.Transport] = set()
         self.changes = 0
         """How many requests that change something are being passed on."""
@@ -60,11 +54,6 @@ class FaultyProxy:
         """Told when the server has done what was asked, and nobody but us knows yet."""
         self.requests: list[tuple[float, str, str]] = []
         """Time, method and path with query of every request."""
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nobody is connected, and all that was asked for is done."""
-        return not self.changes and not self.server.connections
 
     def drop_watches(self) -> int:
         """Cut every connection over which something is watched; returns how many."""
@@ -125,7 +114,7 @@ async def faulty_proxy(kubeconfig: Path, directory: Path) -> AsyncIterator[tuple
         connector=aiohttp.TCPConnector(ssl=context, limit=0), timeout=timeout, read_bufsize=2**21
     ) as session:
         proxy = FaultyProxy(config["clusters"][0]["cluster"]["server"], session)
-        async with running(proxy.server) as url:
+        async with serving(proxy.handle) as url:
             proxy.url = url
             config["clusters"][0]["cluster"] = {"server": url}
             path = directory / "proxied.yaml"
