@@ -77,25 +77,23 @@ def _look_at(table: Table) -> TextClause:
 
 
 def _some_of(table: Table) -> TextClause:
-    group = _group_of(table)
-    return text(f"""
-        WITH taken AS (
-          DELETE FROM {table.name}
-           WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table.name} WHERE {_BEHIND} LIMIT :many))
-          RETURNING {group}, number
-        )
-        INSERT INTO {table.name} ({group}, number)
-        SELECT {group}, sum(number) FROM taken GROUP BY {group} HAVING sum(number) <> 0
-    """)  # noqa: S608  names of our own tables
+    return _merge(table, f"ctid = ANY(ARRAY(SELECT ctid FROM {table.name} WHERE {_BEHIND} LIMIT :many))")  # noqa: S608
 
 
 def _of(table: Table) -> TextClause:
     group = _group_of(table)
+    return _merge(
+        table,
+        f"({group}) IN (SELECT {group} FROM {table.name} GROUP BY {group} HAVING count(*) > 1)",  # noqa: S608
+    )
+
+
+def _merge(table: Table, condition: str) -> TextClause:
+    """Makes one row of each group, out of the rows for which ``condition`` holds."""
+    group = _group_of(table)
     return text(f"""
         WITH taken AS (
-          DELETE FROM {table.name} WHERE ({group}) IN (
-            SELECT {group} FROM {table.name} GROUP BY {group} HAVING count(*) > 1
-          ) RETURNING {group}, number
+          DELETE FROM {table.name} WHERE {condition} RETURNING {group}, number
         )
         INSERT INTO {table.name} ({group}, number)
         SELECT {group}, sum(number) FROM taken GROUP BY {group} HAVING sum(number) <> 0
