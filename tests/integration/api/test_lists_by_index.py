@@ -24,7 +24,7 @@ from services.api.wire.experiments.experiments import ExperimentSortBy, Experime
 from services.api.wire.models.models import GetModelsQuery, SortModels
 from services.api.wire.ordering import OrderBy
 from services.api.wire.search.searches import SearchRequest
-from tests.bench.reading.statements import Read, statements_of
+from tests.bench.reading.statements import Read, Statement, statements_of
 from tests.scenarios.search.nodes import field, group
 
 MANY = 5_000
@@ -97,15 +97,18 @@ def _models(direction: OrderBy) -> Read:
 async def test_large_lists_are_read_in_the_order_of_an_index(
     filled: str, of: Any, index: str, direction: OrderBy
 ) -> None:
-    connection = await asyncpg.connect(asyncpg_url(filled))
+    asked = await statements_of(asyncpg_url(filled), of(direction))
+    plans = [await _plan_of(filled, statement) for statement in asked]
+    assert any(f"using {index}" in plan for plan in plans), "\n\n".join(plans)
+
+
+async def _plan_of(url: str, statement: Statement) -> str:
+    connection = await asyncpg.connect(asyncpg_url(url))
     try:
-        plans = [
-            "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {each.sql}", *each.parameters))
-            for each in await statements_of(asyncpg_url(filled), of(direction))
-        ]
+        lines = await connection.fetch(f"EXPLAIN {statement.sql}", *statement.parameters)
     finally:
         await connection.close()
-    assert any(f"using {index}" in plan for plan in plans), "\n\n".join(plans)
+    return "\n".join(line for (line,) in lines)
 
 
 def _found(**wanted: Any) -> Read:
@@ -158,11 +161,7 @@ FIRST_PAGES = {
 async def test_a_page_costs_neither_a_sort_nor_all_rows(filled: str, what: str) -> None:
     read, index = FIRST_PAGES[what]
     (page,) = [each for each in await statements_of(asyncpg_url(filled), read) if "AS wanted" in each.sql]
-    connection = await asyncpg.connect(asyncpg_url(filled))
-    try:
-        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {page.sql}", *page.parameters))
-    finally:
-        await connection.close()
+    plan = await _plan_of(filled, page)
     assert "->  Sort " not in plan, plan
     assert not re.search("Seq Scan on (experiments|trials)", plan), plan
     assert index is None or f"using {index} " in plan, plan
@@ -181,11 +180,7 @@ LAST_PAGES = {
 async def test_the_last_page_is_read_from_the_end(filled: str, what: str) -> None:
     read, index = LAST_PAGES[what]
     (page,) = [each for each in await statements_of(asyncpg_url(filled), read) if "AS wanted" in each.sql]
-    connection = await asyncpg.connect(asyncpg_url(filled))
-    try:
-        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {page.sql}", *page.parameters))
-    finally:
-        await connection.close()
+    plan = await _plan_of(filled, page)
     assert "->  Sort " not in plan, plan
     assert index in plan, plan
     assert MANY - 10 not in page.parameters, "the rows that the page would skip from the beginning"
@@ -211,11 +206,7 @@ TOTALS = {
 async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None:
     read, counts = TOTALS[what]
     (counting,) = [each for each in await statements_of(asyncpg_url(filled), read) if "sum(" in each.sql]
-    connection = await asyncpg.connect(asyncpg_url(filled))
-    try:
-        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {counting.sql}", *counting.parameters))
-    finally:
-        await connection.close()
+    plan = await _plan_of(filled, counting)
     assert f"Scan on {counts}" in plan, plan
     assert not re.search("Seq Scan on (experiments|trials)", plan), plan
 
@@ -228,11 +219,7 @@ async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None
 async def test_what_few_have_is_found_by_its_index(filled: str, wanted: dict[str, Any], index: str) -> None:
     recorded = await statements_of(asyncpg_url(filled), _found(**wanted))
     (statement,) = [each for each in recorded if "AS wanted" in each.sql]
-    connection = await asyncpg.connect(asyncpg_url(filled))
-    try:
-        plan = "\n".join(line for (line,) in await connection.fetch(f"EXPLAIN {statement.sql}", *statement.parameters))
-    finally:
-        await connection.close()
+    plan = await _plan_of(filled, statement)
     assert index in plan, plan
 
 
