@@ -1,0 +1,1 @@
+"""Loads: what a queue does under the work of real clusters."""

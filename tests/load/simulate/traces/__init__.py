@@ -1,0 +1,1 @@
+"""Traces: which jobs were submitted when, and what they held for how long."""
