@@ -24,6 +24,7 @@ from services.launcher.backends.kubernetes.client.connection import RIGHTS
 from services.launcher.backends.kubernetes.client.objects import Job, Named
 from services.launcher.backends.kubernetes.client.paths import paths_in
 from services.launcher.backends.kubernetes.gateway.task_gateway import TaskGateway
+from services.launcher.backends.kubernetes.manifests.names import launcher_id
 from services.launcher.backends.kubernetes.manifests.task_objects import Manifests, manifests, owned
 from services.launcher.backends.kubernetes.manifests.traits import PoolTraits
 from services.launcher.backends.kubernetes.namespaces.lifecycle import Namespaces
@@ -35,6 +36,7 @@ FIRST_PAUSE_S: Final = 0.5
 LAST_PAUSE_S: Final = 30.0
 MAX_RETRIES_PER_S: Final = 20
 _EXISTS: Final = 409
+_NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
 _UNAUTHENTICATED: Final = 401
 """Our own trouble, and not that of the task."""
@@ -66,6 +68,8 @@ class Creation:
         self._background = background
         self._pauses: dict[str, float] = {}
         """By allocation: how long those that were put off wait before the next attempt, in seconds."""
+        self._unanswered: set[str] = set()
+        """Allocations whose Job may be there: nobody has answered the request for it."""
         self._gateway = gateway
         self._queue: asyncio.Queue[tuple[TrackedAllocation, Order]] = asyncio.Queue()
 
@@ -80,16 +84,16 @@ class Creation:
             if tracked.intent.refusal is None:
                 await self._make(tracked, order)
             else:
-                self._pauses.pop(tracked.allocation, None)
+                self._settle(tracked)
 
     async def _make(self, tracked: TrackedAllocation, order: Order) -> None:
         """One attempt. What is put off comes back later, and holds up nobody else meanwhile."""
         tracked.intent.begin_creation()
-        if tracked.intent.stop is not None and tracked.observed.job is None:
-            self._refuse(tracked, "", withdrawn=True)
-            return
         try:
-            await self._attempt(tracked, order)
+            if tracked.intent.stop is not None and tracked.observed.job is None:
+                await self._withdraw(tracked)
+            else:
+                await self._attempt(tracked, order)
         except (InvalidRequest, NotFound, PermissionDenied) as error:
             self._give_up(tracked, str(error))
         except (Refused, Unavailable) as error:
@@ -108,10 +112,33 @@ class Creation:
         self._pauses[tracked.allocation] = min(pause_s * 2, LAST_PAUSE_S)
         # Where many were put off, the server has trouble enough.
         pause_s = max(pause_s, min(len(self._pauses) / MAX_RETRIES_PER_S, 2 * LAST_PAUSE_S))
-        if tracked.observed.job is None:
+        if tracked.observed.job is None and tracked.allocation not in self._unanswered:
+            # Nothing of it is there: a stop need not wait for its turn.
             tracked.intent.enqueue()
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311
         self.put(tracked, order)
+
+    async def _withdraw(self, tracked: TrackedAllocation) -> None:
+        """Make nothing more. A Job that is there after all is stopped as any other."""
+        if await self._has_job(tracked):
+            tracked.intent.end_creation()
+            self._finish(tracked)
+        else:
+            self._refuse(tracked, "", withdrawn=True)
+
+    async def _has_job(self, tracked: TrackedAllocation) -> bool:
+        """Whether a Job is known, or found where the request for it was not answered. Raises Refused, Unavailable."""
+        if tracked.observed.job is None and tracked.allocation in self._unanswered:
+            try:
+                found = await self._api.get(paths_in(tracked.namespace).job(tracked.job_name), Job)
+            except Refused as error:
+                if error.code != _NOT_FOUND:
+                    raise
+            else:
+                if found.metadata.labels.launcher == launcher_id(self._traits.cluster_id, self._traits.pool):
+                    self._tracker.on_job(found)
+            self._unanswered.discard(tracked.allocation)
+        return tracked.observed.job is not None
 
     async def _attempt(self, tracked: TrackedAllocation, order: Order) -> None:
         assert order.spec is not None
@@ -142,7 +169,7 @@ class Creation:
         self._finish(tracked)
 
     def _finish(self, tracked: TrackedAllocation) -> None:
-        self._pauses.pop(tracked.allocation, None)
+        self._settle(tracked)
         self._created(tracked)
         self._tracker.look(tracked)
 
@@ -151,6 +178,9 @@ class Creation:
         paths = paths_in(tracked.namespace)
         try:
             return await self._api.create(paths.jobs, made.job, Job), True
+        except Unavailable:
+            self._unanswered.add(tracked.allocation)
+            raise
         except Refused as error:
             if error.code != _EXISTS:
                 raise
@@ -199,18 +229,19 @@ class Creation:
     def _give_up(self, tracked: TrackedAllocation, message: str) -> None:
         """Leave nothing behind, and remember why."""
         log.warning("kubernetes.refused", allocation=tracked.allocation, reason=message)
-        if tracked.observed.job is None:
+        if tracked.observed.job is None and tracked.allocation not in self._unanswered:
             self._refuse(tracked, message, withdrawn=tracked.intent.stop is not None)
         else:
             self._background.create_task(self._clear(tracked, message), name=f"clear {tracked.allocation}")
 
     async def _clear(self, tracked: TrackedAllocation, message: str) -> None:
         pause_s = FIRST_PAUSE_S
-        while tracked.observed.job is not None:
+        while True:
             try:
-                await self._api.delete(
-                    paths_in(tracked.namespace).job(tracked.job_name), {"propagationPolicy": "Background"}
-                )
+                if await self._has_job(tracked):
+                    await self._api.delete(
+                        paths_in(tracked.namespace).job(tracked.job_name), {"propagationPolicy": "Background"}
+                    )
                 break
             except (Refused, Unavailable) as error:
                 log.warning("kubernetes.job_not_deleted", allocation=tracked.allocation, error=str(error))
@@ -222,6 +253,11 @@ class Creation:
         self._refuse(tracked, message, withdrawn=tracked.intent.stop is not None)
 
     def _refuse(self, tracked: TrackedAllocation, message: str, *, withdrawn: bool) -> None:
-        self._pauses.pop(tracked.allocation, None)
+        self._settle(tracked)
         tracked.intent.refuse(message, withdrawn=withdrawn)
         self._tracker.look(tracked)
+
+    def _settle(self, tracked: TrackedAllocation) -> None:
+        """There is no next attempt."""
+        self._pauses.pop(tracked.allocation, None)
+        self._unanswered.discard(tracked.allocation)
