@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from libs.cluster.config import SlotType
 from libs.events.capacity import Device, NodeCapacity
+from libs.podspec.quantities import amount_in, quantity
 from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements, matches
-from services.launcher.backends.kubernetes.capacity.quantities import amount_in, quantity
 from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import node_label
 from services.launcher.backends.kubernetes.manifests.traits import SLOT_RESOURCE

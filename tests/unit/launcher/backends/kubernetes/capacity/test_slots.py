@@ -8,8 +8,8 @@ import pytest
 
 from libs.cluster.config import ClusterConfig
 from libs.events.capacity import NodeCapacity
+from libs.podspec.quantities import quantity
 from services.launcher.backends.kubernetes.capacity.node_matching import matches, pool_requirements
-from services.launcher.backends.kubernetes.capacity.quantities import quantity
 from services.launcher.backends.kubernetes.capacity.slots import (
     OurPod,
     SlotKind,

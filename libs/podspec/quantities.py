@@ -7,6 +7,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
@@ -34,3 +35,10 @@ def quantity(value: str | int | float) -> Decimal:
 def amount_in(values: Mapping[str, str | int | float] | None, resource: str) -> Decimal:
     """The amount of one resource; 0 where there is none."""
     return quantity((values or {}).get(resource, 0))
+
+
+def units(resource: str, value: str | int | float) -> int:
+    """The amount as the scheduler of Kubernetes counts it, rounded up: ``cpu`` in thousandths of a core, memory and
+    storage in bytes, anything else in pieces; 0 for what is no amount or less than nothing."""
+    amount = quantity(value) * (1000 if resource == "cpu" else 1)
+    return max(0, math.ceil(amount))
