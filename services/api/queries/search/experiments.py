@@ -11,10 +11,10 @@ from libs.db.tables.experiments import experiments
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists, experiments_page
+from services.api.queries.search.best_trials import best_trials
 from services.api.queries.search.conditions import EXPERIMENTS, as_of_now, order, where
 from services.api.queries.search.language.filters import parse_filter
 from services.api.queries.search.language.sorting import parse_sort
-from services.api.queries.trials.trials import trials_by_id
 from services.api.wire.base import Pagination
 from services.api.wire.search.searches import FoundExperiment, SearchRequest
 
@@ -48,7 +48,7 @@ async def search_experiments(
         reader_id=rights.principal.user_id,
     )
     best_ids = [one.best_trial_id for one in shown if isinstance(one.best_trial_id, int)]
-    best = await trials_by_id(connection, best_ids, now=now)
+    best = await best_trials(connection, best_ids, now=now)
     found = [
         FoundExperiment(
             experiment=one,

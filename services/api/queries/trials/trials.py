@@ -73,7 +73,8 @@ _SHOWN: Final = (
     "metadata",
     "log_policy_matched",
 )
-_IN_WHOLE: Final = ("best_validation_id", "latest_validation_id", "summary_metrics")
+VALIDATION_IDS: Final = ("best_validation_id", "latest_validation_id")
+_IN_WHOLE: Final = (*VALIDATION_IDS, "summary_metrics")
 """Of a trial that is shown with all it has reported."""
 _latest = metrics.alias("latest_validation")
 _latest_value = (
@@ -94,14 +95,6 @@ async def load_trial(connection: AsyncConnection | DriverConnection, trial_id: i
         raise NotFound("trial", trial_id)
     (trial,) = await _as_trials(connection, rows, now=now)
     return trial
-
-
-async def trials_by_id(connection: AsyncConnection, trial_ids: Sequence[int], *, now: datetime) -> dict[int, Trial]:
-    """Those of the trials that exist, by id."""
-    if not trial_ids:
-        return {}
-    rows = await _BY_ID.rows(connection, trials=trial_ids)
-    return {trial.id: trial for trial in await _as_trials(connection, rows, now=now)}
 
 
 async def check_trial_exists(connection: AsyncConnection, trial_id: int) -> None:
@@ -163,13 +156,7 @@ def select_trials(*further: str) -> Select[Any]:
 async def _as_trials(
     connection: AsyncConnection | DriverConnection, rows: Sequence[Any], *, now: datetime
 ) -> list[Trial]:
-    ids = [row.id for row in rows]
-    metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
-    around = Surroundings(
-        tasks=await tasks_of(connection, ids, now),
-        validations=await _validations(connection, ids, metric_ids),
-        checkpoints=await best_checkpoints(connection, ids),
-    )
+    around = await surroundings_of(connection, rows, now=now)
     present = await present_trials(connection, [row.id for row in rows if row.is_marked])
     return [
         _as_trial(row, around, present.get(row.id, PresentTrial(row.total_batches, row.summary_metrics)))
@@ -178,13 +165,33 @@ async def _as_trials(
 
 
 def _as_trial(row: Any, around: Surroundings, present: PresentTrial) -> Trial:
-    return Trial(
-        best_validation=around.validations.get(row.best_validation_id),
-        latest_validation=around.validations.get(row.latest_validation_id),
-        best_checkpoint=around.checkpoints.get(row.id),
-        summary_metrics=struct_text(present.summary),
-        **shown_fields(row, around.tasks.get(row.id, NO_TASKS), present.total_batches),
+    return Trial(summary_metrics=struct_text(present.summary), **fields_but_summary(row, around, present.total_batches))
+
+
+async def surroundings_of(
+    connection: AsyncConnection | DriverConnection, rows: Sequence[Any], *, now: datetime
+) -> Surroundings:
+    """rows  of ``select_trials`` with ``VALIDATION_IDS``;  now  as for ``load_trial``"""
+    ids = [row.id for row in rows]
+    metric_ids = {key for row in rows for key in (row.best_validation_id, row.latest_validation_id) if key is not None}
+    return Surroundings(
+        tasks=await tasks_of(connection, ids, now),
+        validations=await _validations(connection, ids, metric_ids),
+        checkpoints=await best_checkpoints(connection, ids),
     )
+
+
+def fields_but_summary(row: Any, around: Surroundings, total_batches: int) -> dict[str, Any]:
+    """The fields of a ``Trial`` by their names, all but ``summary_metrics``.
+
+    row  of ``select_trials`` with ``VALIDATION_IDS``
+    """
+    return {
+        "best_validation": around.validations.get(row.best_validation_id),
+        "latest_validation": around.validations.get(row.latest_validation_id),
+        "best_checkpoint": around.checkpoints.get(row.id),
+        **shown_fields(row, around.tasks.get(row.id, NO_TASKS), total_batches),
+    }
 
 
 def shown_fields(row: Any, tasks: Tasks, total_batches: int) -> dict[str, Any]:
@@ -278,7 +285,6 @@ _OF_EXPERIMENT: Final = and_(
 NO_TASKS: Final = Tasks()
 
 _ONE: Final = PreparedQuery(select_trials(*_IN_WHOLE).where(trials.c.id == given("trial", trials.c.id)))
-_BY_ID: Final = PreparedQuery(select_trials(*_IN_WHOLE).where(one_of_hidden(trials.c.id, "trials")))
 _COUNT: Final = PreparedQuery(select(func.count().label("total")).select_from(trials).where(_OF_EXPERIMENT))
 _TASKS: Final = PreparedQuery(
     select(

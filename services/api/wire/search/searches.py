@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from services.api.wire.base import Message, Pagination
 from services.api.wire.experiments.experiments import Experiment
 from services.api.wire.trials.trials import Trial
@@ -17,9 +19,15 @@ class SearchRequest(Message):
     filter: str = ""
 
 
+class FoundTrial(Trial, kw_only=True):
+    """``summary_metrics_left_out``: how many metrics ``summary_metrics`` does not show; missing if it shows all."""
+
+    summary_metrics_left_out: int | UnsetType = UNSET
+
+
 class FoundExperiment(Message, kw_only=True):
     experiment: Experiment
-    best_trial: Trial | None = None
+    best_trial: FoundTrial | None = None
 
 
 class SearchExperimentsResponse(Message, kw_only=True):

@@ -18,7 +18,7 @@ from tests.integration.api.metrics.row_form import to_row_form
 from tests.integration.api.metrics.test_histories import driver, new_runs
 from tests.integration.api.metrics.test_row_form import take
 from tests.integration.api.tasks.conftest import api
-from tests.integration.api.tasks.service import Replica
+from tests.integration.api.tasks.service import Replica, Run
 
 DAY = "2026-01-02T03:04:05"
 
@@ -32,11 +32,21 @@ def to_rows() -> ToRows:
 
 
 async def listed(client: httpx.AsyncClient, project: int, trial: int) -> tuple[dict[str, Any], int]:
-    """The summary of a run in a list, and how many metrics are left out of it."""
-    answer = await client.post("/api/v1/runs", json={"projectId": project})
-    assert answer.status_code == 200, answer.text
-    (run,) = (run for run in answer.json()["runs"] if run["id"] == trial)
-    return run["summaryMetrics"], run.get("summaryMetricsLeftOut", 0)
+    """The summary of a run in lists, of runs and of experiments, and how many metrics these leave out."""
+    found = []
+    for path in ("runs", "experiments-search"):
+        answer = await client.post(f"/api/v1/{path}", json={"projectId": project})
+        assert answer.status_code == 200, answer.text
+        rows = answer.json()
+        found.append(rows["runs"] if path == "runs" else [row["bestTrial"] for row in rows["experiments"]])
+    (run, best) = (next(each for each in trials if each and each["id"] == trial) for trials in found)
+    shown = run["summaryMetrics"], run.get("summaryMetricsLeftOut", 0)
+    assert (best["summaryMetrics"], best.get("summaryMetricsLeftOut", 0)) == shown
+    return shown
+
+
+async def make_best(driver: asyncpg.Connection, run: Run) -> None:
+    await driver.execute("UPDATE experiments SET best_trial_id = $2 WHERE id = $1", run.experiment, run.trial)
 
 
 @pytest.mark.parametrize("folded", [None, 1])
@@ -48,6 +58,7 @@ async def test_a_list_shows_the_shortest_names_of_what_is_folded_and_what_is_not
     project, runs = await new_runs(db, f"wide-{count}-{folded}")
     run, reference = runs[0], ReferenceTrial()
     wide: dict[str, Any] = {f"layers.{each}": each for each in range(count)}
+    await make_best(driver, run)
     async with api.client(headers=run.user_headers) as client:
         await take(client, run, reference, 1, {**wide, "old": 1, "layers.0": "text", "nothing": None})
         await take(client, run, reference, 2, {**wide, "z": 1, "\u00e9": 2, "old": None})
@@ -71,6 +82,7 @@ async def test_a_list_reads_no_summary_that_it_does_not_show(
 ) -> None:
     project, runs = await new_runs(db, "unread")
     run, reference = runs[0], ReferenceTrial()
+    await make_best(driver, run)
     async with api.client(headers=run.user_headers) as client:
         await take(client, run, reference, 1, {f"layers.{each}": each for each in range(101)})
         await take(client, run, reference, 2, {"layers.1": 1})

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from libs.db.tables.experiments import experiments
 from tests.integration.api.experiments.rows import START
 from tests.integration.api.search.conftest import Found
 from tests.scenarios.search.nodes import field, group
@@ -95,10 +97,17 @@ async def test_a_row_shows_the_shortest_names_and_says_how_many_more_there_are(f
     run = await found.api.rows.trial(experiment, summary_metrics=summary)
     text = json.dumps({"filterGroup": group("and", field("id", "=", run, "RUN")), "showArchived": False})
     (shown,) = (await found.api.ok("POST", "/api/v1/runs", json={"filter": text}))["runs"]
-    assert shown.get("summaryMetricsLeftOut", 0) == max(0, count - 98)
-    expected = ["loss", *(f"layers.{each}" for each in range(min(count, 98)))]
-    assert shown["summaryMetrics"]["avg_metrics"] == dict.fromkeys(expected, metric)
-    assert shown["summaryMetrics"]["validation_metrics"] == summary["validation_metrics"]
-    assert shown["summaryMetrics"]["empty"] == {}
+    async with found.api.app.db.transaction() as connection:
+        best = update(experiments).where(experiments.c.id == experiment).values(best_trial_id=run)
+        await connection.execute(best)
+    text = json.dumps({"filterGroup": group("and", field("id", "=", experiment)), "showArchived": False})
+    request = {"filter": text}
+    (with_best,) = (await found.api.ok("POST", "/api/v1/experiments-search", json=request))["experiments"]
+    for row in (shown, with_best["bestTrial"]):
+        assert row.get("summaryMetricsLeftOut", 0) == max(0, count - 98)
+        expected = ["loss", *(f"layers.{each}" for each in range(min(count, 98)))]
+        assert row["summaryMetrics"]["avg_metrics"] == dict.fromkeys(expected, metric)
+        assert row["summaryMetrics"]["validation_metrics"] == summary["validation_metrics"]
+        assert row["summaryMetrics"]["empty"] == {}
     whole = (await found.api.ok("GET", f"/api/v1/trials/{run}"))["trial"]
     assert whole["summaryMetrics"] == summary

@@ -16,13 +16,8 @@ from libs.db.tables.experiments import experiments
 from libs.db.tables.trials import trials
 from libs.db.tables.workspaces import projects, workspaces
 from services.api.queries.search.fixed_columns import local_id, run_duration
-from services.api.queries.search.runs.bounded_summaries import (
-    BoundedSummary,
-    bounded,
-    large_summaries,
-    summary_unless_large,
-)
-from services.api.queries.search.runs.marked_summaries import marked_summaries
+from services.api.queries.search.summaries.bounded_summaries import BoundedSummary, summary_unless_large
+from services.api.queries.search.summaries.shown_summaries import shown_summaries
 from services.api.queries.summaries import is_marked
 from services.api.wire.base import double, int64, struct_text, struct_value, timestamp
 from services.api.wire.search.runs import FlatRun, FlatRunExperiment
@@ -81,18 +76,8 @@ _config_decoder: Final = msgspec.json.Decoder(_Config)
 
 async def shown_runs(connection: AsyncConnection | DriverConnection, rows: Sequence[Any]) -> list[FlatRun]:
     """Rows of ``SHOWN`` as clients see them."""
-    summaries = await _summaries(connection, rows)
+    summaries = await shown_summaries(connection, rows)
     return [_flat_run(row, summaries[row.id]) for row in rows]
-
-
-async def _summaries(connection: AsyncConnection | DriverConnection, rows: Sequence[Any]) -> dict[int, BoundedSummary]:
-    found = await marked_summaries(connection, [row.id for row in rows if row.is_marked])
-    for row in rows:
-        if not row.is_marked and row.summary_metrics is not None:
-            found[row.id] = bounded(row.summary_metrics)
-    missing = [row.id for row in rows if row.id not in found]
-    large = await large_summaries(connection, missing)
-    return found | {ident: large.get(ident, BoundedSummary({})) for ident in missing}  # one may be deleted meanwhile
 
 
 def _flat_run(row: Any, summary: BoundedSummary) -> FlatRun:

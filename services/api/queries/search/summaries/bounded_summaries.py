@@ -1,4 +1,4 @@
-"""Summaries in lists of runs: a list shows so many metrics of each run, and says how many more there are.
+"""Summaries in lists: a list shows so many metrics of each trial, and says how many more there are.
 
 A trial may have reported a hundred thousand names, and a list may have a hundred such trials. The shortest names stay:
 "loss" before "layers.11.attention.head.3.norm". A large document is not taken out of the database for it.

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.db.engine import DriverConnection, driver_connection
 from services.api.metrics.groups import summary_key
 from services.api.metrics.summary import GroupSummary, fold
-from services.api.queries.search.runs.bounded_summaries import MOST_NAMES, BoundedSummary, bound
+from services.api.queries.search.summaries.bounded_summaries import MOST_NAMES, BoundedSummary, bound
 from services.api.queries.summaries import AVG, BEHIND, SHOWN, TAIL
 
 _group_decoder: Final = msgspec.json.Decoder(GroupSummary)
