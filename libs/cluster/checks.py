@@ -13,6 +13,7 @@ from libs.cluster.config import (
     MAX_PORT,
     SLOT_TYPES,
     ClusterConfig,
+    PoolConfig,
     ResourceManagerConfig,
     ScimConfig,
     TaskContainerDefaults,
@@ -36,6 +37,7 @@ POD_SPECS: Final = ("cpu_pod_spec", "gpu_pod_spec", "checkpoint_gc_pod_spec")
 """Keys of task_container_defaults."""
 MIN_GATEWAY_PORT: Final = 1025
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?(?::[0-9]{1,5})?/?")
+_DOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*")
 _LABEL_LIKE: Final = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 
@@ -117,6 +119,8 @@ def _check_slots(config: ClusterConfig) -> None:
     manager = config.resource_manager
     if manager.slot_type is not None and manager.slot_type not in SLOT_TYPES:
         raise InvalidRequest("slot_type must be cuda, cpu, or rocm")
+    for pool in config.resource_pools:
+        _check_slot_resource(pool, config)
     of_manager, of_defaults = manager.max_slots_per_pod, config.task_container_defaults.kubernetes.max_slots_per_pod
     of_pools = [
         own.kubernetes.max_slots_per_pod for pool in config.resource_pools if (own := pool.own_defaults) is not None
@@ -132,6 +136,19 @@ def _check_slots(config: ClusterConfig) -> None:
             "task_container_defaults.kubernetes.max_slots_per_pod"
         )
     check_slot_requests(manager, slots_are_cores=config.slot_type == "cpu")
+
+
+def _check_slot_resource(pool: PoolConfig, config: ClusterConfig) -> None:
+    """Source: https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/."""
+    place, name = f"resource_pools[{pool.pool_name}].slot_resource", pool.slot_resource
+    if not name:
+        return
+    if not config.resource_manager.is_kubernetes or config.slot_type == "cpu":
+        raise InvalidRequest(f"{place}: only a slot that is a device of a Kubernetes node has a resource")
+    domain, slash, rest = name.partition("/")
+    is_extended = slash and _DOMAIN.fullmatch(domain) and _LABEL_LIKE.fullmatch(rest)
+    if not is_extended or re.fullmatch(r"(.*\.)?kubernetes\.io", domain):
+        raise InvalidRequest(f"{place}: {name!r} is no extended resource, such as nvidia.com/mig-1g.5gb")
 
 
 def _check_gateway(gateway: TaskGatewayConfig) -> None:

@@ -7,6 +7,7 @@ that service's settings instead. ``loading`` reads the file, ``checks`` says wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -23,6 +24,8 @@ Priority = Annotated[int, Meta(ge=1, le=99)]
 
 SLOT_TYPES: Final[dict[str, SlotType]] = {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "rocm": "rocm"}
 """What may be written -> what it means."""
+SLOT_RESOURCE: Final[Mapping[SlotType, str]] = {"cuda": "nvidia.com/gpu", "rocm": "amd.com/gpu", "cpu": "cpu"}
+"""What a slot is on Kubernetes, in pools that name nothing else."""
 MAX_PORT: Final = 65535
 
 
@@ -118,6 +121,9 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None takes the cluster's."""
     kubernetes_namespace: str = ""
     """Where tasks of the pool run whose workspace is bound to no namespace."""
+    slot_resource: str = ""
+    """Extended resource of which one is a slot of the pool, as ``nvidia.com/mig-1g.5gb``; empty is that of
+    ``resource_manager.slot_type``."""
 
     def __post_init__(self) -> None:
         try:
@@ -411,6 +417,11 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if manager.slot_type is None:
             return "cuda" if manager.is_kubernetes else "cpu"
         return SLOT_TYPES[manager.slot_type]
+
+    def slot_resource(self, pool_name: str) -> str:
+        """The resource by which Kubernetes counts the slots of a pool."""
+        pool = self.pool(pool_name)
+        return (pool.slot_resource if pool else "") or SLOT_RESOURCE[self.slot_type]
 
     @property
     def node_rules(self) -> NodeRules | None:

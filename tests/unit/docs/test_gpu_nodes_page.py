@@ -11,21 +11,21 @@ import msgspec
 import pytest
 import yaml
 
-from libs.cluster.config import ClusterConfig
+from libs.cluster.config import SLOT_RESOURCE, ClusterConfig
 from libs.podspec.reserved_labels import ALLOWED, is_reserved
 from services.launcher.backends.kubernetes.capacity.node_matching import matches, pool_requirements
 from services.launcher.backends.kubernetes.client.objects import Node, NodeMeta, NodeSpec, Taint
 from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL
 from services.launcher.backends.kubernetes.manifests.priority import class_name, priority_class
-from services.launcher.backends.kubernetes.manifests.traits import SLOT_RESOURCE
 from services.scheduler.plan.decisions import Wait
 from services.scheduler.plan.planner import plan
 from services.scheduler.plan.reasons import WaitReason
 from services.scheduler.plan.snapshot import PendingAllocation, PoolSnapshot
+from tests.unit.libs.cluster.reading import read
 
 PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "gpu-nodes.md").read_text()
-VALUES: Final[dict[str, Any]] = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0])
-POOLS: Final = VALUES["resourcePools"]
+BLOCKS: Final = [yaml.safe_load(each) for each in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)]
+POOLS: Final = BLOCKS[1]["resourcePools"]
 POD: Final[dict[str, Any]] = POOLS[0]["task_container_defaults"]["gpu_pod_spec"]
 CLUSTER: Final = msgspec.convert({"resource_manager": {"type": "kubernetes"}, "resource_pools": POOLS}, ClusterConfig)
 TAINTS: Final = re.findall(r"^\| `([\w./-]+):(\w+)`[^|]*\| ([^|]+) \|$", PAGE, re.MULTILINE)
@@ -59,6 +59,14 @@ def test_users_may_set_the_annotations_too() -> None:
 
 def test_slots_have_the_names_of_the_page() -> None:
     assert {f"`{name}`" for name in SLOT_RESOURCE.values() if "/" in name} <= set(re.findall(r"`[\w./]+`", PAGE))
+
+
+def test_a_pool_may_name_another_resource() -> None:
+    manager = {"type": "kubernetes", "max_slots_per_pod": 8}
+    config, _ = read({"resource_manager": manager, "resource_pools": BLOCKS[0]["resourcePools"]})
+    named = config.slot_resource("small")
+    assert named not in SLOT_RESOURCE.values()
+    assert f"`{named}`" in PAGE
 
 
 def test_a_pool_without_nodes_has_the_reason_of_the_page() -> None:

@@ -42,6 +42,41 @@ def test_slots_of_cores_say_how_many(cpu: dict[str, Any]) -> None:
     assert_refused(kubernetes(slot_type="cpu", **cpu), "slot_resource_requests.cpu must be > 0")
 
 
+def test_a_slot_is_the_resource_that_its_pool_names_or_that_of_the_slot_type() -> None:
+    pools = [{"pool_name": "default"}, {"pool_name": "small", "slot_resource": "nvidia.com/mig-1g.5gb"}]
+    config = read({**kubernetes(), "resource_pools": pools})[0]
+    assert config.slot_resource("default") == "nvidia.com/gpu"
+    assert config.slot_resource("small") == "nvidia.com/mig-1g.5gb"
+    assert read(kubernetes(slot_type="rocm"))[0].slot_resource("default") == "amd.com/gpu"
+
+
+NO_RESOURCE = [
+    "cpu",
+    "memory",
+    "/gpu",
+    "nvidia.com/",
+    "Nvidia.com/gpu",
+    "kubernetes.io/batteries",
+    "a.kubernetes.io/b",
+    "a/b/c",
+]
+
+
+@pytest.mark.parametrize("name", [*NO_RESOURCE, "a b"])
+def test_the_resource_of_slots_is_an_extended_one(name: str) -> None:
+    pools = [{"pool_name": "default", "slot_resource": name}]
+    said = f"resource_pools[default].slot_resource: {name!r} is no extended resource, such as nvidia.com/mig-1g.5gb"
+    assert_refused({**kubernetes(), "resource_pools": pools}, said)
+
+
+@pytest.mark.parametrize("manager", [{"type": "process"}, {"type": "kubernetes", "slot_type": "cpu"}])
+def test_only_devices_of_kubernetes_have_a_resource(manager: dict[str, Any]) -> None:
+    more = {"max_slots_per_pod": 4, "slot_resource_requests": {"cpu": 1}} if manager["type"] == "kubernetes" else {}
+    pools = [{"pool_name": "default", "slot_resource": "nvidia.com/gpu"}]
+    said = "resource_pools[default].slot_resource: only a slot that is a device of a Kubernetes node has a resource"
+    assert_refused({"resource_manager": {**manager, **more}, "resource_pools": pools}, said)
+
+
 def test_slots_of_a_pod_are_limited_exactly_once() -> None:
     assert read(kubernetes())[0].max_slots_per_pod("default") == 4
     assert read({"resource_manager": {"type": "kubernetes"}, **IN_DEFAULTS})[0].max_slots_per_pod("default") == 2

@@ -20,7 +20,6 @@ from libs.podspec.quantities import amount_in, quantity
 from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements, matches
 from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, SlimPod
 from services.launcher.backends.kubernetes.manifests.names import node_label
-from services.launcher.backends.kubernetes.manifests.traits import SLOT_RESOURCE
 
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 
@@ -29,12 +28,10 @@ class SlotKind(Struct, frozen=True, kw_only=True):
     """What a slot of the pool is."""
 
     type: SlotType
+    resource: str
+    """Of Kubernetes, of which slots are made."""
     cpu: float = 1.0
     """Cores of a slot, where slots are cores."""
-
-    @property
-    def resource(self) -> str:
-        return SLOT_RESOURCE[self.type]
 
     def whole(self, amount: Decimal) -> int:
         """Slots that fit into an amount of the resource."""
@@ -115,7 +112,7 @@ def node_capacities(
     found = [
         _node(node, ours_on.get(node.metadata.name, ()), others_on.get(node.metadata.name, ()), kind, cluster_id)
         for node in nodes
-        if _is_in_pool(node, requirements) or node.metadata.name in ours_on
+        if _is_in_pool(node, requirements, kind) or node.metadata.name in ours_on
     ]
     return tuple(sorted(found, key=lambda node: node.name))
 
@@ -162,8 +159,9 @@ def requested_slots(hard: Mapping[str, str | int | float], kind: SlotKind) -> De
     return kind.exact(quantity(hard[name])) if name in hard else None
 
 
-def _is_in_pool(node: Node, requirements: PoolRequirements) -> bool:
-    has_gpus = any(amount_in(node.status.allocatable, name) for name in _GPUS)
+def _is_in_pool(node: Node, requirements: PoolRequirements, kind: SlotKind) -> bool:
+    devices = _GPUS if kind.type == "cpu" else (*_GPUS, kind.resource)
+    has_gpus = any(amount_in(node.status.allocatable, name) for name in devices)
     return matches(requirements.gpu if has_gpus else requirements.cpu, node)
 
 

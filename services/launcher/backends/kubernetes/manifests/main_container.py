@@ -13,7 +13,7 @@ from services.launcher.backends.kubernetes.manifests.files.archives import CAPTU
 from services.launcher.backends.kubernetes.manifests.files.volumes import ARCHIVES_AT, SCRIPT_AT, UNPACKED_AT
 from services.launcher.backends.kubernetes.manifests.names import INIT, MAIN
 from services.launcher.backends.kubernetes.manifests.pod_fields import object_at, objects_at, texts_at
-from services.launcher.backends.kubernetes.manifests.traits import SLOT_RESOURCE, PoolTraits, Ships
+from services.launcher.backends.kubernetes.manifests.traits import PoolTraits, Ships
 from services.launcher.backends.kubernetes.manifests.variables import literal
 from services.launcher.container.command import container_argv
 from services.launcher.container.paths import RUN_DIR, work_dir
@@ -80,7 +80,7 @@ def identity(spec: TaskSpec) -> Json:
 
 def resources(spec: TaskSpec, traits: PoolTraits, user: Json) -> Json:
     """Slots are ours to say; everything else is the user's (docs/reference/kubernetes.md 3.8)."""
-    name = SLOT_RESOURCE[traits.slot_type]
+    name = traits.slot_resource
     wanted = object_at(user, "resources", _PATH)
     ours: dict[str, str] = {}
     if spec.slots_per_pod > 0:

@@ -7,14 +7,13 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from libs.cluster.config import SecurityConfig, SlotType
+from libs.cluster.config import SLOT_RESOURCE, SecurityConfig, SlotType
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
 from libs.podspec import NodeRules, asked_of_nodes, merge_pod, reference_violations, references_to_made
 from services.launcher.backends.kubernetes.settings import ShipperSettings, TaskNetworkSettings
 from services.launcher.container.settings import TaskSettings
 
-SLOT_RESOURCE: Final[Mapping[SlotType, str]] = {"cuda": "nvidia.com/gpu", "rocm": "amd.com/gpu", "cpu": "cpu"}
 DEFAULT_SHM_BYTES: Final = 4 << 30
 """What ``shm_size`` says where nobody has said anything."""
 
@@ -27,6 +26,8 @@ class PoolTraits(Struct, frozen=True, kw_only=True):
     cluster_id: str
     namespace: str
     slot_type: SlotType = "cuda"
+    slot_resource: str = SLOT_RESOURCE["cuda"]
+    """What a slot is to Kubernetes."""
     slot_cpu: float = 1.0
     """Cores of one slot, where slots are cores."""
     cpu_pod_spec: Json | None = None

@@ -53,5 +53,9 @@ def configured_pool(name: str, *, settings: KubernetesSettings, cluster: Cluster
         cluster=cluster,
         settings=settings,
         namespace=settings.namespace or config.kubernetes_namespace or manager.default_namespace,
-        slot_kind=SlotKind(type=cluster.slot_type, cpu=manager.slot_resource_requests.cpu),
+        slot_kind=SlotKind(
+            type=cluster.slot_type,
+            resource=cluster.slot_resource(name),
+            cpu=manager.slot_resource_requests.cpu,
+        ),
     )

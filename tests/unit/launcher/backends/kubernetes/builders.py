@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from libs.cluster.config import SLOT_RESOURCE
 from libs.events.observations import AllocationObserved
 from libs.events.orders import Order, TaskSpec
 from services.launcher.backends.kubernetes.allocations.state.allocation import TrackedAllocation
@@ -43,6 +44,7 @@ def traits(**fields: Any) -> PoolTraits:
         "scripts": SCRIPTS,
         "tasks": TaskSettings(master_url="http://master:8080", log_intake_url="http://logs:8090"),
     }
+    values["slot_resource"] = SLOT_RESOURCE[fields.get("slot_type", "cuda")]
     return PoolTraits(**{**values, **fields})
 
 

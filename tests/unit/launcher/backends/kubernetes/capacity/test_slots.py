@@ -21,8 +21,9 @@ from services.launcher.backends.kubernetes.capacity.slots import (
 from services.launcher.backends.kubernetes.client.objects import Node
 from tests.unit.launcher.backends.kubernetes.builders import node, quota, slim_pod, with_pod
 
-GPU = "nvidia.com/gpu"
-CUDA, CPU = SlotKind(type="cuda"), SlotKind(type="cpu", cpu=2.0)
+GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
+OF_MIG = SlotKind(type="cuda", resource=MIG)
+CUDA, CPU = SlotKind(type="cuda", resource="nvidia.com/gpu"), SlotKind(type="cpu", resource="cpu", cpu=2.0)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,29 @@ def test_slots_are_filled_with_ours_then_with_those_of_others() -> None:
     ]
     assert found.aux_containers == ("a.1",)
     assert found.addresses == ("10.0.0.1",)
+
+
+def test_a_slot_is_the_resource_that_the_pool_names() -> None:
+    """Nodes that have only that count as nodes with devices: pods for them are made with the pod spec of devices."""
+    config = cluster(pool("p", gpu=with_pod(nodeSelector={"mig": "true"}), cpu=with_pod(nodeSelector={"mig": "no"})))
+    found = node_capacities(
+        [node("n1", allocatable={MIG: "7", GPU: "1"}, labels={"mig": "true"}), node("n2", labels={"mig": "no"})],
+        ours=[OurPod(allocation="t.1", name="p1", node="n1", slots=2)],
+        others=[each for each in [foreign_pod(slim_pod("x", "n1", {MIG: "1", GPU: "1"}), OF_MIG)] if each is not None],
+        kind=OF_MIG,
+        requirements=pool_requirements(config, "p"),
+        cluster_id="c",
+    )
+    assert [(each.name, [device.container for device in each.devices]) for each in found] == [
+        ("n1", ["p1", "p1", "x", None, None, None, None])
+    ]
+    only = node("n3", allocatable={MIG: "7"}, labels={"mig": "true"})
+    assert [
+        each.name
+        for each in node_capacities(
+            [only], ours=[], others=[], kind=OF_MIG, requirements=pool_requirements(config, "p"), cluster_id="c"
+        )
+    ] == ["n3"]
 
 
 def test_more_than_there_is_is_cut() -> None:

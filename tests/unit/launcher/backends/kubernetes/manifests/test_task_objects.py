@@ -62,6 +62,15 @@ def test_slots_become_pods_resources_and_variables(case: Case) -> None:
     assert variables.get("NVIDIA_VISIBLE_DEVICES") == ("void" if case.hidden else None)
 
 
+def test_the_resource_of_slots_is_the_pools_to_say() -> None:
+    mig = "nvidia.com/mig-1g.5gb"
+    pod = with_pod(containers=[{"name": "determined-container", "resources": {"limits": {mig: "9"}}}])
+    made = build(trial(slots=2, environment=Environment(image="I", pod_spec=pod)), slot_resource=mig)
+    assert container(made)["resources"] == {"requests": {mig: "2"}, "limits": {mig: "2"}}
+    without = build(task(slots=0, environment=Environment(image="I", pod_spec=pod)), slot_resource=mig)
+    assert container(without)["resources"] == {}
+
+
 def test_the_worked_example_of_the_specification() -> None:
     spec = trial(
         task="1.x",

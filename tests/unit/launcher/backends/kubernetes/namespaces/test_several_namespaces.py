@@ -121,11 +121,11 @@ def test_the_objects_of_an_order_are_in_its_namespace() -> None:
 @pytest.mark.parametrize(
     ("kind", "hard", "slots"),
     [
-        (SlotKind(type="cuda"), {"requests.nvidia.com/gpu": "8", "pods": "1"}, 8),
-        (SlotKind(type="cuda"), {"requests.amd.com/gpu": "8"}, None),
-        (SlotKind(type="rocm"), {"requests.amd.com/gpu": "8"}, 8),
-        (SlotKind(type="cpu", cpu=0.5), {"requests.cpu": "1500m"}, 3),
-        (SlotKind(type="cuda"), {}, None),
+        (SlotKind(type="cuda", resource="nvidia.com/gpu"), {"requests.nvidia.com/gpu": "8", "pods": "1"}, 8),
+        (SlotKind(type="cuda", resource="nvidia.com/gpu"), {"requests.amd.com/gpu": "8"}, None),
+        (SlotKind(type="rocm", resource="amd.com/gpu"), {"requests.amd.com/gpu": "8"}, 8),
+        (SlotKind(type="cpu", resource="cpu", cpu=0.5), {"requests.cpu": "1500m"}, 3),
+        (SlotKind(type="cuda", resource="nvidia.com/gpu"), {}, None),
     ],
 )
 def test_slots_that_a_quota_allows(kind: SlotKind, hard: dict[str, str], slots: int | None) -> None:
@@ -256,7 +256,7 @@ async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(trac
         pool="default",
         namespace="a",
         cluster_id="c",
-        kind=SlotKind(type="cuda"),
+        kind=SlotKind(type="cuda", resource="nvidia.com/gpu"),
         requirements=pool_requirements(config, "default"),
         max_slots_per_pod=4,
         max_aux_per_node=100,
