@@ -184,20 +184,24 @@ class SchedulerController:
     async def _reconcile_now(self, message: CoreMessage) -> bytes:
         """Reconcile experiments, allocations and generic tasks for somebody who waits, but not for long."""
         asked = msgspec.json.decode(message.data, type=ReconcileRequest)
-        if asked.created_until:
-            for experiment in asked.experiments:
-                self._own_news.created(experiment, asked.created_until)
-        requests = [
-            *(Request("experiment", ident) for ident in asked.experiments),
-            *(Request("generic task", ident) for ident in asked.generic_tasks),
+        tasks = (Request("generic task", ident) for ident in asked.generic_tasks)
+        rounds = [
+            *(self._reconcile_experiment(ident, asked.created_until) for ident in asked.experiments),
+            *map(self._work_queue.enqueue_and_wait, tasks),
         ]
-        rounds = map(self._work_queue.enqueue_and_wait, requests)
         try:
             async with asyncio.timeout(RECONCILE_TIMEOUT_S):
                 await asyncio.gather(*rounds, *map(self._reconcile_allocation, asked.allocations))
         except TimeoutError as error:
             raise Unavailable("the scheduler is busy") from error
         return b""
+
+    async def _reconcile_experiment(self, experiment: int, created_until: int) -> None:
+        request = Request("experiment", experiment)
+        if created_until and self._own_news.created(experiment, created_until):
+            await self._work_queue.wait(request)
+        else:
+            await self._work_queue.enqueue_and_wait(request)
 
     async def _reconcile_allocation(self, allocation: str) -> None:
         """Have done what is asked of it and then, in case that has ended it, have its task react."""

@@ -1,8 +1,8 @@
 """News that is none: events about what the scheduler has been told, or has done, already.
 
-Each event costs a look at its object. Those of a new experiment follow the request of the api to reconcile it, and that
-an allocation was requested is the scheduler's own word, who has told the queue of the pool. To forget any of it costs a
-look, and nothing else.
+Each event costs a look at its object. Those of a new experiment come just after the request of the api to reconcile it,
+or just before, and that an allocation was requested is the scheduler's own word, who has told the queue of the pool. To
+forget any of it costs a look, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ class OwnNews:
     def __init__(self) -> None:
         self._created_until: dict[int, int] = {}
         self._requested: dict[str, None] = {}
+        self._heard: dict[int, int] = {}
+        """First number in the outbox of an event about an experiment that was told as news."""
 
-    def created(self, experiment: int, until: int) -> None:
-        """A new experiment is about to be reconciled, after the commit that created it.
+    def created(self, experiment: int, until: int) -> bool:
+        """Whether an event has told already of this new experiment, which is to be reconciled after the commit that
+        created it.
 
         until  last number in the outbox that its transaction took. Nobody else knew of the experiment before its
                commit, so that no event about it up to this number tells of a later change
         """
         _keep(self._created_until, experiment, until)
+        first = self._heard.pop(experiment, None)
+        return first is not None and first <= until
 
     def requested(self, allocations: Iterable[str]) -> None:
         """The queues of the pools of these allocations will be planned, after the commit that requested them."""
@@ -55,6 +60,9 @@ class OwnNews:
             for request in notification.requests
             if request.kind != "experiment" or number > self._created_until.get(int(request.ident), -1)
         )
+        for request in left:
+            if request.kind == "experiment" and int(request.ident) not in self._heard:
+                _keep(self._heard, int(request.ident), number)
         return msgspec.structs.replace(notification, requests=left)
 
 

@@ -40,7 +40,8 @@ class WorkQueue:
         self._reconcile = reconcile
         self._waiting: asyncio.Queue[Request] = asyncio.Queue()
         self._queued: set[Request] = set()
-        self._running: set[Request] = set()
+        self._running: dict[Request, list[asyncio.Future[None]]] = {}
+        """What is being reconciled, and who waits for that round to end."""
         self._again: set[Request] = set()
         self._timers: dict[Request, asyncio.TimerHandle] = {}
         self._failures: dict[Request, int] = {}
@@ -66,6 +67,18 @@ class WorkQueue:
         self.enqueue(request)
         await waiter
 
+    async def wait(self, request: Request) -> None:
+        """Return when the object has been reconciled as it was when it was enqueued last, which is before this call.
+
+        Raises Unavailable as ``enqueue_and_wait`` does.
+        """
+        if request in self._running and request not in self._again:
+            waiter = asyncio.get_running_loop().create_future()
+            self._running[request].append(waiter)
+            await waiter
+        elif request in self._queued or request in self._again or request in self._failures:
+            await self.enqueue_and_wait(request)
+
     @property
     def is_idle(self) -> bool:
         """Nothing waits and nothing runs; timers may."""
@@ -87,8 +100,7 @@ class WorkQueue:
         while True:
             request = await self._waiting.get()
             self._queued.discard(request)
-            self._running.add(request)
-            waiters = self._waiters.pop(request, [])
+            waiters = self._running[request] = self._waiters.pop(request, [])
             outcome: Unavailable | None = Unavailable("the round was broken off")
             try:
                 after_s = await self._reconcile(request)
@@ -100,7 +112,7 @@ class WorkQueue:
             else:
                 self._failures.pop(request, None)
             finally:
-                self._running.discard(request)
+                del self._running[request]
                 _tell(waiters, outcome)
             if request in self._again:
                 self._again.discard(request)

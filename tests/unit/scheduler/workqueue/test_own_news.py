@@ -18,6 +18,18 @@ def test_events_of_a_creation_are_no_news_and_later_ones_are() -> None:
     assert news.without(EXPERIMENT, None) == EXPERIMENT
 
 
+def test_creation_that_an_event_has_told_of_is_known_to_be_looked_at() -> None:
+    news = OwnNews()
+    assert not news.created(3, 7), "nothing has told of it"
+    assert news.without(EXPERIMENT, 8) == EXPERIMENT
+    for number in (6, 7):
+        assert news.without(Notification((Request("experiment", 4),)), number).requests
+    assert news.created(4, 7)
+    assert not news.created(4, 7), "once"
+    assert news.without(Notification((Request("deletion", 5),)), 7).requests
+    assert not news.created(5, 7), "a look at its deletion is none at itself"
+
+
 def test_other_objects_are_looked_at_whatever_their_number() -> None:
     news = OwnNews()
     news.created(3, 7)

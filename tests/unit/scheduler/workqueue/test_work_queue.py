@@ -127,3 +127,61 @@ async def test_whoever_waits_is_told_of_failures_and_of_the_end() -> None:
     for asked in (running, waiting):
         with pytest.raises(Unavailable):
             await asked
+
+
+async def test_whoever_knows_that_it_was_enqueued_waits_for_that_round_and_for_no_other() -> None:
+    rounds: list[asyncio.Event] = []
+
+    async def reconcile(request: Request) -> float | None:
+        rounds.append(asyncio.Event())
+        await rounds[-1].wait()
+        return None
+
+    work_queue = WorkQueue(reconcile)
+    work_queue.enqueue(ONE)
+    queued = asyncio.create_task(work_queue.wait(ONE))
+    await asyncio.sleep(0)
+    task = asyncio.create_task(work_queue.run())
+    try:
+        await eventually(lambda: len(rounds) == 1)
+        running = asyncio.create_task(work_queue.wait(ONE))
+        await asyncio.sleep(0)
+        assert not queued.done()
+        assert not running.done()
+        rounds[0].set()
+        await asyncio.gather(queued, running)
+        await work_queue.wait(ONE)  # it is over
+        assert (len(rounds), work_queue.is_idle) == (1, True)
+        work_queue.enqueue(ONE)
+        await eventually(lambda: len(rounds) == 2)
+        work_queue.enqueue(ONE)
+        again = asyncio.create_task(work_queue.wait(ONE))
+        await asyncio.sleep(0)
+        rounds[1].set()
+        await eventually(lambda: len(rounds) == 3)
+        assert not again.done(), "it was enqueued once more after that round had begun"
+        rounds[2].set()
+        await again
+    finally:
+        await end(task)
+
+
+async def test_whoever_waits_for_a_round_that_has_failed_has_it_done_again() -> None:
+    rounds = 0
+
+    async def reconcile(_request: Request) -> float | None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 1:
+            raise ValueError("broken")
+        return None
+
+    work_queue = WorkQueue(reconcile)
+    task = asyncio.create_task(work_queue.run())
+    try:
+        with pytest.raises(Unavailable):
+            await work_queue.enqueue_and_wait(ONE)
+        await work_queue.wait(ONE)
+        assert rounds >= 2
+    finally:
+        await end(task)
