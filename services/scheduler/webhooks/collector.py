@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.bus import Message
 from libs.db.engine import Database
 from libs.webhooks.deliveries import enqueue_deliveries
 from libs.webhooks.events import NewDelivery
 
-Match = Callable[[AsyncConnection, Sequence[Message]], Awaitable[Sequence[NewDelivery]]]
+Match = Callable[[Database, Sequence[Message]], Awaitable[Sequence[NewDelivery]]]
 
 
 class Collector:
@@ -59,8 +57,7 @@ class Collector:
                 done.cancel()
 
     async def _store(self, messages: Sequence[Message]) -> None:
-        async with self._db.read() as connection:
-            found = await self._match(connection, messages)
+        found = await self._match(self._db, messages)
         if not found:
             return
         async with self._db.transaction() as connection:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import Message
 from libs.bus.headers import SUBJECT, TIME, event_attribute
+from libs.db.engine import Database
 from libs.events.changes import TrialChanged
 from libs.events.subjects import event_source
 from libs.webhooks import cloud_events
@@ -31,8 +31,8 @@ class PublicEvents:
     def __init__(self, cluster_id: str) -> None:
         self._source = event_source(cluster_id)
 
-    async def deliveries(self, connection: AsyncConnection, messages: Sequence[Message]) -> list[NewDelivery]:
-        triggers = await load_triggers(connection, TriggerType.EVENT, TriggerType.METRIC_THRESHOLD_EXCEEDED)
+    async def deliveries(self, db: Database, messages: Sequence[Message]) -> list[NewDelivery]:
+        triggers = await load_triggers(db, TriggerType.EVENT, TriggerType.METRIC_THRESHOLD_EXCEEDED)
         public = [
             (message, found) for message in messages if (found := cloud_events.type_of(message.subject)) is not None
         ]
@@ -51,7 +51,7 @@ class PublicEvents:
         ]
         thresholds = [each for each in triggers if each.trigger_type == TriggerType.METRIC_THRESHOLD_EXCEEDED]
         metrics = [message for message, event_type in public if event_type == METRICS] if thresholds else []
-        return [*told, *(await _exceeded(connection, metrics, thresholds))]
+        return [*told, *(await _exceeded(db, metrics, thresholds))]
 
     def _event(self, message: Message, event_type: str) -> WebhookEvent:
         at = _time(message)
@@ -84,9 +84,7 @@ def _data(message: Message) -> Any:
         return None
 
 
-async def _exceeded(
-    connection: AsyncConnection, messages: Sequence[Message], triggers: Sequence[StoredTrigger]
-) -> list[NewDelivery]:
+async def _exceeded(db: Database, messages: Sequence[Message], triggers: Sequence[StoredTrigger]) -> list[NewDelivery]:
     """Each trigger fires once for a trial."""
     reports = [(message, report) for message in messages if (report := _report(message)) is not None]
     over = [
@@ -95,7 +93,10 @@ async def _exceeded(
         for trigger in triggers
         if trigger.concerns(message) and (value := _value_over(trigger, report)) is not None
     ]
-    known = await load_experiments(connection, {report.experiment_id for _, report, _, _ in over})
+    if not over:
+        return []
+    async with db.read() as connection:
+        known = await load_experiments(connection, {report.experiment_id for _, report, _, _ in over})
     return [
         NewDelivery(
             trigger.webhook.id,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import Message
+from libs.db.engine import Database
 from libs.events.changes import ExperimentChanged
 from libs.webhooks.events import NewDelivery, TriggerType, WebhookEvent, event_id
 from libs.webhooks.experiments import KnownExperiment, load_experiments
@@ -19,14 +19,17 @@ from services.scheduler.webhooks.triggers import StoredTrigger, load_triggers
 _DECODER = msgspec.json.Decoder(ExperimentChanged)
 
 
-async def deliveries_of_changes(connection: AsyncConnection, messages: Sequence[Message]) -> list[NewDelivery]:
+async def deliveries_of_changes(db: Database, messages: Sequence[Message]) -> list[NewDelivery]:
     """What webhooks are told of these messages about the states of experiments."""
-    triggers = await load_triggers(connection, TriggerType.EXPERIMENT_STATE_CHANGE)
+    triggers = await load_triggers(db, TriggerType.EXPERIMENT_STATE_CHANGE)
     states = {trigger.condition.get("state") for trigger in triggers}
     changes = [
         (message, change) for message in messages if (change := _change(message)) is not None and change.state in states
     ]
-    known = await load_experiments(connection, {change.experiment_id for _, change in changes})
+    if not changes:
+        return []
+    async with db.read() as connection:
+        known = await load_experiments(connection, {change.experiment_id for _, change in changes})
     return [
         NewDelivery(trigger.webhook.id, _event(trigger, message, change, experiment))
         for message, change in changes

@@ -7,17 +7,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.bus import Message
-from libs.db.engine import driver_connection
-from libs.db.tables.webhooks import webhook_triggers, webhooks
+from libs.db.engine import Database, driver_connection
 from libs.webhooks.events import TriggerType
 from libs.webhooks.scope import WebhookScope
 
 _CLOCKS_DIFFER: Final = timedelta(seconds=2)
 """At most, between the bus and the database; an event from just before a webhook was made does no harm."""
+_TRIGGERS: Final = """
+    SELECT t.id, t.trigger_type, t.condition, t.webhook_id, w.name, w.mode, w.workspace_id, w.created_at
+    FROM webhook_triggers t JOIN webhooks w ON w.id = t.webhook_id
+    WHERE t.trigger_type = ANY($1::text[]) ORDER BY t.id
+"""
 
 
 class StoredTrigger(Struct, frozen=True, kw_only=True):
@@ -39,29 +42,19 @@ async def is_any_of(connection: AsyncConnection, *types: TriggerType) -> bool:
     return bool(await driver.fetchval(query, types))
 
 
-async def load_triggers(connection: AsyncConnection, *types: TriggerType) -> list[StoredTrigger]:
-    query = (
-        select(
-            webhook_triggers.c.id,
-            webhook_triggers.c.trigger_type,
-            webhook_triggers.c.condition,
-            webhook_triggers.c.webhook_id,
-            webhooks.c.name,
-            webhooks.c.mode,
-            webhooks.c.workspace_id,
-            webhooks.c.created_at,
-        )
-        .join(webhooks, webhooks.c.id == webhook_triggers.c.webhook_id)
-        .where(webhook_triggers.c.trigger_type.in_(types))
-        .order_by(webhook_triggers.c.id)
-    )
+async def load_triggers(db: Database, *types: TriggerType) -> list[StoredTrigger]:
+    """All that are of one of these types, by id."""
+    async with db.read_prepared() as connection:  # asked with each change of a state, and nearly always in vain
+        found = await connection.fetch(_TRIGGERS, types)
     return [
         StoredTrigger(
-            id=row.id,
-            trigger_type=row.trigger_type,
-            condition=row.condition,
-            webhook=WebhookScope(id=row.webhook_id, name=row.name, mode=row.mode, workspace_id=row.workspace_id),
-            created_at=row.created_at,
+            id=row["id"],
+            trigger_type=row["trigger_type"],
+            condition=row["condition"],
+            webhook=WebhookScope(
+                id=row["webhook_id"], name=row["name"], mode=row["mode"], workspace_id=row["workspace_id"]
+            ),
+            created_at=row["created_at"],
         )
-        for row in await connection.execute(query)
+        for row in found
     ]

@@ -26,7 +26,7 @@ async def test_request_about_a_creation_that_events_have_told_of_is_answered_wit
         await _ask(world, ReconcileRequest(experiments=(experiment,)))
         async with world.db.transaction() as connection:
             # Whoever looks now waits for the lock longer than a request is waited for.
-            await connection.execute(text(f"SELECT FROM experiments WHERE id = {experiment} FOR UPDATE"))  # noqa: S608
+            await connection.execute(text(f"SELECT FROM experiments WHERE id = {experiment} FOR UPDATE"))
             until = (await connection.execute(text("SELECT last_value FROM outbox_id_seq"))).scalar_one()
             await _ask(world, ReconcileRequest(experiments=(experiment,), created_until=until))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -16,25 +16,14 @@ from libs.webhooks.events import NewDelivery, TriggerType, WebhookEvent
 from services.scheduler.webhooks.collector import Collector
 
 
-class HangingDatabase:
-    """One that never answers."""
-
-    def read(self) -> Any:
-        return self
-
-    async def __aenter__(self) -> None:
-        await asyncio.Event().wait()
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
-
-
-async def nothing(*_: object) -> list[Any]:
+async def hanging(*_: object) -> list[Any]:
+    """The match of a database that never answers."""
+    await asyncio.Event().wait()
     return []
 
 
 async def test_what_is_under_way_at_the_end_is_given_back_at_once() -> None:
-    collector = Collector(db=cast(Database, HangingDatabase()), match=nothing, news=lambda: None)
+    collector = Collector(db=cast(Database, object()), match=hanging, news=lambda: None)
     message = cast(Message, object())
     running = asyncio.create_task(collector.run())
     in_the_batch = asyncio.create_task(collector.handle(message))
@@ -54,9 +43,6 @@ class StoringDatabase:
     def __init__(self) -> None:
         self.broken = True
         self.stored = 0
-
-    def read(self) -> Any:
-        return nullcontext()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Any]:
