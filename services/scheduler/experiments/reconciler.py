@@ -88,12 +88,16 @@ class ExperimentReconciler:
         if locked is None or locked.state == ExperimentState.DELETING:
             traced.drop()
             return ReconcileResult()
-        await carry_out_requests(locked)
         if locked.state in LIVE and not locked.experiment.unmanaged:
             await locked.load()
-            await _carry_on(locked, self._process_exits)
+            waiting = await searcher_events.look(locked, searches=locked.state not in STOPPING)
+            if waiting.has_gc_requests:
+                await carry_out_requests(locked)
+            await _carry_on(locked, waiting, self._process_exits)
             if locked.state in STOPPING and not locked.live:
                 await end_experiment(locked)
+        else:
+            await carry_out_requests(locked)
         await locked.write()
         await clear_ended(connection, locked.out.events, now=locked.now)
         if not locked.out.events:
@@ -116,12 +120,16 @@ class ExperimentReconciler:
         await locked.write()
 
 
-async def _carry_on(locked: LockedExperiment, react_to_exits: Callable[[LockedExperiment], Awaitable[None]]) -> None:
+async def _carry_on(
+    locked: LockedExperiment,
+    waiting: searcher_events.PendingWork,
+    react_to_exits: Callable[[LockedExperiment], Awaitable[None]],
+) -> None:
     """Let trials follow, exits be reacted to and the search be heard, until each has nothing more to say to the others.
 
     It ends, because every round but the last ends a trial or an allocation, or creates the trials of a finite search.
     """
-    search = await _open_search(locked)
+    search = await _open_search(locked, waiting)
     while True:
         follow_experiment(locked)
         await react_to_exits(locked)
@@ -140,14 +148,15 @@ async def _carry_on(locked: LockedExperiment, react_to_exits: Callable[[LockedEx
         await searcher_events.store(locked, search)
 
 
-async def _open_search(locked: LockedExperiment) -> Search | None:
+async def _open_search(locked: LockedExperiment, waiting: searcher_events.PendingWork) -> Search | None:
     """The search, told what has happened; None when it does not matter to it any more."""
     if locked.state in STOPPING:
         return None
     if not locked.experiment.ssh_private_key:
         locked.experiment.ssh_private_key, locked.experiment.ssh_public_key = new_key_pair(locked.cluster.security.ssh)
-    search = await searcher_events.open_search(locked)
-    await searcher_events.deliver(locked, search)
+    search = searcher_events.open_search(locked, waiting)
+    if waiting.has_events:
+        await searcher_events.deliver(locked, search)
     return search
 
 

@@ -1,8 +1,11 @@
-"""Events that a search has yet to be told: in order, and deleted with the snapshot that has taken them in."""
+"""Events that a search has yet to be told: in order, and deleted with the snapshot that has taken them in.
+
+Most looks at an experiment find none, and no files to delete either: one statement asks for all of it.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import delete
 from sqlalchemy.dialects.postgresql import insert
@@ -14,7 +17,11 @@ from services.scheduler.experiments.search import Search
 from services.scheduler.transactions.allocation_messages import note
 from services.scheduler.transactions.locked_experiment import LockedExperiment
 
-_SNAPSHOT: Final = PreparedStatement("SELECT snapshot FROM searcher_snapshots WHERE experiment_id = :experiment")
+_WAITING: Final = PreparedStatement("""
+    SELECT (SELECT snapshot FROM searcher_snapshots WHERE experiment_id = :experiment AND :searches) AS snapshot,
+           EXISTS (SELECT FROM searcher_events WHERE experiment_id = :experiment) AS has_events,
+           EXISTS (SELECT FROM checkpoint_gc_requests WHERE experiment_id = :experiment) AS has_gc_requests
+""")
 _UNHEARD: Final = PreparedStatement("""
     SELECT event.id, event.trial_id, event.kind, event.payload, trials.request_id
     FROM searcher_events AS event LEFT JOIN trials ON trials.id = event.trial_id
@@ -22,10 +29,26 @@ _UNHEARD: Final = PreparedStatement("""
 """)
 
 
-async def open_search(locked: LockedExperiment) -> Search:
+class PendingWork(NamedTuple):
+    """What waits for the next look at an experiment."""
+
+    snapshot: dict[str, Any] | None
+    has_events: bool
+    has_gc_requests: bool
+
+
+async def look(locked: LockedExperiment, *, searches: bool) -> PendingWork:
+    """What waits for the experiment; its snapshot only if it ``searches``.
+
+    To be called with the trials locked: an event of a trial is committed with what has become of it.
+    """
+    (found,) = await _WAITING.rows(locked.connection, experiment=locked.experiment.id, searches=searches)
+    return PendingWork(found["snapshot"], found["has_events"], found["has_gc_requests"])
+
+
+def open_search(locked: LockedExperiment, waiting: PendingWork) -> Search:
     """The search of the experiment, new or as it was left. Raises SearchFailedError."""
-    found = await _SNAPSHOT.rows(locked.connection, experiment=locked.experiment.id)
-    return Search.open(locked.experiment.config, found[0]["snapshot"] if found else None)
+    return Search.open(locked.experiment.config, waiting.snapshot)
 
 
 async def deliver(locked: LockedExperiment, search: Search) -> None:

@@ -31,29 +31,26 @@ from services.scheduler.allocations.task_tokens import TaskTokens
 from services.scheduler.orders.disabled_nodes import disabled_nodes
 from services.scheduler.transactions.rows import AllocationRow
 
+# A task of a trial comes with the COMPLETED checkpoint with most steps of it; among equal ones the newest.
 _TASKS: Final = PreparedStatement("""
     SELECT t.task_id, t.task_type, t.owner_id, t.spec, j.priority, j.submitted_at, j.traceparent, u.username,
            u.agent_uid AS u_uid, u.agent_user AS u_user, u.agent_gid AS u_gid, u.agent_group AS u_group,
            w.name AS workspace,
            w.agent_uid AS w_uid, w.agent_user AS w_user, w.agent_gid AS w_gid, w.agent_group AS w_group,
-           (SELECT cluster_id FROM cluster) AS cluster_id
+           (SELECT cluster_id FROM cluster) AS cluster_id,
+           r.id, r.experiment_id, r.run_id, r.seed, r.hparams, r.warm_start_checkpoint_uuid,
+           latest.uuid AS latest_uuid, latest.steps_completed AS latest_steps
     FROM tasks t
     JOIN users u ON u.id = t.owner_id
     JOIN workspaces w ON w.id = t.workspace_id
     LEFT JOIN jobs j ON j.job_id = t.job_id
-    WHERE t.task_id = ANY(:tasks)
-""")
-# With the COMPLETED checkpoint with most steps of each; among equal ones the newest.
-_TRIALS: Final = PreparedStatement("""
-    SELECT k.task_id, r.id, r.experiment_id, r.run_id, r.seed, r.hparams, r.warm_start_checkpoint_uuid,
-           latest.uuid AS latest_uuid, latest.steps_completed AS latest_steps
-    FROM trial_tasks k
-    JOIN trials r ON r.id = k.trial_id
+    LEFT JOIN trial_tasks k ON k.task_id = t.task_id
+    LEFT JOIN trials r ON r.id = k.trial_id
     LEFT JOIN LATERAL (
         SELECT c.uuid, c.steps_completed FROM checkpoints c WHERE c.trial_id = r.id AND c.state = 'COMPLETED'
         ORDER BY c.steps_completed DESC NULLS LAST, c.report_time DESC LIMIT 1
     ) latest ON true
-    WHERE k.task_id = ANY(:tasks)
+    WHERE t.task_id = ANY(:tasks)
 """)
 _EXPERIMENTS: Final = PreparedStatement("""
     SELECT id, config, users_pod, ssh_private_key, ssh_public_key FROM experiments WHERE id = ANY(:experiments)
@@ -83,7 +80,7 @@ class TaskMaterial:
         ids = [row.task_id for row in rows]
         material = cls(cluster=cluster)
         material._tasks = {found["task_id"]: found for found in await _TASKS.rows(connection, tasks=ids)}
-        material._trials = {found["task_id"]: found for found in await _TRIALS.rows(connection, tasks=ids)}
+        material._trials = {task: found for task, found in material._tasks.items() if found["id"] is not None}
         origins = list({found["experiment_id"] for found in material._trials.values()})
         if origins:
             found_experiments = await _EXPERIMENTS.rows(connection, experiments=origins)
