@@ -8,7 +8,6 @@ Source: docs/reference/experiments.md 1.6.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ from libs.config.parts import searcher, storage
 from libs.config.parts.environment import SLOT_TYPES
 from libs.config.parts.hyperparameters import is_nested_space
 from libs.config.parts.log_policies import merge_log_policies
+from libs.shapes.copies import copied
 from libs.shapes.shape import Object
 
 Merge: TypeAlias = Callable[[Any, Any], Any]
@@ -28,7 +28,7 @@ def merge(high: Object, low: Object) -> Object:
 
     Raises podspec.InvalidPodPatch when the pod spec of ``high`` makes no sense as a patch.
     """
-    merged: Object = _experiment(copy.deepcopy(high), copy.deepcopy(low))
+    merged: Object = _experiment(copied(high), copied(low))
     return merged
 
 

@@ -14,7 +14,6 @@ docs/reference/kubernetes.md 6.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from libs.podspec.edits import (
 )
 from libs.podspec.lists import Identity, identity_of, interleave
 from libs.podspec.merge_keys import NO_RULES, POD, KeyedList, Rule, Schema, ValueSet, inside
+from libs.shapes.copies import copied
 
 __all__ = ["InvalidPodPatch", "merge_pod"]
 
@@ -40,8 +40,8 @@ def merge_pod(base: Object | None, patch: Object | None) -> Object:
     Raises InvalidPodPatch when an element of a keyed list lacks its key, or a directive makes no sense.
     Applying the same patch twice gives the same as applying it once, if no list repeats a merge key.
     """
-    below = _merge_objects({}, copy.deepcopy(base or {}), POD, "")
-    return _merge_objects(below, copy.deepcopy(patch or {}), POD, "")
+    below = _merge_objects({}, copied(base or {}), POD, "")
+    return _merge_objects(below, copied(patch or {}), POD, "")
 
 
 def _merge_objects(base: Object, patch: Object, schema: Schema, path: str) -> Object:
