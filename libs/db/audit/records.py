@@ -17,14 +17,18 @@ from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, TextClause, event, insert
+from sqlalchemy import Connection, TextClause, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from libs.db.tables.cluster import audit_records
+from libs.db.prepared.statements import PreparedStatement, as_document
 
 _CHANGES: Final = re.compile(r"\s*(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 MOST_NAMED: Final = 1000
 """Objects that one record names; of more it says how many there are."""
+_ADD: Final = PreparedStatement("""
+    INSERT INTO audit_records (user_id, username, allocation_id, address, request_id, action, target, details, changed)
+    VALUES (:user_id, :username, :allocation_id, :address, :request_id, :action, :target, :details, :changed)
+""")
 
 
 class AuditedRequest(Struct, frozen=True, kw_only=True):
@@ -132,17 +136,16 @@ async def write_record(
     """Add a record to the transaction of ``connection``, whatever that changes."""
     request = recording.request
     details = {**request.details, "changed": len(noted)} if len(noted) > MOST_NAMED else dict(request.details)
-    await connection.execute(
-        insert(audit_records).values(
-            user_id=request.user_id,
-            username=request.username,
-            allocation_id=request.allocation_id,
-            address=request.address,
-            request_id=request.request_id,
-            action=request.action,
-            target=dict(request.target),
-            details=details,
-            changed=list(noted[:MOST_NAMED]),
-        )
+    await _ADD.rows(
+        connection,
+        user_id=request.user_id,
+        username=request.username,
+        allocation_id=request.allocation_id,
+        address=request.address,
+        request_id=request.request_id,
+        action=request.action,
+        target=as_document(dict(request.target)),
+        details=as_document(details),
+        changed=as_document(list(noted[:MOST_NAMED])),
     )
     recording.is_written = True
