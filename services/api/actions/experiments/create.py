@@ -31,7 +31,6 @@ from services.api.actions.experiments.project import (
     RequireProject,
     check_may_grow,
     choose_project,
-    keep_project,
     load_project,
 )
 from services.api.actions.experiments.warm_start import pin_warm_start
@@ -109,13 +108,12 @@ async def prepare_experiment(
 
 
 async def store_experiment(app: App, new: NewExperiment, principal: Principal, *, now: datetime) -> StoredExperiment:
-    """Store what was prepared. Raises FailedPrecondition when its project was archived meanwhile."""
+    """Store what was prepared. Raises FailedPrecondition or NotFound when its project is archived or gone meanwhile."""
     ssh = app.cluster.security.ssh
     # An RSA key takes seconds to find, any other one less than the way to a thread.
     keys = await asyncio.to_thread(new_key_pair, ssh) if ssh.key_type == "RSA" else new_key_pair(ssh)
 
     async def store(connection: AsyncConnection) -> StoredExperiment:
-        await keep_project(connection, new.project)
         experiment = await insert_experiment(connection, new, principal, keys, now)
         # Others who create in the project wait from here on, and not while the files are stored.
         first, workspace_id = await take_local_ids(connection, new.project.project_id, len(new.search.creates))

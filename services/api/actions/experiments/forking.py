@@ -5,8 +5,6 @@ Source: docs/reference/experiments.md 1.7 (steps 1 and 12).
 
 from __future__ import annotations
 
-import asyncio
-
 from msgspec import Struct
 from sqlalchemy import or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -15,6 +13,7 @@ from libs.config.stored import labels_of
 from libs.db.tables.experiments import experiments, model_definitions
 from libs.db.tables.workspaces import projects, workspaces
 from libs.errors import FailedPrecondition, NotFound
+from services.api.actions.small_configs import are_few, computed
 from services.api.contexts.pack import pack_context
 from services.api.wire.experiments.experiments import CreateExperimentRequest
 
@@ -54,4 +53,4 @@ async def model_definition_of(request: CreateExperimentRequest, parent: Parent |
     """The files of a new experiment, as tar.gz: its parent's, or those that came with the request."""
     if parent is not None:
         return parent.model_definition
-    return await asyncio.to_thread(pack_context, request.model_definition)
+    return await computed(are_few(request.model_definition), pack_context, request.model_definition)

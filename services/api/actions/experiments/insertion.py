@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.new_trials import Origin
 from libs.db.prepared.statements import PreparedStatement, as_document
+from libs.errors import NotFound
 from libs.events.changes import ExperimentChanged, JobChanged
 from libs.events.orders import UsersPod
 from libs.ids import new_uuid
@@ -27,16 +28,20 @@ from services.api.actions.experiments.project import ProjectRef
 from services.api.wire.experiments.experiments import LaunchWarning
 
 _INSERT: Final = PreparedStatement("""
-    WITH job AS (
+    WITH project AS (
+        SELECT id FROM projects WHERE id = :project_id FOR KEY SHARE
+    ), job AS (
         INSERT INTO jobs (job_id, job_type, owner_id, workspace_id, pool, priority, weight, max_slots, submitted_at,
                           traceparent)
-        VALUES (:job_id, 'EXPERIMENT', :owner_id, :workspace_id, :pool, :priority, :weight, :max_slots, :now,
-                :traceparent)
+        SELECT :job_id::text, 'EXPERIMENT', :owner_id::bigint, :workspace_id::bigint, :pool::text, :priority::int,
+               :weight::float8, :max_slots::int, :now::timestamptz, :traceparent::text
+        FROM project
     ), experiment AS (
         INSERT INTO experiments (state, config, users_pod, original_config, owner_id, project_id, parent_id, job_id,
                                  progress, start_time, ssh_private_key, ssh_public_key)
-        VALUES (:state, :config, :users_pod, :original_config, :owner_id, :project_id, :parent_id, :job_id,
-                :progress, :now, :ssh_private_key, :ssh_public_key)
+        SELECT :state::text, :config::jsonb, :users_pod::jsonb, :original_config::text, :owner_id, id,
+               :parent_id::bigint, :job_id, :progress::float8, :now, :ssh_private_key::text, :ssh_public_key::text
+        FROM project
         RETURNING id
     ), files AS (
         INSERT INTO model_definitions (experiment_id, tgz, size_bytes)
@@ -70,10 +75,14 @@ class NewExperiment(Struct, frozen=True, kw_only=True):
 async def insert_experiment(
     connection: AsyncConnection, new: NewExperiment, principal: Principal, keys: KeyPair, now: datetime
 ) -> Origin:
-    """Insert it with everything but its trials; nothing is announced yet."""
+    """Insert it with everything but its trials; nothing is announced yet.
+
+    From here on nobody deletes its project until the transaction ends; others may add to it. Raises NotFound when it is
+    gone.
+    """
     resources = new.config["resources"]
     job_id = new_uuid()
-    (row,) = await _INSERT.rows(
+    rows = await _INSERT.rows(
         connection,
         job_id=job_id,
         owner_id=principal.user_id,
@@ -96,8 +105,10 @@ async def insert_experiment(
         tgz=new.model_definition,
         snapshot=as_document(new.search.snapshot),
     )
+    if not rows:
+        raise NotFound("project", new.project.project_id)
     return Origin(
-        id=row["id"],
+        id=rows[0]["id"],
         project_id=new.project.project_id,
         job_id=job_id,
         owner_id=principal.user_id,

@@ -73,4 +73,4 @@ async def test_new_experiment_and_its_first_trial(own_database_url: str, bus: Bu
 
             await create(*[inf] * 5)  # the driver asks about types once
             # One of those that store reads the project that this test creates in.
-            await create(2, 9, 13, 15, 4)
+            await create(2, 8, 11, 14, 4)
