@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import mask_secrets
@@ -27,6 +27,7 @@ from services.api.queries.metric_values import (
     searcher_metric_of,
     sign_of_searcher_metric,
 )
+from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import list_bounds
 from services.api.wire.base import Pagination, double, struct_value, timestamp
 from services.api.wire.checkpoints.checkpoints import (
@@ -43,14 +44,16 @@ _validation = metrics.alias("validation")
 _training = metrics.alias("training")
 _searcher_metric = searcher_metric_of(_validation, experiments)
 
-_SORT_COLUMNS: Final[dict[CheckpointSortBy, ColumnElement[Any]]] = {
-    CheckpointSortBy.UNSPECIFIED: checkpoints.c.trial_id,
-    CheckpointSortBy.UUID: checkpoints.c.uuid,
-    CheckpointSortBy.TRIAL_ID: checkpoints.c.trial_id,
-    CheckpointSortBy.BATCH_NUMBER: checkpoints.c.steps_completed,
-    CheckpointSortBy.END_TIME: checkpoints.c.report_time,
-    CheckpointSortBy.STATE: checkpoints.c.state,
+_SORT_COLUMNS: Final = {
+    CheckpointSortBy.UNSPECIFIED: "trial_id",
+    CheckpointSortBy.UUID: "uuid",
+    CheckpointSortBy.TRIAL_ID: "trial_id",
+    CheckpointSortBy.BATCH_NUMBER: "steps_completed",
+    CheckpointSortBy.END_TIME: "report_time",
+    CheckpointSortBy.STATE: "state",
 }
+_KEYS: Final = ("uuid", "trial_id", "experiment_id", "steps_completed", "report_time", "state")
+"""What a list is ordered by, and what finds the reports that it is ordered by."""
 
 
 async def load_checkpoint(connection: AsyncConnection, uuid: str, *, reader_id: int) -> Checkpoint:
@@ -88,9 +91,25 @@ async def list_checkpoints(
     page = list_bounds(total, offset=query.offset, limit=query.limit)
     if page.start_index == page.end_index:
         return [], page
-    ordered = _select_all().where(*conditions).order_by(*_order(query))
-    rows = await connection.execute(ordered.offset(page.start_index).limit(page.end_index - page.start_index))
+    wanted = _in_order(conditions, query).offset(page.start_index).limit(page.end_index - page.start_index)
+    rows = await rows_of_page(connection, _select_all(), checkpoints.c.uuid, wanted)
     return [_as_checkpoint(row, reader_id) for row in rows], page
+
+
+def _in_order(conditions: Sequence[ColumnElement[bool]], query: GetCheckpointsQuery) -> Select[Any]:
+    """The keys of the checkpoints, in the order of the list.
+
+    They are found before the reports that they may be ordered by: joined at once, the database expects so many rows
+    that it looks through the checkpoints of everybody with several processes.
+    """
+    found = select(*(checkpoints.c[name] for name in _KEYS)).where(*conditions).cte("found")
+    found = found.prefix_with("MATERIALIZED")
+    source: FromClause = found
+    if query.sort_by_metric or query.sort_by_attr is CheckpointSortBy.SEARCHER_METRIC:
+        source = found.outerjoin(experiments, experiments.c.id == found.c.experiment_id).outerjoin(
+            _validation, report_at_step(_validation, found, "validation")
+        )
+    return select(found.c.uuid).select_from(source).order_by(*_order(query, found))
 
 
 def _select_all() -> Select[Any]:
@@ -151,12 +170,12 @@ def _in_states(states: Sequence[CheckpointState]) -> list[ColumnElement[bool]]:
     return [checkpoints.c.state.in_(sorted(named))] if named else []
 
 
-def _order(query: GetCheckpointsQuery) -> list[ColumnElement[Any]]:
+def _order(query: GetCheckpointsQuery, found: FromClause) -> list[ColumnElement[Any]]:
     """By the searcher metric, the best come first unless a direction is given, in both lists.
 
     The reference begins the list of a trial with those that are not validated; the SDK takes the first as the best.
     """
-    ties = [checkpoints.c.report_time, checkpoints.c.uuid]
+    ties = [found.c.report_time, found.c.uuid]
     descending = query.order_by is OrderBy.DESC
     if query.sort_by_metric:
         value = number_in(_validation.c.metrics["validation_metrics"][query.sort_by_metric])
@@ -165,5 +184,5 @@ def _order(query: GetCheckpointsQuery) -> list[ColumnElement[Any]]:
         if query.order_by is OrderBy.UNSPECIFIED:
             value = value * sign_of_searcher_metric(experiments)
     else:
-        value = _SORT_COLUMNS[query.sort_by_attr]
+        value = found.c[_SORT_COLUMNS[query.sort_by_attr]]
     return [(value.desc() if descending else value.asc()).nulls_last(), *ties]

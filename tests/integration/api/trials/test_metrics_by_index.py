@@ -9,7 +9,9 @@ import pytest_asyncio
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database
 from services.api.queries.checkpoints.best import best_checkpoints
+from services.api.queries.checkpoints.checkpoints import list_checkpoints
 from services.api.queries.trials.validation_history import validation_history
+from services.api.wire.checkpoints.checkpoints import CheckpointSortBy, GetCheckpointsQuery
 from tests.bench.reading.statements import statements_of
 
 FILL = """
@@ -70,3 +72,29 @@ async def test_a_plan_that_is_kept_finds_the_best_checkpoint_by_reports_of_its_t
     plan = "\n".join(line for (line,) in lines)
     assert "Seq Scan on metrics" not in plan, plan
     assert "trial_id_metric_group_total_batches" in plan or "uq_metrics_step" in plan, plan
+
+
+@pytest.mark.parametrize(
+    ("of", "sort"), [({"experiment_id": 7}, CheckpointSortBy.SEARCHER_METRIC), ({"trial_id": 7}, CheckpointSortBy.UUID)]
+)
+async def test_checkpoints_are_found_before_the_reports_of_their_steps(
+    filled: str, of: dict[str, int], sort: CheckpointSortBy
+) -> None:
+    """However many reports the database expects of each, and however cheap processes to look through all tables are."""
+
+    async def read(db: Database) -> object:
+        query = GetCheckpointsQuery(sort_by_attr=sort)
+        async with db.read() as connection:
+            return await list_checkpoints(connection, query, reader_id=1, **of)
+
+    *_, page = await statements_of(filled, read)
+    cheap = {"parallel_setup_cost": "0", "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0"}
+    connection = await asyncpg.connect(filled, server_settings=cheap)
+    try:
+        lines = await connection.fetch(f"EXPLAIN {page.sql}", *page.parameters)
+    finally:
+        await connection.close()
+    plan = "\n".join(line for (line,) in lines)
+    found = plan.partition("CTE found")[2].partition("Sort")[0]
+    assert "Index Scan using ix_checkpoints_" in found, plan
+    assert "Seq Scan on metrics" not in plan, plan
