@@ -1,4 +1,5 @@
-"""Numbers that triggers and the scheduler keep, beside what there is: they have to add up to the same."""
+"""What triggers and the scheduler keep, beside what there is: numbers have to add up to the same, and indexes of values
+to have an entry for each."""
 
 from __future__ import annotations
 
@@ -44,10 +45,40 @@ SELECT 'labelled', concat_ws('/', CASE label_key WHEN metric_name_key({LONG!r}) 
                              experiment_id), 0, 1
   FROM labelled_experiments
 """
+_OF_RUNS = "FROM trials AS t, values_of_run(t.hparams, t.summary_metrics, t.end_time IS NOT NULL) AS v"
+_RUN_KEY = "'/', {t}.project_id, {t}.experiment_id, {t}.archived"
+_VALUES = f"""
+SELECT 'run numbers', concat_ws({_RUN_KEY.format(t="t")}, t.id, v.column_key, trim_scale(v.number)), 1, 0
+  {_OF_RUNS} WHERE v.number IS NOT NULL AND NOT v.is_loose
+ UNION ALL
+SELECT 'run numbers', concat_ws({_RUN_KEY.format(t="n")}, n.trial_id, n.column_key, trim_scale(n.number)), 0, 1
+  FROM run_numbers AS n
+ UNION ALL
+SELECT 'run texts', concat_ws({_RUN_KEY.format(t="t")}, t.id, v.column_key, v.text_key), 1, 0
+  {_OF_RUNS} WHERE v.text_key IS NOT NULL AND NOT v.is_loose
+ UNION ALL
+SELECT 'run texts', concat_ws({_RUN_KEY.format(t="n")}, n.trial_id, n.column_key, n.text_key), 0, 1 FROM run_texts AS n
+ UNION ALL
+SELECT DISTINCT 'loose runs', concat_ws('/', t.id, v.kind), 1, 0 {_OF_RUNS} WHERE v.is_loose
+ UNION ALL
+SELECT 'loose runs', concat_ws('/', trial_id, kind), 0, 1 FROM loose_runs
+ UNION ALL
+SELECT 'experiment numbers',
+       concat_ws('/', e.project_id, e.id, v.column_key, trim_scale(v.lowest), trim_scale(v.highest)), 1, 0
+  FROM experiments AS e, numbers_of_experiment(e.config) AS v
+ UNION ALL
+SELECT 'experiment numbers',
+       concat_ws('/', project_id, experiment_id, column_key, trim_scale(lowest), trim_scale(highest)), 0, 1
+  FROM experiment_numbers
+ UNION ALL
+SELECT 'best runs', concat_ws('/', best_trial_id, id), 1, 0 FROM experiments WHERE best_trial_id IS NOT NULL
+ UNION ALL
+SELECT 'best runs', concat_ws('/', trial_id, experiment_id), 0, 1 FROM best_runs
+"""
 # One statement, one snapshot: groups whose rows and numbers are not the same many.
 DIFFERENCES = f"""
 SELECT what, "group", sum(rows)::bigint, sum(number)::bigint
-  FROM ({" UNION ALL ".join([*_COUNTED, _LABELS, _LABELLED, _ARCHIVED])}) AS counted
+  FROM ({" UNION ALL ".join([*_COUNTED, _LABELS, _LABELLED, _ARCHIVED, _VALUES])}) AS counted
  GROUP BY 1, 2 HAVING sum(rows) <> sum(number)
 """
 """No rows where everything adds up."""

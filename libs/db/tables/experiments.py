@@ -17,6 +17,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    Numeric,
     Table,
     Text,
     func,
@@ -116,6 +117,34 @@ labelled_experiments = Table(
     # metric_name_key(label): the label itself, unless it is too long for an index.
     Column("label_key", Text, primary_key=True),
     Column("experiment_id", BigInteger, primary_key=True),
+)
+
+# What experiments are filtered by, in the order of indexes: triggers (migration 0028) keep it true.
+experiment_numbers = Table(
+    "experiment_numbers",
+    metadata,
+    Column("project_id", BigInteger, primary_key=True, autoincrement=False),
+    # metric_name_key of hp.<name>
+    Column("column_key", Text(collation="C"), primary_key=True),
+    # The ends of a range; of a constant both are its value.
+    Column("lowest", Numeric, primary_key=True),
+    Column("highest", Numeric, nullable=False),
+    Column("experiment_id", BigInteger, primary_key=True, autoincrement=False),
+)
+Index(
+    "ix_experiment_numbers_highest",
+    experiment_numbers.c.project_id,
+    experiment_numbers.c.column_key,
+    experiment_numbers.c.highest,
+    experiment_numbers.c.experiment_id,
+    postgresql_include=["lowest"],
+)
+# The trials that are best_trial_id of an experiment, by their ids; kept by triggers too.
+best_runs = Table(
+    "best_runs",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("experiment_id", BigInteger, primary_key=True, autoincrement=False),
 )
 
 PART_BITS: Final = 9

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    Numeric,
     Table,
     Text,
     UniqueConstraint,
@@ -123,6 +124,40 @@ archived_trial_changes = Table(
     metadata,
     Column("experiment_id", BigInteger, nullable=False),
     Column("seen_by", BigInteger),
+)
+
+# What runs are filtered by, in the order of indexes: triggers (migration 0027) keep it true. Of metrics these are the
+# ones of validation, of trials that have ended: no report of another writes a row.
+run_numbers = Table(
+    "run_numbers",
+    metadata,
+    Column("project_id", BigInteger, primary_key=True, autoincrement=False),
+    # metric_name_key of hp.<name> or validation.<metric>.<aggregate>
+    Column("column_key", Text(collation="C"), primary_key=True),
+    # number_for_index of the value
+    Column("number", Numeric, primary_key=True),
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("experiment_id", BigInteger, nullable=False),
+    Column("archived", Boolean, nullable=False),
+)
+# The same of hyperparameters that are neither numbers nor true nor false.
+run_texts = Table(
+    "run_texts",
+    metadata,
+    Column("project_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("column_key", Text(collation="C"), primary_key=True),
+    # metric_name_key of the text
+    Column("text_key", Text(collation="C"), primary_key=True),
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("experiment_id", BigInteger, nullable=False),
+    Column("archived", Boolean, nullable=False),
+)
+# Trials with so many values of a kind (hyperparameter, metric) that they have none of them in these tables.
+loose_runs = Table(
+    "loose_runs",
+    metadata,
+    Column("trial_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
 )
 
 trial_tasks = Table(

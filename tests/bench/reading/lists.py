@@ -114,6 +114,9 @@ async def _milliseconds(connection: asyncpg.Connection, statements: list[Stateme
 
 def _reads() -> dict[str, tuple[Read, float | None]]:
     """What is read, and how much more it may cost among more; None where rows that match have to be looked at."""
+    metric, rare_metric = (field("validation.loss.min", "<", less, "VALIDATIONS", "NUMBER") for less in (0.1, 0.001))
+    rate, rare_rate = (field("hp.lr", "<", less, "RUN_HYPERPARAMETERS", "NUMBER") for less in (0.1, 0.001))
+    width = field("hp.width", "<", 1, "HYPERPARAMETERS", "NUMBER")
     newest = {"sort_by": ExperimentSortBy.START_TIME, "order_by": OrderBy.DESC}
     return {
         "det experiment list": (_listed(archived=False, users=["determined"]), FACTOR),
@@ -129,17 +132,16 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
             _searched(_search_experiments, "startTime=desc", field("state", "=", "COMPLETED")),
             FACTOR,
         ),
-        "40 experiments by a metric": (
-            _searched(_search_experiments, "id=desc", field("validation.loss.min", "<", 0.1, "VALIDATIONS", "NUMBER")),
-            None,
-        ),
+        "40 experiments by a metric": (_searched(_search_experiments, "id=desc", metric), None),
+        "40 experiments by a rare metric": (_searched(_search_experiments, "id=desc", rare_metric), None),
+        "40 experiments by a hyperparameter": (_searched(_search_experiments, "id=desc", width), None),
         "40 newest runs": (_searched(_search_runs, "startTime=desc"), FACTOR),
         "the last 40 runs": (_searched(_search_runs, "startTime=desc", offset=-40), FACTOR),
         "40 newest runs of a state": (_searched(_search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),
-        "40 runs by a hyperparameter": (
-            _searched(_search_runs, "id=desc", field("hp.lr", "<", 0.1, "RUN_HYPERPARAMETERS", "NUMBER")),
-            None,
-        ),
+        "40 runs by a hyperparameter": (_searched(_search_runs, "id=desc", rate), None),
+        "40 newest runs by a hyperparameter": (_searched(_search_runs, "startTime=desc", rate), None),
+        "40 runs by a rare hyperparameter": (_searched(_search_runs, "id=desc", rare_rate), None),
+        "40 runs by a metric": (_searched(_search_runs, "id=desc", metric), None),
     }
 
 

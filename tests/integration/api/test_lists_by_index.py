@@ -32,18 +32,23 @@ FILL = f"""
 INSERT INTO users (id, username) VALUES (3, 'newcomer');
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
 SELECT (ARRAY['COMPLETED', 'ERROR'])[1 + n % 2], jsonb_build_object('name', 'run ' || n, 'labels',
-         CASE WHEN n % 999 = 0 THEN ARRAY['l' || n % 9, 'rare'] ELSE ARRAY['l' || n % 9] END),
+         CASE WHEN n % 999 = 0 THEN ARRAY['l' || n % 9, 'rare'] ELSE ARRAY['l' || n % 9] END,
+         'hyperparameters', jsonb_build_object('width', jsonb_build_object('type', 'const', 'val', n))),
        '', CASE WHEN n % 999 = 0 THEN 3 ELSE 1 + n % 2 END, 1, 'many' || n, now()
 FROM generate_series(1, {MANY}) n;
-INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
-SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id) FROM experiments;
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time, end_time, hparams,
+                    summary_metrics)
+SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id), now(),
+       jsonb_build_object('lr', id, 'optimizer', 'o' || id),
+       jsonb_build_object('validation_metrics', jsonb_build_object('loss', jsonb_build_object('min', id)))
+  FROM experiments;
+UPDATE experiments e SET best_trial_id = t.id FROM trials t WHERE t.experiment_id = e.id;
 INSERT INTO projects (name, workspace_id, owner_id, key) VALUES ('small', 1, 2, 'SMALL');
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, start_time)
 SELECT 'COMPLETED', '{{}}', '', 2, 2, 'small', now();
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
 SELECT id, 2, n, 'small' || n, 'COMPLETED', now() FROM experiments, generate_series(1, 3) n WHERE project_id = 2;
 INSERT INTO models (name, owner_id, workspace_id) SELECT 'model ' || n, 2, 1 FROM generate_series(1, {MANY}) n;
-ANALYZE
 """
 READER = UserRights(Principal(user_id=UserId(2), username="determined"))
 BOTH = [OrderBy.ASC, OrderBy.DESC]
@@ -53,6 +58,7 @@ BOTH = [OrderBy.ASC, OrderBy.DESC]
 async def filled(database_url: str) -> str:
     connection = await asyncpg.connect(asyncpg_url(database_url))
     await connection.execute(FILL)
+    await connection.execute("VACUUM ANALYZE")
     await connection.close()
     return database_url
 
@@ -205,10 +211,36 @@ TOTALS = {
 @pytest.mark.parametrize("what", TOTALS)
 async def test_a_total_is_not_counted_row_by_row(filled: str, what: str) -> None:
     read, counts = TOTALS[what]
-    (counting,) = [each for each in await statements_of(asyncpg_url(filled), read) if "sum(" in each.sql]
+    (counting,) = [
+        each for each in await statements_of(asyncpg_url(filled), read) if "sum(" in each.sql and "_counts" in each.sql
+    ]
     plan = await _plan_of(filled, counting)
     assert f"Scan on {counts}" in plan, plan
     assert not re.search("Seq Scan on (experiments|trials)", plan), plan
+
+
+LR = field("hp.lr", ">", MANY - 7, "RUN_HYPERPARAMETERS", "NUMBER")
+OPTIMIZER = field("hp.optimizer", "=", "o7", "RUN_HYPERPARAMETERS", "TEXT")
+LOSS = field("validation.loss.min", "<", 7, "VALIDATIONS", "NUMBER")
+WIDTH = field("hp.width", "=", 7, "HYPERPARAMETERS", "NUMBER")
+HIGHEST = field("hp.width", ">", MANY - 7, "HYPERPARAMETERS", "NUMBER")
+VALUES = {
+    "runs by a number": (_search(_search_runs, "id=desc", LR), "pk_run_numbers"),
+    "runs by a text": (_search(_search_runs, "id=desc", OPTIMIZER), "pk_run_texts"),
+    "runs by a metric": (_search(_search_runs, "startTime=desc", LOSS), "pk_run_numbers"),
+    "experiments by a number": (_search(_search_experiments, "id=desc", WIDTH), "pk_experiment_numbers"),
+    "experiments by a range": (_search(_search_experiments, "id=desc", HIGHEST), "ix_experiment_numbers_highest"),
+    "experiments by a metric": (_search(_search_experiments, "startTime=desc", LOSS), "pk_run_numbers"),
+}
+
+
+@pytest.mark.parametrize("what", VALUES)
+async def test_a_filter_by_a_value_looks_at_what_it_finds(filled: str, what: str) -> None:
+    read, index = VALUES[what]
+    statements = await statements_of(asyncpg_url(filled), read)
+    plans = [await _plan_of(filled, each) for each in statements if "_numbers" in each.sql or "_texts" in each.sql]
+    assert sum(f"using {index} " in plan for plan in plans) >= 2, plans
+    assert not any(re.search("Seq Scan on (experiments|trials|run_|best_)", plan) for plan in plans), plans
 
 
 @pytest.mark.parametrize(

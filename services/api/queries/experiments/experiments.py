@@ -35,6 +35,7 @@ from services.api.queries.experiments.displayed_states import displayed, live_st
 from services.api.queries.experiments.durations import whole_seconds
 from services.api.queries.experiments.labels import having_labels
 from services.api.queries.experiments.original_config import mask_original_config
+from services.api.queries.matching import Matching, matching_rows
 from services.api.queries.ordering import ascending, asked_tables, descending, joined_for
 from services.api.queries.page_rows import rows_of_list
 from services.api.queries.pagination import sql_page
@@ -159,24 +160,33 @@ async def experiments_page(
     order: Sequence[ColumnElement[Any]],
     *,
     labels: Sequence[str] = (),
+    by_index: Matching | None = None,
+    is_in_index: bool = False,
     offset: int,
     limit: int,
     reader_id: int,
 ) -> tuple[list[Experiment], Pagination]:
     """A page of the experiments that fulfil all conditions, as lists show them; ``best_trials`` may be asked about.
 
-    labels  which all of them have
+    labels       which all of them have
+    by_index     a further condition, that an index answers
+    is_in_index  whether the order is that of an index
     Raises InvalidRequest.
     """
-    known_total = _total_known(conditions, labels)
+    known_total = _total_known(conditions, labels) if by_index is None else by_index.total
     conditions = [*conditions, *having_labels(labels)]
-    counting = select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
-    total = (await connection.execute(counting if known_total is None else known_total)).scalar_one()
+    total = (await connection.execute(counting(conditions) if known_total is None else known_total)).scalar_one()
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
-    keys = select(experiments.c.id).select_from(_joined_for([*conditions, *order])).where(*conditions)
-    rows = await rows_of_list(connection, _select_all(), keys, order, page, known_total=known_total)
+    asked = [*conditions, *order] if by_index is None else [*conditions, *order, by_index.holds]
+    keys = select(experiments.c.id).select_from(_joined_for(asked)).where(*conditions)
+    if by_index is None:
+        rows = await rows_of_list(connection, _select_all(), keys, order, page, known_total=known_total)
+    else:
+        rows = await matching_rows(
+            connection, _select_all(), keys, by_index, order=order, page=page, is_in_index=is_in_index
+        )
     shown = await _as_experiments(connection, rows, reader_id)
     for experiment, row in zip(shown, rows, strict=True):
         # Lists leave out what may be long; one experiment by itself has it. They add the name of the best trial.
@@ -185,6 +195,11 @@ async def experiments_page(
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination
+
+
+def counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    """The number of experiments that fulfil all of them, by a look at each."""
+    return select(func.count()).select_from(_joined_for(conditions)).where(*conditions)
 
 
 def _total_known(conditions: Sequence[ColumnElement[bool]], labels: Sequence[str]) -> Select[Any] | None:

@@ -28,6 +28,8 @@ from services.api.queries.search.language.sorting import SortKey
 from services.api.queries.search.operators import ValueKind, condition
 from services.api.queries.summaries import present_series
 
+INDEXED_ORDERS: Final = frozenset({"id", "startTime"})
+"""Columns by which a project is sorted without a look at rows behind the page."""
 METRICS: Final = frozenset({Location.TRAINING, Location.VALIDATIONS, Location.CUSTOM_METRIC})
 
 
@@ -98,6 +100,11 @@ def order(table: SearchTable, keys: Sequence[SortKey]) -> list[ColumnElement[Any
             if expression is table.key:
                 return wanted  # nothing is left to decide
     return [*wanted, table.key.asc()]
+
+
+def has_indexed_order(keys: Sequence[SortKey]) -> bool:
+    """Whether the first rows of a project, in this order, are found without a look at the others."""
+    return not keys or (len(keys) == 1 and keys[0].column in INDEXED_ORDERS)
 
 
 def _field(table: SearchTable, field: Field) -> ColumnElement[bool]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.tables.experiments import experiments
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
-from services.api.queries.experiments.experiments import check_project_exists, experiments_page
+from services.api.queries.experiments.experiments import check_project_exists, counting, experiments_page
 from services.api.queries.search.best_trials import best_trials
-from services.api.queries.search.conditions import EXPERIMENTS, as_of_now, order, where
+from services.api.queries.search.conditions import EXPERIMENTS, as_of_now, has_indexed_order, order, where
 from services.api.queries.search.language.filters import parse_filter
 from services.api.queries.search.language.sorting import parse_sort
+from services.api.queries.search.value_index import matching
 from services.api.wire.base import Pagination
 from services.api.wire.search.searches import FoundExperiment, SearchRequest
 
@@ -31,18 +32,30 @@ async def search_experiments(
     wanted = parse_filter(request.filter) if request.filter else None
     keys, root = parse_sort(request.sort), None if wanted is None else wanted.root
     table = await as_of_now(connection, EXPERIMENTS, root, keys, project_id=request.project_id)
-    if wanted is not None:
-        conditions.append(where(table, wanted.root))
-        if not wanted.show_archived:
-            conditions.append(~experiments.c.archived)
+    if request.project_id:
+        conditions.append(experiments.c.project_id == request.project_id)
+    shows_archived = wanted is None or wanted.show_archived
+    if not shows_archived:
+        conditions.append(~experiments.c.archived)
+    fulfilled = true() if root is None else where(table, root)
+    by_index = matching(
+        table,
+        root,
+        conditions,
+        project_id=request.project_id,
+        rights=rights,
+        shows_archived=shows_archived,
+        counting=counting,
+    )
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-        conditions.append(experiments.c.project_id == request.project_id)
     shown, pagination = await experiments_page(
         connection,
-        conditions,
+        conditions if by_index is not None or root is None else [*conditions, fulfilled],
         sorting,
+        by_index=by_index,
+        is_in_index=has_indexed_order(keys),
         offset=request.offset,
         limit=request.limit,
         reader_id=rights.principal.user_id,

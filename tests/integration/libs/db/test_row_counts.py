@@ -30,14 +30,28 @@ SOME_CONFIG = f"""
 coalesce((SELECT jsonb_build_object('labels', labels) FROM jsonb_array_elements('{json.dumps(STORED_LABELS)}') AS labels
            WHERE length(job_id) > 0 AND random() < 0.9 ORDER BY random() LIMIT 1), '{{}}')
 """
+SOME_SPACE = """
+jsonb_build_object('hyperparameters', jsonb_build_object('width', '{"type": "const", "val": 64}'::jsonb,
+                   'lr', jsonb_build_object('type', 'log', 'minval', n - 3, 'maxval', n)))
+"""
+MANY_VALUES = "(SELECT jsonb_object_agg('p' || n, n) FROM generate_series(1, 300) n)"
+SOME_VALUES = f"""
+(ARRAY['{{"lr": 0.5, "optimizer": {{"name": "adam", "beta": 1e-3}}}}', '{{"lr": 0.50, "optimizer": null}}', '{{}}',
+       '[1]', {MANY_VALUES}]::jsonb[])[1 + floor(5 * random())::int]
+"""
+SOME_SUMMARY = """
+(ARRAY['{"validation_metrics": {"loss": {"min": 0.1, "max": "NaN", "last": 0.30}, "day": {"last": "2024-01-01"}}}',
+       '{"validation_metrics": {"loss": {"min": 0.2}}, "avg_metrics": {"loss": {"min": 1}}}', '{}']::jsonb[])
+[1 + floor(3 * random())::int]
+"""
 NEW_EXPERIMENTS = f"""
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, archived, start_time)
-SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], {SOME_CONFIG}, '', 1 + n % 2, 1, job_id, n = 5, now()
+SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], {SOME_CONFIG} || {SOME_SPACE}, '', 1 + n % 2, 1, job_id, n = 5, now()
 FROM (SELECT n, gen_random_uuid()::text AS job_id FROM generate_series(1, 5) n) AS ids
 """
 NEW_TRIALS = f"""
-INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
-SELECT id, project_id, 1, gen_random_uuid()::text, 'ACTIVE', now()
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time, hparams, summary_metrics)
+SELECT id, project_id, 1, gen_random_uuid()::text, 'ACTIVE', now(), {SOME_VALUES}, {SOME_SUMMARY}
 FROM experiments, generate_series(1, 3) WHERE id = {ONE.format("experiments")}
 """
 STATEMENTS = [
@@ -53,6 +67,12 @@ STATEMENTS = [
     f"UPDATE experiments SET project_id = 1 + project_id % 2 WHERE id = {ONE.format('experiments')}",
     f"UPDATE trials SET state = 'ERROR', end_time = now() WHERE id = {ONE.format('trials')}",
     f"UPDATE trials SET project_id = 1 + project_id % 2, archived = true WHERE id = {ONE.format('trials')}",
+    f"UPDATE trials SET hparams = {SOME_VALUES} WHERE id = {ONE.format('trials')}",
+    f"UPDATE trials SET summary_metrics = {SOME_SUMMARY} WHERE id = {ONE.format('trials')}",
+    f"UPDATE trials SET summary_metrics = {SOME_SUMMARY}, end_time = now() WHERE id = {ONE.format('trials')}",
+    f"UPDATE trials SET end_time = NULL WHERE id = {ONE.format('trials')}",
+    f"""UPDATE experiments AS e SET best_trial_id = (SELECT max(id) FROM trials WHERE experiment_id = e.id)
+         WHERE id = {ONE.format("experiments")}""",
     f"DELETE FROM trials WHERE id = {ONE.format('trials')}",
     f"DELETE FROM experiments WHERE id = {ONE.format('experiments')}",
     f"""WITH moved AS (UPDATE experiments SET archived = true WHERE id = {ONE.format("experiments")} RETURNING id)
@@ -78,6 +98,8 @@ async def connections(database_url: str) -> AsyncIterator[list[asyncpg.Connectio
         "INSERT INTO projects (id, name, key, workspace_id, owner_id) VALUES (2, 'second', 'SEC', 1, 1)"
         " ON CONFLICT DO NOTHING"
     )
+    # Rows that are put together come again behind all others, unless cleaning has made room before these.
+    await opened[-1].execute("ALTER TABLE project_changes SET (autovacuum_enabled = false)")
     yield opened
     for each in opened:
         await each.close()

@@ -25,10 +25,13 @@ PATIENCE_S: Final = 60.0
 OBJECTS: Final = 4
 ROWS: Final = """
 INSERT INTO experiments (id, state, config, original_config, owner_id, project_id, job_id, archived, start_time)
-SELECT n, 'ACTIVE', jsonb_build_object('labels', ARRAY['a', (ARRAY['b', 'null', '1'])[1 + n % 3]]), '', 1, 1, n::text,
+SELECT n, 'ACTIVE', jsonb_build_object('labels', ARRAY['a', (ARRAY['b', 'null', '1'])[1 + n % 3]], 'hyperparameters',
+         jsonb_build_object('lr', jsonb_build_object('type', 'const', 'val', n))), '', 1, 1, n::text,
        n % 5 = 0, now() FROM generate_series(1, 3000) n;
-INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time)
-SELECT id, project_id, n, n::text, 'ACTIVE', now() FROM experiments, generate_series(1, 3) n
+INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time, hparams, summary_metrics)
+SELECT id, project_id, n, n::text, 'ACTIVE', now(), jsonb_build_object('lr', n, 'optimizer', 'adam'),
+       '{"validation_metrics": {"loss": {"min": 0.1}}}' FROM experiments, generate_series(1, 3) n;
+UPDATE experiments SET best_trial_id = id
 """
 EXPERIMENT_LOCKED: Final = "SELECT id FROM experiments WHERE id = $1 FOR UPDATE"
 TRIALS_LOCKED: Final = "SELECT id FROM trials WHERE experiment_id = $1 ORDER BY id FOR NO KEY UPDATE"
@@ -36,8 +39,9 @@ EXPERIMENT_WRITTEN: Final = "UPDATE experiments SET progress = random() WHERE id
 TRIALS_WRITTEN: Final = "UPDATE trials SET total_batches = total_batches + 1 WHERE experiment_id = $1"
 ARCHIVED: Final = "UPDATE experiments SET archived = NOT archived WHERE id = $1"
 LABELLED: Final = """UPDATE experiments SET config = '{"labels": ["b", "1"]}' WHERE id = $1"""
-TRIALS_ENDED: Final = "UPDATE trials SET state = 'COMPLETED' WHERE experiment_id = $1"
+TRIALS_ENDED: Final = "UPDATE trials SET state = 'COMPLETED', end_time = now() WHERE experiment_id = $1"
 LABELLED_BY_NOW: Final = "SELECT count(DISTINCT experiment_id) FROM labelled_experiments"
+VALUES_BY_NOW: Final = "SELECT count(*) FROM run_texts"
 ORDERS: Final = (
     # Of actions on experiments and trials.
     (EXPERIMENT_LOCKED, TRIALS_LOCKED, TRIALS_WRITTEN, EXPERIMENT_WRITTEN),
@@ -174,6 +178,23 @@ async def test_labels_are_added_around_rows_that_somebody_holds(released_url: st
                 await asyncio.sleep(0.02)
         await _within(other.execute(LABELLED, 8))
         await _within(writer.execute(LABELLED, 7))
+        await transaction.commit()
+        await _within(upgrading)
+        assert await other.fetch(DIFFERENCES) == []
+
+
+async def test_values_are_added_around_rows_that_somebody_holds(released_url: str) -> None:
+    await upgrade(released_url, to="0028")
+    async with _connected(released_url) as writer, _connected(released_url) as other:
+        transaction = writer.transaction()
+        await transaction.start()
+        await writer.execute(TRIALS_LOCKED, 7)
+        upgrading = asyncio.create_task(provide_schema(DatabaseSettings(url=released_url)))
+        async with asyncio.timeout(PATIENCE_S):
+            while await other.fetchval(VALUES_BY_NOW) < 490:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        await _within(other.execute(TRIALS_ENDED, 8))
+        await _within(writer.execute(TRIALS_ENDED, 7))
         await transaction.commit()
         await _within(upgrading)
         assert await other.fetch(DIFFERENCES) == []

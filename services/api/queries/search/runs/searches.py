@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.any_of import any_of
@@ -14,14 +14,16 @@ from libs.db.tables.workspaces import projects
 from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.experiments.experiments import check_project_exists
+from services.api.queries.matching import matching_rows
 from services.api.queries.page_rows import rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.run_totals import IN_SIGHT, STAYS, counting, ids_in_order
-from services.api.queries.search.conditions import RUNS, SearchTable, as_of_now, order, where
+from services.api.queries.search.conditions import RUNS, as_of_now, has_indexed_order, order, where
 from services.api.queries.search.language.filters import Filter, parse_filter
 from services.api.queries.search.language.sorting import SortKey, parse_sort
 from services.api.queries.search.runs.lists import list_of, list_runs
 from services.api.queries.search.runs.shown import SHOWN, shown_runs
+from services.api.queries.search.value_index import matching
 from services.api.wire.base import Pagination
 from services.api.wire.search.runs import FlatRun
 from services.api.wire.search.searches import SearchRequest
@@ -51,17 +53,35 @@ async def _search(
 ) -> tuple[list[FlatRun], Pagination]:
     root = None if filtered is None else filtered.root
     table = await as_of_now(connection, RUNS, root, keys, project_id=request.project_id)
-    conditions = _conditions(table, filtered, request.project_id)
+    shows_archived = filtered is None or filtered.show_archived
+    conditions = _of_list(request.project_id, shows_archived=shows_archived)
     conditions.append(rights.where(Action.VIEW_EXPERIMENT, projects.c.workspace_id))
+    fulfilled = true() if root is None else where(table, root)
+    by_index = matching(
+        table,
+        root,
+        conditions,
+        project_id=request.project_id,
+        rights=rights,
+        shows_archived=shows_archived,
+        counting=counting,
+    )
     sorting = order(table, keys)
     if request.project_id:
         await check_project_exists(connection, request.project_id)
-    total = (await connection.execute(counting(conditions))).scalar_one()
-    page = sql_page(total, offset=request.offset, limit=request.limit)
+    total = await connection.scalar(counting([*conditions, fulfilled]) if by_index is None else by_index.total)
+    page = sql_page(total or 0, offset=request.offset, limit=request.limit)
     if page.limit == 0:
         return [], page.pagination
-    wanted = ids_in_order(conditions, sorting).offset(page.start).limit(page.limit)
-    rows = await rows_of_page(connection, SHOWN, trials.c.id, wanted)
+    if by_index is not None:
+        listed = ids_in_order(conditions, sorting).order_by(None)
+        is_in_index = bool(request.project_id) and has_indexed_order(keys)
+        rows = await matching_rows(
+            connection, SHOWN, listed, by_index, order=sorting, page=page, is_in_index=is_in_index
+        )
+    else:
+        wanted = ids_in_order([*conditions, fulfilled], sorting).offset(page.start).limit(page.limit)
+        rows = await rows_of_page(connection, SHOWN, trials.c.id, wanted)
     return await shown_runs(connection, rows), page.pagination
 
 
@@ -75,7 +95,10 @@ async def select_run_ids(
     wanted = parse_filter(filter_text) if filter_text else None
     root = None if wanted is None else wanted.root
     table = await as_of_now(connection, RUNS, root, [], project_id=project_id)
-    conditions = [*_conditions(table, wanted, project_id), rights.where(right, projects.c.workspace_id)]
+    conditions = _of_list(project_id, shows_archived=wanted is None or wanted.show_archived)
+    conditions.append(rights.where(right, projects.c.workspace_id))
+    if root is not None:
+        conditions.append(where(table, root))
     return list(await connection.scalars(ids_in_order(conditions, [trials.c.id])))
 
 
@@ -85,13 +108,11 @@ async def experiments_of(connection: AsyncConnection, run_ids: Sequence[int]) ->
     return list(await connection.scalars(query))
 
 
-def _conditions(table: SearchTable, wanted: Filter | None, project_id: int) -> list[ColumnElement[bool]]:
-    """project_id  0 is every project. Raises InvalidRequest."""
+def _of_list(project_id: int, *, shows_archived: bool) -> list[ColumnElement[bool]]:
+    """project_id  0 is every project"""
     conditions: list[ColumnElement[bool]] = [STAYS]
-    if wanted is not None:
-        conditions.append(where(table, wanted.root))
-        if not wanted.show_archived:
-            conditions += [~trials.c.archived, IN_SIGHT]
+    if not shows_archived:
+        conditions += [~trials.c.archived, IN_SIGHT]
     if project_id:
         conditions.append(trials.c.project_id == project_id)
     return conditions
