@@ -1,85 +1,98 @@
-"""What is asked of a small and of a large database: commands, methods of the SDK, and requests of pages."""
+"""What is asked of a small and of a large database beside commands: methods of the SDK, and requests of pages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, Final
-
-from tests.bench.reading.large_rows import LargeRows
 
 Request = tuple[str, Any]
 """Path, and body of a POST; None for a GET."""
-
-COMMANDS: Final = (
-    "experiment list",
-    "experiment list --all --pages 1",
-    "experiment list --all --pages 1 --limit 20 --csv",
-    "experiment describe {shown}",
-    "experiment describe {shown} --metrics --json",
-    "experiment describe {wide_experiment}",
-    "experiment describe {long_experiment}",
-    "experiment config {shown}",
-    "experiment list-trials {shown}",
-    "experiment list-trials {wide_experiment}",
-    "experiment list-checkpoints {shown}",
-    "experiment list-checkpoints {shown} --best 5",
-    "experiment logs {shown}",
-    "trial describe {trial}",
-    "trial describe {trial} --metrics --metrics-summary --json",
-    "trial describe {long} --pages 1",
-    "trial describe {wide} --pages 1",
-    "trial logs {trial}",
-    "job list",
-    "model list",
-    "model describe model-1",
-    "model list-versions model-1",
-    "checkpoint describe {checkpoint}",
-    "user list",
-    "user whoami",
-    "workspace list",
-    "workspace describe Uncategorized",
-    "workspace list-projects Uncategorized",
-    "project describe Uncategorized Uncategorized",
-    "project list-experiments Uncategorized Uncategorized --all --limit 1000",
-    "task list",
-    "command list",
-    "notebook list",
-    "template list",
-    "agent list",
-    "master info",
-)
 
 METHODS: Final = {
     "list_experiments by name": "determined.list_experiments(name='shown')",
     "list_experiments by id": "determined.list_experiments(experiment_ids=[{shown}])",
     "list_experiments with a label that none has": "determined.list_experiments(labels=['none'])",
     "list_experiments by a person and a name": "determined.list_experiments(users=['determined'], name='shown')",
+    "list_experiments": "len(determined.list_experiments())",
     "get_experiment": "determined.get_experiment({shown})",
     "list_trials": "determined.get_experiment({shown}).list_trials()",
+    "list_trials, the wide trial": "determined.get_experiment({wide_experiment}).list_trials()",
+    "iter_trials": "determined.get_experiment({shown}).iter_trials(limit=20)",
+    "await_first_trial": "determined.get_experiment({shown}).await_first_trial()",
+    "Experiment.wait": "determined.get_experiment({shown}).wait(interval=0.1)",
+    "download_code": "determined.get_experiment({shown}).download_code('{out}')",
     "list_checkpoints": "determined.get_experiment({shown}).list_checkpoints()",
     "top_checkpoint": "determined.get_experiment({shown}).top_checkpoint()",
+    "top_n_checkpoints": "determined.get_experiment({shown}).top_n_checkpoints(3)",
+    "top_checkpoint, the long trial": "determined.get_experiment({long_experiment}).top_checkpoint()",
     "get_trial": "determined.get_trial({trial})",
     "get_trial, a million points": "determined.get_trial({long})",
     "get_trial, 100,000 names": "determined.get_trial({wide}).summary_metrics",
+    "Trial.get_experiment": "determined.get_trial({long}).get_experiment()",
     "Trial.iter_metrics": "determined.get_trial({trial}).iter_metrics('validation')",
+    "Trial.iter_metrics, the first of a million points": "next(iter(determined.get_trial({long})"
+    ".iter_metrics('training')))",
+    "Trial.iter_metrics, the long trial": "sum(1 for _ in determined.get_trial({long}).iter_metrics('training'))",
+    "Trial.iter_metrics, the wide trial": "sum(1 for _ in determined.get_trial({wide}).iter_metrics('training'))",
+    "Trial.stream_validation_metrics": "determined.get_trial({trial}).stream_validation_metrics()",
     "Trial.list_checkpoints": "determined.get_trial({trial}).list_checkpoints()",
+    "Trial.list_checkpoints, the long trial": "determined.get_trial({long}).list_checkpoints()",
+    "Trial.top_checkpoint": "determined.get_trial({trial}).top_checkpoint(sort_by='loss', smaller_is_better=True)",
+    "Trial.top_checkpoint, the long trial": "determined.get_trial({long}).top_checkpoint(sort_by='loss', "
+    "smaller_is_better=True)",
+    "Trial.select_checkpoint": "determined.get_trial({long}).select_checkpoint(latest=True)",
     "Trial.iter_logs": "determined.get_trial({trial}).iter_logs()",
+    "iter_trials_metrics": "determined.iter_trials_metrics([{trial}], 'validation')",
+    "stream_trials_validation_metrics": "determined.stream_trials_validation_metrics([{trial}])",
     "get_checkpoint": "determined.get_checkpoint('{checkpoint}')",
+    "Checkpoint.get_metrics": "determined.get_checkpoint('{checkpoint}').get_metrics('validation')",
     "list_models": "determined.list_models()",
+    "get_models": "determined.get_models()",
     "get_model": "determined.get_model('model-1').list_versions()",
+    "get_model_by_id": "determined.get_model_by_id(1)",
+    "get_model_labels": "determined.get_model_labels()",
+    "Model.get_version": "determined.get_model('model-1').get_version()",
+    "ModelVersion.iter_metrics": "determined.get_model('model-1').get_version().iter_metrics()",
     "list_users": "determined.list_users()",
+    "get_user_by_name": "determined.get_user_by_name('person1')",
+    "get_user_by_id": "determined.get_user_by_id(2)",
+    "whoami": "determined.whoami()",
     "list_workspaces": "determined.list_workspaces()",
     "Workspace.list_projects": "determined.get_workspace('Uncategorized').list_projects()",
+    "Workspace.list_pools": "determined.get_workspace('Uncategorized').list_pools()",
+    "Workspace.get_project": "determined.get_workspace('Uncategorized').get_project('Uncategorized')",
+    "Project.list_experiments": "len(determined.get_workspace('Uncategorized').get_project('Uncategorized')"
+    ".list_experiments())",
+    "ResourcePool.list_workspaces": "pool('default').list_workspaces()",
 }
+"""Expressions by the words for them, as ``tests/harness/sdk_calls.py`` evaluates them."""
+
+WHY_LONGER: Final = {
+    "det experiment list --all --csv": "all experiments",
+    "det experiment describe {long_experiment} --metrics --csv": "all reports",
+    "det experiment describe {wide_experiment}": "all reports",
+    "det trial describe {long} --pages 1": "a full page of reports",
+    "det trial describe {wide} --pages 1": "all names",
+    "det project list-experiments Uncategorized Uncategorized --all --limit 1000": "all experiments of the project",
+    "SDK list_experiments": "all experiments",
+    "SDK Trial.iter_metrics, the long trial": "all reports",
+    "SDK Trial.iter_metrics, the wide trial": "all reports",
+    "SDK list_trials, the wide trial": "all names",
+    "SDK get_trial, 100,000 names": "all names",
+    "SDK Project.list_experiments": "all experiments of the project",
+    "det experiment list-trials {wide_experiment}": "all names, which it does not print",
+    "a list with the wide trial": "all names",
+    "metric names, the wide trial": "all names",
+}
+"""What answers have more of on the large database, be it that the client does not show it: these are not compared."""
 
 _SERIES: Final = "metricNames=loss&group=training&maxDatapoints=1000"
 
 
-def requests_of(rows: LargeRows) -> dict[str, Request]:
-    """What pages ask for, by the words for it."""
-    ids = {name: getattr(rows, name) for name in rows.__dataclass_fields__}
-    return {**{name: (path.format(**ids), None) for name, path in _GETS.items()}, **_searches()}
+def requests_of(places: Mapping[str, object]) -> dict[str, Request]:
+    """What pages ask for, by the words for it. ``places``: what stands for the words in braces."""
+    return {**{name: (path.format(**places), None) for name, path in _GETS.items()}, **_searches()}
 
 
 _GETS: Final = {
@@ -159,9 +172,3 @@ def _where(column: str, operator: str, value: Any, location: str, kind: str) -> 
     }
     group = {"kind": "group", "conjunction": "and", "children": [field]}
     return json.dumps({"filterGroup": group, "showArchived": False})
-
-
-def filled(text: str, rows: LargeRows) -> str:
-    """``text`` with the ids of the rows in the places for them."""
-    fill: Callable[..., str] = text.format
-    return fill(**{name: getattr(rows, name) for name in rows.__dataclass_fields__})

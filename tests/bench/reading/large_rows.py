@@ -10,6 +10,7 @@ from typing import Final
 
 import asyncpg
 
+from tests.bench.reading.large_others import insert_others
 from tests.bench.reading.large_trials import insert_long_trial, insert_shown_trials, insert_wide_trial
 from tests.bench.rows import keep_in_rows
 
@@ -45,6 +46,7 @@ class LargeRows:
     long_experiment: int
     checkpoint: str
     task: str
+    token: int
 
 
 _CONFIG: Final = """jsonb_build_object(
@@ -142,6 +144,7 @@ async def insert_large(url: str, size: Size) -> LargeRows:
         long_experiment, long = await insert_long_trial(connection, size.points)
         for statement in _QUEUE:
             await _execute(connection, statement, QUEUED)
+        await insert_others(connection)
         await keep_in_rows(connection)
         await connection.execute("VACUUM ANALYZE")
         return LargeRows(
@@ -153,6 +156,7 @@ async def insert_large(url: str, size: Size) -> LargeRows:
             long_experiment=long_experiment,
             checkpoint=await connection.fetchval("SELECT uuid FROM checkpoints WHERE trial_id = $1 LIMIT 1", trial),
             task=await connection.fetchval("SELECT task_id FROM trial_tasks WHERE trial_id = $1", trial),
+            token=await connection.fetchval("SELECT max(id) FROM user_sessions WHERE token_type = 'ACCESS'"),
         )
     finally:
         await connection.close()
