@@ -124,6 +124,11 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slot_resource: str = ""
     """Extended resource of which one is a slot of the pool, as ``nvidia.com/mig-1g.5gb``; empty is that of
     ``resource_manager.slot_type``."""
+    bad_node_conditions: tuple[str, ...] = ()
+    """Conditions of nodes on which nothing is started: ``KernelDeadlock`` where it is True, ``GpuHealthy=False`` where
+    it is that."""
+    bad_node_taints: tuple[str, ...] = ()
+    """Taints of such nodes, whatever tasks tolerate: keys, or ``key=value``."""
 
     def __post_init__(self) -> None:
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from libs.events.node_shapes import ReportedShape
 
-class Device(Struct, frozen=True, kw_only=True):
+
+class Device(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     """Slot id on the node: ``000``, ``001``, ..."""
     allocation: str | None = None
@@ -15,7 +17,7 @@ class Device(Struct, frozen=True, kw_only=True):
     """The container is not of this pool, even if it belongs to an ``allocation``."""
 
 
-class NodeCapacity(Struct, frozen=True, kw_only=True):
+class NodeCapacity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     addresses: tuple[str, ...] = ()
     registered_at: str = ""
@@ -26,13 +28,22 @@ class NodeCapacity(Struct, frozen=True, kw_only=True):
     draining: bool = False
     aux_containers: tuple[str, ...] = ()
     """Allocations without slots that run here."""
+    shape: int | None = None
+    """Where in ``PoolCapacity.shapes`` its shape is; None where nothing is known of it but slots."""
+    labels: dict[str, str] = {}
+    """Labels that distinguish it from others of its shape."""
+    spare: dict[str, int] = {}
+    """What it has of resources beyond the ``allocatable`` of its shape."""
+    foreign: dict[str, int] = {}
+    """Requested here by pods that are of no task of the pool, ``pods`` included. What others take of slots is known at
+    once; the rest may be half a minute old."""
 
     @property
     def slots(self) -> int:
         return len(self.devices)
 
 
-class PoolCapacity(Struct, frozen=True, kw_only=True, tag_field="type", tag="pool.capacity"):
+class PoolCapacity(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag="pool.capacity"):
     pool: str
     backend: str
     """``process`` or ``kubernetes``."""
@@ -46,6 +57,10 @@ class PoolCapacity(Struct, frozen=True, kw_only=True, tag_field="type", tag="poo
     """The same for namespaces of workspaces; those without a limit, or that hold nothing yet, are absent."""
     linked_users_blocked_by: str = ""
     """What keeps users who are linked with accounts of the machine from the interpreters of tasks; empty: nothing."""
+    shapes: tuple[ReportedShape, ...] = ()
+    """Each once; what nodes refer to."""
+    launcher_requests: dict[str, int] = {}
+    """What the launcher's own containers request in each pod, beside what the task does."""
     seen_at: str = ""
 
     @property

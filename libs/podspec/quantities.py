@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 _QUANTITY: Final = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(m|u|n|[kMGTPE]|[KMGTPE]i)?")
@@ -37,6 +38,7 @@ def amount_in(values: Mapping[str, str | int | float] | None, resource: str) -> 
     return quantity((values or {}).get(resource, 0))
 
 
+@lru_cache(maxsize=4096)
 def units(resource: str, value: str | int | float) -> int:
     """The amount as the scheduler of Kubernetes counts it, rounded up: ``cpu`` in thousandths of a core, memory and
     storage in bytes, anything else in pieces; 0 for what is no amount or less than nothing."""

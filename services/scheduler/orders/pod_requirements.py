@@ -6,10 +6,11 @@ Unknown here are a RuntimeClass with its overhead, and what a LimitRange adds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from libs.podspec import MAIN_CONTAINER
+from libs.podspec.pod_requests import Requests, container_requests, pod_requests
 from libs.podspec.quantities import units
 from services.scheduler.plan.nodes.amounts import Amounts, added, amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
@@ -85,72 +86,50 @@ def _tolerations(spec: Json, requests: Amounts) -> tuple[Toleration, ...]:
 
 
 def _requests(spec: Json, *, slots: int, slot: SlotResource | None, launcher_requests: Amounts) -> Amounts:
-    """Of the whole pod.
-
-    Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers;
-    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
-    """
+    """Of the whole pod."""
     containers = _objects(spec.get("containers"))
     main = next((each for each in containers if each.get("name") == MAIN_CONTAINER), {})
-    lasting = [_of_main(main, slots=slots, slot=slot)]
-    lasting += [_of_container(each) for each in containers if each.get("name") != MAIN_CONTAINER]
-    sidecars: Amounts = ()
-    most: Amounts = ()
-    for each in _objects(spec.get("initContainers")):
-        own = _of_container(each)
-        if each.get("restartPolicy") == "Always":
-            sidecars = added(sidecars, own)
-            most = _larger(most, sidecars)
-        else:
-            most = _larger(most, added(sidecars, own))
-    running = added(*lasting, sidecars, launcher_requests)
-    whole = dict(_larger(running, most))
+    running = [_of_main(main, slots=slots, slot=slot), dict(launcher_requests)]
+    running += [_of_container(each) for each in containers if each.get("name") != MAIN_CONTAINER]
+    starting = [
+        (_of_container(each), each.get("restartPolicy") == "Always") for each in _objects(spec.get("initContainers"))
+    ]
+    whole = pod_requests(running, starting, {})
     whole.update(_of_pod_level(_object(spec.get("resources")), whole))
-    overhead = {name: units(name, value) for name, value in _quantities(spec.get("overhead"))}
-    return added(amounts(whole), amounts(overhead))
+    return added(amounts(whole), amounts(container_requests(_quantities(spec.get("overhead")), {})))
 
 
-def _of_main(container: Json, *, slots: int, slot: SlotResource | None) -> Amounts:
+def _of_main(container: Json, *, slots: int, slot: SlotResource | None) -> Requests:
     """The launcher says how many slots the container has; a task without slots must not help itself to one."""
-    own = dict(_of_container(container))
+    own = _of_container(container)
     if slot is not None:
         if slots > 0:
             own[slot.name] = slots * slot.amount
         elif slot.name != "cpu":
             own.pop(slot.name, None)
-    return amounts(own)
+    return own
 
 
-def _of_container(container: Json) -> Amounts:
-    """Requests; limits where nothing is requested, as the API server fills in."""
+def _of_container(container: Json) -> Requests:
     resources = _object(container.get("resources"))
-    found = dict(_quantities(resources.get("limits"))) | dict(_quantities(resources.get("requests")))
-    return amounts({name: units(name, value) for name, value in found.items()})
+    return container_requests(_quantities(resources.get("requests")), _quantities(resources.get("limits")))
 
 
-def _of_pod_level(resources: Json, of_containers: Mapping[str, int]) -> dict[str, int]:
+def _of_pod_level(resources: Json, of_containers: Mapping[str, int]) -> Requests:
     """What is requested for the pod as a whole, in place of what its containers do.
 
     A limit counts where nothing is requested for the pod or in it.
     Source: https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/.
     """
-    limits, requests = dict(_quantities(resources.get("limits"))), dict(_quantities(resources.get("requests")))
+    limits, requests = _quantities(resources.get("limits")), _quantities(resources.get("requests"))
     found = {name: value for name, value in limits.items() if name not in of_containers} | requests
     return {
         name: units(name, value) for name, value in found.items() if name in _POD_LEVEL or name.startswith("hugepages-")
     }
 
 
-def _larger(left: Amounts, right: Amounts) -> Amounts:
-    """The larger of both, resource by resource."""
-    found = dict(left)
-    for name, amount in right:
-        found[name] = max(amount, found.get(name, 0))
-    return amounts(found)
-
-
-def _quantities(value: Any) -> Iterable[tuple[str, str | int | float]]:
-    return [(str(name), each) for name, each in _object(value).items() if isinstance(each, str | int | float)]
+def _quantities(value: Any) -> dict[str, str | int | float]:
+    return {str(name): each for name, each in _object(value).items() if isinstance(each, str | int | float)}
 
 
 def _object(value: Any) -> Json:

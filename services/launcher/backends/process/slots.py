@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
+from libs.events.node_shapes import ReportedShape
 
 
 def device_ids(slots: int) -> tuple[str, ...]:
@@ -56,6 +57,7 @@ def node_capacity(
             for device in device_ids(slots)
         ),
         aux_containers=tuple(sorted(aux)),
+        shape=0,
     )
 
 
@@ -67,6 +69,7 @@ def pool_capacity(pool: str, node: NodeCapacity, seen_at: str, *, linked_users_b
         nodes=(node,),
         slot_type="cpu",
         max_slots_per_pod=node.slots,
+        shapes=(ReportedShape(),),
         linked_users_blocked_by=linked_users_blocked_by,
         seen_at=seen_at,
     )

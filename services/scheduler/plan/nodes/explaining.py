@@ -20,7 +20,7 @@ def excluding(requirements: PodRequirements, nodes: Iterable[ShapedNode]) -> tup
     """
     by_kind: dict[tuple[Unmet, ...], int] = {}
     for node in nodes:
-        found = tuple(conditions_unmet(requirements, node.shape, name=node.name, labels=node.labels))
+        found = tuple(conditions_unmet(requirements, node.shape, name=node.name, labels=node.labels, taken=node.empty))
         if not found:
             return ()
         by_kind[found] = by_kind.get(found, 0) + 1

@@ -66,7 +66,8 @@ def unmet(
     """The first condition that a node does not meet; None where the pod may run.
 
     name, labels  of the single node; they may be left out where the requirements do not look at them
-    taken         what pods hold there already, ``pods`` included; without it the node is taken to be empty
+    taken         what is not to be had, ``pods`` included, as ``ShapedNode.taken`` has it; without it the node is taken
+                  to be empty, and no larger than all of its shape
     """
     return next(conditions_unmet(requirements, shape, name=name, labels=labels, taken=taken), None)
 
@@ -80,6 +81,8 @@ def conditions_unmet(
     taken: Amounts = (),
 ) -> Iterator[Unmet]:
     """Every condition that a node does not meet, as for ``unmet``."""
+    if not shape.known:
+        return
     yield from _of_state(requirements, shape)
     if requirements.node_selector or requirements.affinity is not None:
         yield from _of_selection(requirements, {**dict(shape.labels), **dict(labels)}, name)

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from libs.clock import Clock
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from libs.podspec.pod_requests import Requests
 from services.launcher.backends.kubernetes.allocations.state.pods import is_over
 from services.launcher.backends.kubernetes.allocations.tracking import CAPACITY, Tracker
+from services.launcher.backends.kubernetes.capacity.foreign_requests import ForeignRequests
 from services.launcher.backends.kubernetes.capacity.node_matching import PoolRequirements
+from services.launcher.backends.kubernetes.capacity.shapes import BadNodes, NodeShapes, ShapeRules, node_shapes
 from services.launcher.backends.kubernetes.capacity.slots import (
     ForeignPod,
     OurPod,
@@ -20,7 +25,8 @@ from services.launcher.backends.kubernetes.capacity.slots import (
     node_capacities,
     quota_slots,
 )
-from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, SlimPod
+from services.launcher.backends.kubernetes.client.objects import Node, ResourceQuota, ResourceSlice, SlimPod
+from services.launcher.backends.kubernetes.manifests.names import node_label
 
 PAUSE_S: Final = 0.5
 """Shortest time between two looks at everything: a change of any pod may be one of the capacity."""
@@ -40,6 +46,8 @@ class CapacityTracker:
         max_slots_per_pod: int | None,
         max_aux_per_node: int,
         assumed_slots: int | None,
+        launcher_requests: Requests,
+        bad_nodes: BadNodes,
         tracker: Tracker,
         clock: Clock,
     ) -> None:
@@ -51,15 +59,24 @@ class CapacityTracker:
         self._max_slots_per_pod = max_slots_per_pod
         self._max_aux_per_node = max_aux_per_node
         self._assumed_slots = assumed_slots
+        self._launcher_requests = launcher_requests
+        self._shape_rules = ShapeRules(slot_resource=kind.resource, bad=bad_nodes, mark=node_label(cluster_id))
         self._tracker = tracker
         self._clock = clock
         self._quotas: dict[str, dict[str, ResourceQuota]] = {}
         """By namespace, and by name; those of namespaces that are watched."""
         self._others: dict[str, ForeignPod] = {}
+        self._foreign = ForeignRequests()
+        self._nodes_of_slices: dict[str, str] = {}
+        """Name of a ResourceSlice -> the node whose devices it offers."""
+        self._shapes = NodeShapes((), {})
+        self._shapes_of: object = None
+        """What the shapes were found from."""
         self._looked_at = 0.0
         self._free_slots: int | None = None
         self._free_of: dict[str, int] = {}
-        self.nodes = _Nodes(tracker)
+        self.nodes = _Nodes(tracker, bad_nodes)
+        self.slices = _Handler(self._on_slice, self._on_slice_deleted)
         self.quotas = _Handler(self._on_quota, self._on_quota_deleted)
         self.others = _Handler(self._on_other, self._on_other_deleted)
 
@@ -71,7 +88,7 @@ class CapacityTracker:
         ours = self._ours_by_namespace()
         quotas = self._quotas_now(ours)
         quota = quotas.get(self._namespace)
-        nodes = self._nodes_now([pod for pods in ours.values() for pod in pods if pod.node], quota)
+        nodes = self._with_shapes(self._nodes_now([pod for pods in ours.values() for pod in pods if pod.node], quota))
         self._free_slots = sum(not device.container for node in nodes if node.enabled for device in node.devices)
         return PoolCapacity(
             pool=self._pool,
@@ -82,6 +99,8 @@ class CapacityTracker:
             max_aux_containers_per_node=self._max_aux_per_node,
             quota_slots=quota,
             quota_slots_of={name: slots for name, slots in sorted(quotas.items()) if name != self._namespace},
+            shapes=self._shapes.shapes,
+            launcher_requests=self._launcher_requests,
             seen_at=self._clock.now().isoformat(),
         )
 
@@ -123,6 +142,33 @@ class CapacityTracker:
         per_node = self._max_slots_per_pod or slots
         return assumed_nodes(slots, per_node=per_node, ours=ours, kind=self._kind, name=self._namespace)
 
+    def _with_shapes(self, nodes: tuple[NodeCapacity, ...]) -> tuple[NodeCapacity, ...]:
+        """The nodes with what pods may ask of them, as far as nodes can be seen."""
+        seen = self._tracker.nodes
+        if seen is None:
+            return nodes
+        names = tuple(node.name for node in nodes)
+        found_from = (self.nodes.version, names, frozenset(self._nodes_of_slices.values()))
+        if found_from != self._shapes_of:
+            self._shapes = node_shapes(
+                (seen[name] for name in names),
+                self._shape_rules,
+                with_claims=found_from[2],
+            )
+            self._shapes_of = found_from
+        return tuple(self._with_shape(node) for node in nodes)
+
+    def _with_shape(self, node: NodeCapacity) -> NodeCapacity:
+        own = self._shapes.by_node[node.name]
+        return msgspec.structs.replace(
+            node,
+            enabled=node.enabled and not self._shapes.shapes[own.shape].bad,
+            shape=own.shape,
+            labels=own.labels,
+            spare=own.spare,
+            foreign=self._foreign.on(node.name),
+        )
+
     def _ours_by_namespace(self) -> dict[str, list[OurPod]]:
         """Our pods that have not ended: a quota counts those without a node too."""
         found: dict[str, list[OurPod]] = {}
@@ -152,7 +198,18 @@ class CapacityTracker:
         self._quotas.get(quota.metadata.namespace, {}).pop(quota.metadata.name, None)
         self._tracker.notify(CAPACITY)
 
+    def _on_slice(self, item: ResourceSlice) -> None:
+        if self._nodes_of_slices.get(item.metadata.name) != item.spec.node_name:
+            self._nodes_of_slices[item.metadata.name] = item.spec.node_name
+            self._tracker.notify(CAPACITY)
+
+    def _on_slice_deleted(self, item: ResourceSlice) -> None:
+        if self._nodes_of_slices.pop(item.metadata.name, None) is not None:
+            self._tracker.notify(CAPACITY)
+
     def _on_other(self, pod: SlimPod) -> None:
+        # What holds no slot is told with the next report: pods come and go all the time in a large cluster.
+        self._foreign.note(pod)
         holder = foreign_pod(pod, self._kind)
         before = self._others.get(pod.metadata.uid)
         if holder == before:
@@ -164,35 +221,41 @@ class CapacityTracker:
         self._tracker.notify(CAPACITY)
 
     def _on_other_deleted(self, pod: SlimPod) -> None:
+        self._foreign.forget(pod)
         if self._others.pop(pod.metadata.uid, None) is not None:
             self._tracker.notify(CAPACITY)
 
 
 class _Nodes:
-    def __init__(self, tracker: Tracker) -> None:
+    def __init__(self, tracker: Tracker, bad_nodes: BadNodes) -> None:
         self._tracker = tracker
+        self._bad_nodes = bad_nodes
+        self.version = 0
+        """Grows when a node is another."""
 
     def on_upsert(self, item: Node) -> None:
         if self._tracker.nodes is None:
             self._tracker.nodes = {}
         before = self._tracker.nodes.get(item.metadata.name)
         self._tracker.nodes[item.metadata.name] = item
-        if before is None or _significant(before) != _significant(item):
+        if before is None or self._significant(before) != self._significant(item):
+            self.version += 1
             self._tracker.node_changed(item.metadata.name)
 
     def on_delete(self, item: Node) -> None:
         if self._tracker.nodes is not None:
             self._tracker.nodes.pop(item.metadata.name, None)
+            self.version += 1
             self._tracker.node_changed(item.metadata.name)
+
+    def _significant(self, node: Node) -> object:
+        """What of a node matters here; kubelets write their status every few seconds."""
+        ready = [condition.status for condition in node.status.conditions if condition.type == "Ready"]
+        bad = self._bad_nodes.of(node)
+        return node.metadata.labels, node.spec, node.status.allocatable, node.status.addresses, ready, bad
 
 
 class _Handler:
     def __init__(self, on_upsert: Callable[..., None], on_delete: Callable[..., None]) -> None:
         self.on_upsert = on_upsert
         self.on_delete = on_delete
-
-
-def _significant(node: Node) -> object:
-    """What of a node matters here; kubelets write their status every few seconds."""
-    ready = [condition.status for condition in node.status.conditions if condition.type == "Ready"]
-    return node.metadata.labels, node.spec, node.status.allocatable, node.status.addresses, ready

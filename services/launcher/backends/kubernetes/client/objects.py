@@ -154,6 +154,7 @@ class PodSpec(_Object, frozen=True, kw_only=True):
     node_name: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    overhead: dict[str, str | int | float] | None = None
 
 
 class PodIp(_Object, frozen=True, kw_only=True):
@@ -251,6 +252,26 @@ class Node(_Object, frozen=True, kw_only=True):
     metadata: NodeMeta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class ResourceSliceSpec(_Object, frozen=True, kw_only=True):
+    node_name: str = ""
+    """Empty for devices that several nodes reach."""
+
+
+class ResourceSlice(_Object, frozen=True, kw_only=True):
+    """Devices that a driver offers by Dynamic Resource Allocation."""
+
+    metadata: Meta
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class ApiVersion(_Object, frozen=True, kw_only=True):
+    version: str = ""
+
+
+class ApiGroup(_Object, frozen=True, kw_only=True):
+    preferred_version: ApiVersion = ApiVersion()
 
 
 class QuotaSpec(_Object, frozen=True, kw_only=True):

@@ -11,10 +11,15 @@ NAMESPACES: Final = "/api/v1/namespaces"
 ALL_PODS: Final = "/api/v1/pods"
 ALL_JOBS: Final = "/apis/batch/v1/jobs"
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+RESOURCE_GROUP: Final = "/apis/resource.k8s.io"
 VERSION: Final = "/version"
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+
+
+def resource_slices(version: str) -> str:
+    return f"{RESOURCE_GROUP}/{version}/resourceslices"
 
 
 def gateway_path(namespace: str, name: str) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from libs.events.orders import TaskSpec
+from libs.podspec.pod_requests import Requests, container_requests
 from services.launcher.backends.kubernetes.manifests.files.volumes import (
     FLUENT_AT,
     FLUENT_KEY,
@@ -32,10 +33,16 @@ Json = dict[str, Any]
 
 END_S: Final = 5
 """Between the time that fluent-bit takes for its last lines, and the end of its pod."""
+_REQUESTS: Final = {"cpu": "10m", "memory": "32Mi"}
 _SAY_AGAIN_S: Final = 300
 """How soon the same error is told again."""
 _STATE: Final = f"{LOG_DIR}/.flb"
 _CA_FILE: Final = f"{FLUENT_AT}-ca/master.crt"
+
+
+def sidecar_requests(traits: PoolTraits) -> Requests:
+    """What the sidecar requests in each pod; nothing where there is none."""
+    return container_requests(_REQUESTS, {}) if traits.ships == "fluent-bit" else {}
 
 
 def fluent_container(spec: TaskSpec, traits: PoolTraits, *, allocation: str, secret: str) -> Json:
@@ -56,7 +63,7 @@ def fluent_container(spec: TaskSpec, traits: PoolTraits, *, allocation: str, sec
             field_ref("POD_NAME", "metadata.name"),
             field_ref("NODE_NAME", "spec.nodeName"),
         ],
-        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        "resources": {"requests": dict(_REQUESTS), "limits": {"memory": "128Mi"}},
         "securityContext": user,
         "volumeMounts": [
             {"name": LOGS_VOLUME, "mountPath": LOG_DIR},

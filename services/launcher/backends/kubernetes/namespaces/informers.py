@@ -1,7 +1,7 @@
 """Informers of a launcher: the nodes of the cluster and the pods of others, and in each namespace what is its own.
 
-What it may not see, it does without: nodes (capacity comes from quotas or the settings then), the pods of others,
-quotas, events. Jobs and pods of a namespace in which it is to work it needs.
+What it may not see, it does without: nodes (capacity comes from quotas or the settings then), the pods of others, what
+Dynamic Resource Allocation offers, quotas, events. Jobs and pods of a namespace in which it is to work it needs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from services.launcher.backends.kubernetes.capacity.tracker import CapacityTrack
 from services.launcher.backends.kubernetes.client.api import ONLY_METADATA, KubeApi, Refused
 from services.launcher.backends.kubernetes.client.informer import EventHandler, Informer
 from services.launcher.backends.kubernetes.client.objects import (
+    ApiGroup,
     Event,
     Job,
     ListOf,
@@ -28,14 +29,22 @@ from services.launcher.backends.kubernetes.client.objects import (
     Node,
     Pod,
     ResourceQuota,
+    ResourceSlice,
     SlimPod,
 )
-from services.launcher.backends.kubernetes.client.paths import ALL_PODS, NODES, paths_in
+from services.launcher.backends.kubernetes.client.paths import (
+    ALL_PODS,
+    NODES,
+    RESOURCE_GROUP,
+    paths_in,
+    resource_slices,
+)
 from services.launcher.backends.kubernetes.manifests.names import ALLOCATION_LABEL, LAUNCHER_LABEL
 
 log = structlog.get_logger()
 
 _FORBIDDEN: Final = 403
+_NOT_SERVED: Final = 404
 _UNFINISHED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -73,6 +82,8 @@ class ClusterInformers:
         self, api: KubeApi, *, launcher: str, capacity_tracker: CapacityTracker, background: Background
     ) -> None:
         foreign = {"labelSelector": f"{LAUNCHER_LABEL}!={launcher}", "fieldSelector": _UNFINISHED}
+        self._api = api
+        self._slices_handler = capacity_tracker.slices
         self._group = InformerGroup(background)
         self._nodes = Informer(api, what="nodes", path=NODES, kind=Node, handler=capacity_tracker.nodes)
         self._others = Informer(
@@ -83,6 +94,21 @@ class ClusterInformers:
         """To be called before any of our pods is seen, because nodes say which of them are lost."""
         for optional in (self._nodes, self._others):
             await self._group.start_if_allowed(optional)
+        if self._nodes.synced.is_set() and (path := await self._path_of_slices()) is not None:
+            slices = Informer(
+                self._api, what="resource slices", path=path, kind=ResourceSlice, handler=self._slices_handler
+            )
+            await self._group.start_if_allowed(slices)
+
+    async def _path_of_slices(self) -> str | None:
+        """Where the server has devices of Dynamic Resource Allocation; None where it has none, or does not say."""
+        try:
+            group = await self._api.get(RESOURCE_GROUP, ApiGroup)
+        except Refused as error:
+            if error.code not in (_NOT_SERVED, _FORBIDDEN):
+                raise
+            return None
+        return resource_slices(group.preferred_version.version)
 
 
 class NamespaceInformers:

@@ -18,6 +18,7 @@ from services.launcher.backends.kubernetes.background import Background
 from services.launcher.backends.kubernetes.cluster_admin import KubernetesClusterAdmin
 from services.launcher.backends.kubernetes.creation.creation import Creation
 from services.launcher.backends.kubernetes.creation.priority_classes import PriorityClasses
+from services.launcher.backends.kubernetes.manifests.fluent_bit import sidecar_requests
 from services.launcher.backends.kubernetes.namespaces.informers import ClusterInformers
 from services.launcher.backends.kubernetes.namespaces.wheels import Wheels
 from services.launcher.backends.kubernetes.settings import KubernetesSettings
@@ -61,7 +62,15 @@ async def open_kubernetes_backend(
         traits = pool_traits(own, tasks=tasks, version=version, wheels=wheels.name)
         background = await stack.enter_async_context(Background())
         classes = PriorityClasses(api, mode=settings.priority_classes)
-        observers = observers_of(own, api, lines=lines, classes=classes, clock=clock, background=background)
+        observers = observers_of(
+            own,
+            api,
+            lines=lines,
+            classes=classes,
+            clock=clock,
+            background=background,
+            launcher_requests=sidecar_requests(traits),
+        )
         tracker, capacity_tracker = observers.tracker, observers.capacity_tracker
         stack.callback(tracker.close)
         await classes.look()

@@ -11,6 +11,7 @@ import pytest
 from libs.bus import Bus
 from libs.errors import FailedPrecondition, InvalidRequest, PermissionDenied, Unavailable
 from libs.events.capacity import NodeCapacity, PoolCapacity
+from libs.events.node_shapes import ReportedShape
 from services.launcher.backends.kubernetes.client.api import Refused
 from services.launcher.backends.kubernetes.client.connection import connect
 from services.launcher.backends.kubernetes.client.objects import Named
@@ -90,6 +91,135 @@ async def test_a_node_that_comes_is_labelled_and_goes(harness: LauncherHarness, 
     finally:
         await namespace.api.delete(f"/api/v1/nodes/{name}")
     await harness.until_capacity(lambda capacity: name not in {node.name for node in capacity.nodes})
+
+
+async def test_nodes_are_reported_with_what_pods_may_ask_of_them(
+    harness: LauncherHarness, namespace: Namespace
+) -> None:
+    name = f"node-{uuid4().hex[:8]}"
+    taint = {"key": "spot", "value": "true", "effect": "PreferNoSchedule"}
+    labels = {"kubernetes.io/hostname": name, "gpu": "a100"}
+    resources = {"nvidia.com/gpu": "3", "cpu": "3900m", "memory": "1000001Ki", "pods": "9"}
+    body = {"metadata": {"name": name, "labels": labels}, "spec": {"unschedulable": True, "taints": [taint]}}
+    await namespace.create("/api/v1/nodes", body)
+    try:
+        status = {"allocatable": resources, "capacity": resources, "conditions": [{"type": "Ready", "status": "True"}]}
+        await namespace.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        found = await harness.until_capacity(lambda capacity: _is_whole(capacity, name))
+        node, shape = _node(found, name), _shape_of(found, name)
+        assert shape.unschedulable
+        assert (shape.labels["gpu"], shape.name_labels) == ("a100", ("kubernetes.io/hostname",))
+        assert {"spot", "node.kubernetes.io/unschedulable"} <= {each.key for each in shape.taints}
+        assert shape.allocatable is not None
+        assert shape.allocatable["memory"] + node.spare["memory"] == 1000001 * 1024
+        assert {key: shape.allocatable[key] for key in ("cpu", "nvidia.com/gpu", "pods")} == {
+            "cpu": 3900,
+            "nvidia.com/gpu": 3,
+            "pods": 9,
+        }
+    finally:
+        await namespace.api.delete(f"/api/v1/nodes/{name}")
+
+
+async def test_what_others_request_of_a_node_is_reported(harness: LauncherHarness, namespace: Namespace) -> None:
+    name = f"foreign-{uuid4().hex[:6]}"
+    requests = {"cpu": "250m", "memory": "64Mi", "nvidia.com/gpu": "1"}
+    resources = {"requests": requests, "limits": {"nvidia.com/gpu": "1"}}
+    spec = {
+        "initContainers": [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+        "containers": [{"name": "c", "image": "i", "resources": resources}],
+        "restartPolicy": "Never",
+    }
+    await namespace.create(namespace.paths.pods, {"metadata": {"name": name}, "spec": spec})
+    found = await harness.until_capacity(lambda capacity: (None, name) in held(capacity))
+    (on,) = (node for node in found.nodes if name in {device.container for device in node.devices})
+    # Other tests may have pods of theirs there.
+    assert on.foreign["cpu"] >= 1000
+    assert on.foreign["memory"] >= 64 << 20
+    assert on.foreign["nvidia.com/gpu"] >= 1
+    assert on.foreign["pods"] >= 1
+    await namespace.delete_pod(name)
+
+
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINITION = {
+    "metadata": {
+        "name": "resourceslices.resource.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, stands in for the kind where it is switched off"},
+    },
+    "spec": {
+        "group": "resource.k8s.io",
+        "scope": "Cluster",
+        "names": {"plural": "resourceslices", "singular": "resourceslice", "kind": "ResourceSlice"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+async def test_devices_that_are_offered_by_claims_only_are_named(
+    bus: Bus, namespace: Namespace, kubeconfig: Path, tmp_path: Path
+) -> None:
+    node, made = f"node-{uuid4().hex[:8]}", []
+    try:
+        await namespace.create(DEFINITIONS, DEFINITION)
+        made.append(f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
+        await eventually(lambda: _is_served(namespace, SLICES))
+        await namespace.create("/api/v1/nodes", {"metadata": {"name": node}})
+        made.append(f"/api/v1/nodes/{node}")
+        offer = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": node},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": node,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                "devices": [],
+            },
+        }
+        await namespace.create(SLICES, offer)
+        made.append(f"{SLICES}/{node}")
+        config = await launcher_kubeconfig(namespace, kubeconfig, tmp_path, sees_cluster=True)
+        async with open_place(bus, namespace, config) as harness:
+            await harness.start()
+            found = await harness.until_capacity(lambda capacity: _is_reported(capacity, node))
+            assert _shape_of(found, node).claims_only
+            await harness.kill()
+    finally:
+        for path in reversed(made):
+            await namespace.api.delete(path)
+
+
+async def _is_served(namespace: Namespace, path: str) -> bool:
+    try:
+        await namespace.read(path)
+    except Refused as error:
+        if error.code != 404:
+            raise
+        return False
+    return True
+
+
+def _is_reported(capacity: PoolCapacity, name: str) -> bool:
+    return any(node.name == name and node.shape is not None for node in capacity.nodes)
+
+
+def _is_whole(capacity: PoolCapacity, name: str) -> bool:
+    return _is_reported(capacity, name) and "pods" in (_shape_of(capacity, name).allocatable or {})
+
+
+def _shape_of(capacity: PoolCapacity, name: str) -> ReportedShape:
+    shape = _node(capacity, name).shape
+    assert shape is not None
+    return capacity.shapes[shape]
 
 
 def _node(capacity: PoolCapacity, name: str) -> NodeCapacity:

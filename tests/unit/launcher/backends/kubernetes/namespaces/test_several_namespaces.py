@@ -17,9 +17,10 @@ from services.launcher.backends.kubernetes.allocations.state.intent import Inten
 from services.launcher.backends.kubernetes.allocations.state.observed_state import UNSEEN_S, ObservedState
 from services.launcher.backends.kubernetes.allocations.tracking import Tracker
 from services.launcher.backends.kubernetes.capacity.node_matching import pool_requirements
+from services.launcher.backends.kubernetes.capacity.shapes import BadNodes
 from services.launcher.backends.kubernetes.capacity.slots import SlotKind, requested_slots
 from services.launcher.backends.kubernetes.capacity.tracker import CapacityTracker
-from services.launcher.backends.kubernetes.client.objects import Pod, ResourceQuota
+from services.launcher.backends.kubernetes.client.objects import Pod, ResourceQuota, ResourceSlice
 from services.launcher.backends.kubernetes.client.paths import may_be_namespace, may_be_node
 from services.launcher.backends.kubernetes.manifests.task_objects import manifests
 from services.launcher.reconcile import Existence
@@ -36,6 +37,7 @@ from tests.unit.launcher.backends.kubernetes.builders import (
     reaction,
     run,
     running,
+    slim_pod,
     traits,
     view,
 )
@@ -250,9 +252,9 @@ async def test_only_what_may_live_is_out_of_sight(tracker: Tracker) -> None:
     tracker.close()
 
 
-async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(tracker: Tracker) -> None:
+def capacity_tracker_of(tracker: Tracker, *, bad_taints: tuple[str, ...] = ()) -> CapacityTracker:
     config = msgspec.convert({"resource_pools": [{"pool_name": "default"}]}, ClusterConfig)
-    capacity_tracker = CapacityTracker(
+    return CapacityTracker(
         pool="default",
         namespace="a",
         cluster_id="c",
@@ -261,9 +263,49 @@ async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(trac
         max_slots_per_pod=4,
         max_aux_per_node=100,
         assumed_slots=None,
+        launcher_requests={"cpu": 10},
+        bad_nodes=BadNodes(taints=bad_taints),
         tracker=tracker,
         clock=SystemClock(),
     )
+
+
+async def test_nodes_are_reported_with_what_pods_may_ask_of_them(tracker: Tracker) -> None:
+    capacity_tracker = capacity_tracker_of(tracker, bad_taints=("xid",))
+    claims = node("n2", allocatable={"cpu": "4", "pods": "9"})
+    slice_of_n2 = msgspec.convert({"metadata": {"name": "s"}, "spec": {"nodeName": "n2"}}, ResourceSlice)
+    for item in (node("n1", labels={"zone": "a"}), claims):
+        capacity_tracker.nodes.on_upsert(item)
+    capacity_tracker.slices.on_upsert(slice_of_n2)
+    capacity_tracker.others.on_upsert(slim_pod("daemon", "n1", {"cpu": "250m"}))
+    found = await capacity_tracker.capacity()
+    first, second = found.nodes
+    assert found.launcher_requests == {"cpu": 10}
+    assert first.foreign == {"cpu": 250, "pods": 1}
+    assert [found.shapes[each.shape or 0].labels for each in found.nodes] == [{"zone": "a"}, {}]
+    assert [found.shapes[each.shape or 0].claims_only for each in found.nodes] == [False, True]
+    assert second.foreign == {}
+    capacity_tracker.slices.on_delete(slice_of_n2)
+    xid = {"key": "xid", "value": "79", "effect": "PreferNoSchedule"}
+    capacity_tracker.nodes.on_upsert(node("n1", labels={"zone": "b"}, taints=[xid]))
+    capacity_tracker.others.on_delete(slim_pod("daemon", "n1", {"cpu": "250m"}))
+    found = await capacity_tracker.capacity()
+    assert [found.shapes[each.shape or 0].claims_only for each in found.nodes] == [False, False]
+    assert found.shapes[found.nodes[0].shape or 0].labels == {"zone": "b"}
+    assert [each.enabled for each in found.nodes] == [False, True]
+    assert found.nodes[0].foreign == {}
+    tracker.close()
+
+
+async def test_nodes_that_nobody_may_see_have_no_shape(tracker: Tracker) -> None:
+    found = await capacity_tracker_of(tracker).capacity()
+    assert found.shapes == ()
+    assert [each.shape for each in found.nodes] == [None]
+    tracker.close()
+
+
+async def test_each_namespace_has_its_own_quotas_and_nodes_are_counted_once(tracker: Tracker) -> None:
+    capacity_tracker = capacity_tracker_of(tracker)
 
     def limit(namespace: str, hard: int, used: int) -> ResourceQuota:
         name = "requests.nvidia.com/gpu"
