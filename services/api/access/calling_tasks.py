@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
-from sqlalchemy import ColumnElement, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from libs.db.tables.experiments import experiments
-from libs.db.tables.tasks import allocations, tasks
-from libs.db.tables.trials import trial_tasks, trials
+from libs.db.engine import DriverConnection
 from libs.ids import AllocationId
 from services.api.access.principal import CallingTask
 
+_TASK: Final = """
+SELECT tasks.task_id, trials.id AS trial_id, coalesce(trials.experiment_id, tasks.experiment_id) AS experiment_id,
+       trials.warm_start_checkpoint_uuid, experiments.config -> 'searcher' ->> 'source_trial_id' AS source_trial_id,
+       experiments.config -> 'searcher' ->> 'source_checkpoint_uuid' AS source_checkpoint_uuid
+  FROM allocations
+  JOIN tasks ON tasks.task_id = allocations.task_id
+  LEFT JOIN trial_tasks ON trial_tasks.task_id = tasks.task_id
+  LEFT JOIN trials ON trials.id = trial_tasks.trial_id
+  LEFT JOIN experiments ON experiments.id = trials.experiment_id
+ WHERE allocations.allocation_id = $1
+"""
 
-async def calling_task(connection: AsyncConnection, allocation_id: AllocationId) -> CallingTask:
+
+async def calling_task(connection: DriverConnection, allocation_id: AllocationId) -> CallingTask:
     """What is a task's own. None of it changes while the allocation lasts.
 
     Of an allocation that is not there, nothing is known but its id.
     """
-    query = (
-        select(
-            tasks.c.task_id,
-            trials.c.id.label("trial_id"),
-            func.coalesce(trials.c.experiment_id, tasks.c.experiment_id).label("experiment_id"),
-            trials.c.warm_start_checkpoint_uuid,
-            _source("source_trial_id").label("source_trial_id"),
-            _source("source_checkpoint_uuid").label("source_checkpoint_uuid"),
-        )
-        .select_from(allocations.join(tasks, tasks.c.task_id == allocations.c.task_id))
-        .outerjoin(trial_tasks, trial_tasks.c.task_id == tasks.c.task_id)
-        .outerjoin(trials, trials.c.id == trial_tasks.c.trial_id)
-        .outerjoin(experiments, experiments.c.id == trials.c.experiment_id)
-        .where(allocations.c.allocation_id == allocation_id)
-    )
-    row = (await connection.execute(query)).one_or_none()
-    if row is None:
+    found = await connection.fetch(_TASK, allocation_id)
+    if not found:
         return CallingTask(allocation_id=allocation_id)
+    (row,) = found
     return CallingTask(
         allocation_id=allocation_id,
-        task_id=row.task_id,
-        trial_id=row.trial_id,
-        experiment_id=row.experiment_id,
-        source_trial_id=None if row.source_trial_id is None else int(row.source_trial_id),
-        source_checkpoints=frozenset({row.warm_start_checkpoint_uuid, row.source_checkpoint_uuid} - {None}),
+        task_id=row["task_id"],
+        trial_id=row["trial_id"],
+        experiment_id=row["experiment_id"],
+        source_trial_id=None if row["source_trial_id"] is None else int(row["source_trial_id"]),
+        source_checkpoints=frozenset({row["warm_start_checkpoint_uuid"], row["source_checkpoint_uuid"]} - {None}),
     )
-
-
-def _source(name: str) -> ColumnElement[Any]:
-    element: ColumnElement[Any] = experiments.c.config["searcher"][name].astext
-    return element

@@ -12,12 +12,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, select
-
 from libs.bus import Bus, CoreMessage
 from libs.clock import Clock
 from libs.db.engine import Database
-from libs.db.tables.users import allocation_sessions, user_sessions, users
 from libs.errors import PermissionDenied, Unauthenticated
 from libs.events import subjects
 from libs.ids import AllocationId, UserId
@@ -28,6 +25,19 @@ from services.api.access.principal import Principal
 
 REMEMBER_S: Final = 10.0
 MOST_REMEMBERED: Final = 10_000
+
+_USER_SESSION: Final = """
+SELECT s.id, s.user_id, s.token_type, s.expires_at, s.revoked_at, s.allocation_id, u.username, u.admin, u.active,
+       u.remote
+  FROM user_sessions s JOIN users u ON u.id = s.user_id
+ WHERE """
+_BY_ID: Final = _USER_SESSION + "s.id = $1"
+_BY_TOKEN: Final = _USER_SESSION + "s.token_hash = $1"
+_OF_ALLOCATION: Final = """
+SELECT s.owner_id, s.allocation_id, s.revoked_at, u.username, u.admin
+  FROM allocation_sessions s JOIN users u ON u.id = s.owner_id
+ WHERE s.token_hash = $1
+"""
 
 
 class Sessions:
@@ -49,8 +59,7 @@ class Sessions:
 
     async def of_session(self, session_id: int) -> Principal:
         """Whose session of a user it is, for what was issued for it. Raises as ``authenticate`` does."""
-        found = user_sessions.c.id == session_id
-        return await self._remembered(b"session %d" % session_id, lambda: self._user(found))
+        return await self._remembered(b"session %d" % session_id, lambda: self._user(_BY_ID, session_id))
 
     async def _remembered(self, key: bytes, look_up: Callable[[], Awaitable[Principal]]) -> Principal:
         known = self._known.get(key)
@@ -102,18 +111,14 @@ class Sessions:
     async def _look_up(self, credentials: Credentials) -> Principal:
         if credentials.kind is TokenKind.ALLOCATION:
             return await self._allocation(credentials.token)
-        return await self._user(user_sessions.c.token_hash == digest(credentials.token))
+        return await self._user(_BY_TOKEN, digest(credentials.token))
 
-    async def _user(self, which: ColumnElement[bool]) -> Principal:
-        query = (
-            select(user_sessions, users.c.username, users.c.admin, users.c.active, users.c.remote)
-            .join(users, users.c.id == user_sessions.c.user_id)
-            .where(which)
-        )
-        async with self._db.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
-            if row is None:
+    async def _user(self, query: str, which: int | bytes) -> Principal:
+        async with self._db.read_prepared() as connection:
+            found = await connection.fetch(query, which)
+            if not found:
                 raise Unauthenticated("invalid credentials")
+            (row,) = found
             self._check(row)
             allocation_id = row["allocation_id"]
             task = None if allocation_id is None else await calling_task(connection, AllocationId(allocation_id))
@@ -140,15 +145,11 @@ class Sessions:
         return expires_at is not None and expires_at <= self._clock.now()
 
     async def _allocation(self, token: str) -> Principal:
-        query = (
-            select(allocation_sessions, users.c.username, users.c.admin)
-            .join(users, users.c.id == allocation_sessions.c.owner_id)
-            .where(allocation_sessions.c.token_hash == digest(token))
-        )
-        async with self._db.read() as connection:
-            row = (await connection.execute(query)).mappings().one_or_none()
-            if row is None or row["revoked_at"] is not None:
+        async with self._db.read_prepared() as connection:
+            found = await connection.fetch(_OF_ALLOCATION, digest(token))
+            if not found or found[0]["revoked_at"] is not None:
                 raise Unauthenticated("invalid credentials")
+            (row,) = found
             task = await calling_task(connection, AllocationId(row["allocation_id"]))
         return Principal(
             user_id=UserId(row["owner_id"]), username=row["username"], admin=row["admin"], task=task, is_narrow=True

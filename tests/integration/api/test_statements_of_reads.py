@@ -17,8 +17,10 @@ from libs.db.connecting.settings import DatabaseSettings
 from libs.db.engine import Database, connect_database
 from libs.db.tables.experiments import experiments
 from libs.ids import UserId
+from services.api.access.credentials import Credentials, TokenKind
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
+from services.api.access.sessions import Sessions
 from services.api.http.call import Call
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Handler
@@ -162,6 +164,25 @@ async def test_statements_of_a_read_are_not_planned_each_time(with_trial: Databa
     async with with_trial.read_prepared() as connection:
         known = {row["statement"]: row["custom_plans"] for row in await connection.fetch(_PLANS)}
     assert [statement for statement in prepared if known[statement] not in (0, _TRIED)] == []
+
+
+async def test_a_token_is_looked_up_by_prepared_statements(db: Database) -> None:
+    async with db.transaction() as connection:
+        login = Credentials(await builders.insert_user_session(connection), TokenKind.USER)
+        of_task = await builders.insert_user_session(connection, token_type="TASK", allocation_id="1.0")
+        allocation = await builders.insert_allocation_session(connection, allocation_id="1.0")
+    sessions = Sessions(db=db, clock=SystemClock())
+    looked_up = []
+    for credentials in (
+        login,
+        Credentials(of_task, TokenKind.USER),
+        Credentials(allocation, TokenKind.ALLOCATION),
+        Credentials(allocation, TokenKind.ALLOCATION),  # remembered
+    ):
+        with _statements() as (prepared, built):
+            assert (await sessions.authenticate(credentials)).user_id == builders.OWNER
+        looked_up.append((len(prepared), built))
+    assert looked_up == [(1, []), (2, []), (2, []), (0, [])]
 
 
 def _call(db: Database, read: Read) -> Call[Any, Any, Any]:
