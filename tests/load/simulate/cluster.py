@@ -1,8 +1,8 @@
 """Chooses the nodes on which a trace offers the load that is asked for.
 
-The load that is offered is the mean number of slots that would be busy if every job started at once, as a share of all
-slots. The cluster has the kinds of nodes of the traced one in the same proportions. Where the smallest such cluster is
-too large for the load, submissions follow each other faster instead, by one factor for all.
+The load that is offered is the mean number of slots that would be busy, while measures are taken, if every job started
+at once, as a share of all slots. The cluster has the kinds of nodes of the traced one in the same proportions. Where
+the smallest such cluster is too large for the load, submissions follow each other faster instead, all by one factor.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from tests.load.simulate.traces.job import Job, NodeKind, Trace
+
+FASTEST = 1e6
+HALVINGS = 20
 
 
 class SimulatedNode(Struct, frozen=True):
@@ -49,10 +52,10 @@ def workload(trace: Trace, load: float) -> Workload:
             shares = [count + 1 for count in shares]
             nodes = _nodes(trace.kinds, shares)
     slots = sum(node.slots for node in nodes)
-    speedup = load * slots / trace.mean_slots
     largest = max(kind.slots for kind in trace.kinds)
-    if speedup <= 1 or slots - wanted <= largest / 2:
+    if slots - wanted <= largest:
         return Workload(trace=trace, nodes=nodes)
+    speedup = _speedup(trace, load * slots)
     return Workload(trace=_faster(trace, speedup), nodes=nodes, speedup=speedup)
 
 
@@ -82,6 +85,22 @@ def _refuse_if_too_large(job: Job, kinds: Sequence[NodeKind]) -> None:
             + (f" with {' or '.join(sorted(job.models))}" if job.models else "")
             + "; no node of the traced cluster has them"
         )
+
+
+def _speedup(trace: Trace, wanted: float) -> float:
+    """The factor with which the trace would keep ``wanted`` slots busy, by halving an interval.
+
+    Raises ValueError when it would not even if all its jobs were submitted nearly at once.
+    """
+    low = high = 1.0
+    while _faster(trace, high).mean_slots < wanted:
+        low, high = high, high * 2
+        if high > FASTEST:
+            raise ValueError(f"{trace.name} cannot keep {wanted:.0f} slots busy, however fast its jobs are submitted")
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _faster(trace, middle).mean_slots < wanted else (low, middle)
+    return high
 
 
 def _faster(trace: Trace, speedup: float) -> Trace:

@@ -52,6 +52,8 @@ class Trace(Struct, frozen=True, kw_only=True):
     """Jobs that held no GPU. They run beside the others and are not simulated."""
     never_ran: int = 0
     """Jobs of the source that never started there, so that nobody knows how long they run. They are left out."""
+    left_out: int = 0
+    """Jobs of the sparse beginning of the source."""
     kinds: tuple[NodeKind, ...] = (NodeKind(slots=8),)
     """Nodes of the traced cluster; a simulated one has them in the same proportions."""
 
@@ -61,6 +63,19 @@ class Trace(Struct, frozen=True, kw_only=True):
         return self.jobs[-1].submitted_s if self.jobs else 0.0
 
     @property
+    def measured_s(self) -> tuple[float, float]:
+        """From when to when measures are taken: the span without its first and its last tenth."""
+        return 0.1 * self.span_s, 0.9 * self.span_s
+
+    @property
     def mean_slots(self) -> float:
-        """Slots that would be busy in the mean of the span if every job started at once."""
-        return sum(job.slots * job.run_s for job in self.jobs) / self.span_s if self.span_s else 0.0
+        """Slots that would be busy in the mean of what is measured if every job started at once.
+
+        What long jobs do after it does not count: it is no load while anything is measured.
+        """
+        begin, end = self.measured_s
+        within = (
+            job.slots * max(0.0, min(end, job.submitted_s + job.run_s) - max(begin, job.submitted_s))
+            for job in self.jobs
+        )
+        return sum(within) / (end - begin) if end > begin else 0.0

@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.load.simulate.cluster import SimulatedNode, could_run, workload
 from tests.load.simulate.traces.job import Job, NodeKind, Trace
@@ -93,8 +94,34 @@ def test_a_cluster_that_cannot_be_small_enough_gets_its_jobs_faster() -> None:
     jobs = tuple(Job(number=n, user="ann", submitted_s=n * 1000.0, run_s=10, pods=2, slots_per_pod=8) for n in range(5))
     chosen = workload(Trace(name="idle", jobs=jobs), 0.9)
     assert len(chosen.nodes) == 2
-    assert chosen.load == pytest.approx(0.9)
+    assert chosen.load == pytest.approx(0.9, rel=0.01)
     assert chosen.trace.span_s == pytest.approx(4000 / chosen.speedup)
+
+
+def test_jobs_that_would_never_fill_the_cluster_are_refused() -> None:
+    jobs = tuple(Job(number=n, user="ann", submitted_s=n * 1000.0, run_s=10, slots_per_pod=1) for n in range(3))
+    two_nodes = replace(jobs[1], pods=2, slots_per_pod=8, run_s=0)
+    with pytest.raises(ValueError, match="idle cannot keep 14 slots busy"):
+        workload(Trace(name="idle", jobs=(jobs[0], two_nodes, jobs[2])), 0.9)
+
+
+def test_load_is_what_runs_while_measures_are_taken() -> None:
+    """Of a span of 100 s the first and the last ten are left out, and so is all that runs on after it."""
+    jobs = (
+        Job(number=0, user="ann", submitted_s=0, run_s=50, slots_per_pod=2),
+        Job(number=1, user="ann", submitted_s=0, run_s=1e6, slots_per_pod=1),
+        Job(number=2, user="ann", submitted_s=100, run_s=1e6, slots_per_pod=8),
+    )
+    assert Trace(name="long", jobs=jobs).mean_slots == (2 * 40 + 1 * 80) / 80
+
+
+def test_the_sparse_beginning_of_a_trace_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.csv"
+    late = "".join(f"{n},bob,1,1,1,{1000 if n == 1 else 1},5,0,Pass\n" for n in range(1, 20))
+    path.write_text(INTERVALS.partition("1,bob")[0] + late)
+    trace = read_trace(path, leave_out=0.05)
+    assert (trace.left_out, len(trace.jobs), trace.span_s) == (1, 19, 18)
+    assert [job.number for job in trace.jobs] == list(range(19))
 
 
 def test_kinds_of_nodes_keep_their_proportions() -> None:
