@@ -1,0 +1,1 @@
+"""Policies: the planner of a pool, and what it is compared with."""
