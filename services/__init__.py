@@ -3,6 +3,7 @@
 import gc
 import sys
 
+from libs.imports.deferred import defer_imports
 from libs.imports.lean import import_without
 
 if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith(".main") for each in sys.orig_argv):
@@ -12,3 +13,28 @@ if sys.argv[:1] == ["-m"] and any(each.startswith("services.") and each.endswith
 
 import_without("structlog", "rich")  # tracebacks in colour
 import_without("msgspec", "typing_extensions")  # which Python has itself from 3.11 on
+defer_imports(
+    {
+        "asyncpg.connect_utils": {"configparser": ()},  # files of connections, which are named in the environment
+        "fastapi.openapi.utils": {"http.client": ()},
+        "fastapi.routing": {"email.message": ()},
+        "nats.js.client": {"email.parser": ("BytesParser",)},
+        "nats.js.manager": {"email.parser": ("BytesParser",)},
+        "shutil": {"bz2": (), "lzma": ()},
+        "sqlalchemy.util.compat": {"importlib.metadata": ()},  # dialects that others have installed
+        "sqlalchemy.util.langhelpers": {"importlib.metadata": ()},
+        "starlette.exceptions": {"http.client": ()},
+        "starlette.middleware.errors": {"html": ()},
+        "uvicorn.config": {"logging.config": (), "configparser": ("RawConfigParser",)},
+        # Ours, of which a service may never do what they are for.
+        "libs.bus.contents.reading": {"email.parser": ()},
+        "libs.webhooks.posting": {"email.utils": ()},
+        "services.api.contexts.pack": {"tarfile": ()},
+        "services.api.contexts.tree": {"tarfile": ()},
+        "services.api.downloads.archives": {"tarfile": ()},
+        "services.api.http.builtin.openapi": {"html": ()},
+        "services.api.proxy.responses": {"html": ()},
+        "services.api.routes.users.sessions": {"email.utils": ()},
+        "services.api.routes.users.sso": {"email.utils": (), "html": ()},
+    }
+)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # it would load what reads files in packages, and what that loads
 
 
 def import_partly(package: str, parts: Mapping[str, Sequence[str]]) -> None:
@@ -24,7 +26,7 @@ def import_partly(package: str, parts: Mapping[str, Sequence[str]]) -> None:
         sys.meta_path.insert(0, _Finder(package, parts))
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     def __init__(self, package: str, parts: Mapping[str, Sequence[str]]) -> None:
         self._package = package
         self._parts = parts
@@ -36,11 +38,11 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._parts)
+            spec.loader = cast("Loader", _Loader(spec.loader, self._parts))
         return spec
 
 
-class _Loader(Loader):
+class _Loader:
     def __init__(self, whole: Loader, parts: Mapping[str, Sequence[str]]) -> None:
         self._whole = whole
         self._parts = parts

@@ -11,7 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from email import utils
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
@@ -102,7 +102,7 @@ def _seconds(retry_after: str | None) -> float | None:
     try:
         if retry_after.strip().isdigit():
             return float(retry_after)
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+        return max(0.0, (utils.parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
 

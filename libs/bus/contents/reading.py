@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
-from email.parser import BytesHeaderParser
+from email import parser
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,4 +67,4 @@ async def _next(connection: Connection, stream: str, sequence: int) -> StoredMes
 
 
 def _headers(raw: bytes) -> dict[str, str]:
-    return dict(BytesHeaderParser().parsebytes(raw.removeprefix(_STATUS_LINE)).items())
+    return dict(parser.BytesHeaderParser().parsebytes(raw.removeprefix(_STATUS_LINE)).items())

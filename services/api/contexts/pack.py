@@ -25,11 +25,13 @@ MAX_DEPTH: Final = 100
 MAX_PATH_BYTES: Final = 4_095
 """Longer ones cannot be unpacked on Linux."""
 _COMPRESSION: Final = 5
+_FILE: Final = b"0"
+_LINK: Final = b"2"
 _KINDS: Final = {
-    0: tarfile.REGTYPE,
-    ord(tarfile.REGTYPE): tarfile.REGTYPE,
-    ord(tarfile.DIRTYPE): tarfile.DIRTYPE,
-    ord(tarfile.SYMTYPE): tarfile.SYMTYPE,
+    0: _FILE,
+    ord(_FILE): _FILE,
+    ord(b"5"): b"5",  # a directory
+    ord(_LINK): _LINK,
 }
 _PERMISSIONS: Final = 0o777
 """Nobody uploads what runs with somebody else's rights."""
@@ -76,9 +78,9 @@ def _entry(file: File) -> tarfile.TarInfo:
     info.mode = file.mode & _PERMISSIONS
     info.mtime = max(0, min(int(file.mtime), _LAST_SECOND))
     info.uid, info.gid = _identity(file.uid), _identity(file.gid)
-    if kind == tarfile.REGTYPE:
+    if kind == _FILE:
         info.size = len(file.content)
-    elif kind == tarfile.SYMTYPE:
+    elif kind == _LINK:
         info.linkname = _target(file)
     if info.name == posixpath.curdir and not info.isdir():
         raise InvalidRequest(f"'{file.path}' is the uploaded directory itself")

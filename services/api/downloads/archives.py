@@ -18,7 +18,8 @@ from typing import Final
 
 from services.api.downloads.entries import PIECE_BYTES, ArchiveEntry
 
-_BLOCK: Final = tarfile.BLOCKSIZE
+_BLOCK: Final = 512
+"""Of tar: everything fills whole ones."""
 _COMPRESSED: Final = 3
 _STORED: Final = 0
 _SAMPLE_BYTES: Final = 16 * 1024

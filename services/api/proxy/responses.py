@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import AsyncIterator
-from html import escape
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -55,7 +55,7 @@ async def say_not_reached(exchange: Exchange, service: ProxiedService) -> None:
         await send_error(exchange, reply, stream=False, raw=True)
         return
     head = f'<meta http-equiv="refresh" content="{RELOAD_S}">'
-    body = f"<h1>One moment</h1>\n<p>{escape(words[0].upper() + words[1:])}. This page asks again by itself.</p>"
+    body = f"<h1>One moment</h1>\n<p>{html.escape(words[0].upper() + words[1:])}. This page asks again by itself.</p>"
     headers = [(b"content-type", HTML.encode()), (b"cache-control", b"no-store"), *exchange.reply_headers()]
     await send_bytes(exchange.send, page("One moment", body, head=head), status=502, headers=headers)
 

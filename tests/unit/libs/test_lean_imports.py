@@ -10,13 +10,16 @@ import pytest
 ALL = (
     *("rich", "pygments", "aiohttp", "alembic", "sqlalchemy.orm", "click", "multiprocessing"),
     *("http.server", "wsgiref", "prometheus_client.exposition", "argparse", "difflib"),
+    *("email.parser", "html", "http.client", "logging.config", "socketserver", "configparser", "tarfile"),
 )
-WITHOUT_SQLALCHEMY = (*ALL, "cryptography", "fastapi", "kubernetes", "sqlalchemy", "importlib.metadata", "zipfile")
+PACKAGES = ("importlib.metadata", "zipfile", "csv", "bz2", "lzma")
+"""What tells of installed packages, which pydantic looks through for plugins."""
+WITHOUT_SQLALCHEMY = (*ALL, *PACKAGES, "cryptography", "fastapi", "kubernetes", "sqlalchemy")
 OF_API = ("joserfc", "cryptography", "httpx", "kubernetes", "scim2_models", "email_validator", "lark", "urllib.request")
 CASES = {
     "api.main": (*ALL, *OF_API),
     "scheduler.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),  # before it acts
-    "scheduler.acting": (*ALL, "cryptography", "fastapi", "uvicorn", "kubernetes"),
+    "scheduler.acting": (*ALL, *PACKAGES, "cryptography", "fastapi", "uvicorn", "kubernetes"),
     "launcher.main": (*WITHOUT_SQLALCHEMY, "uvicorn", "typing_extensions"),
     "logs.main": WITHOUT_SQLALCHEMY,
 }
@@ -71,3 +74,26 @@ print(nats.aio.client.__version__, importlib.metadata.version("nats-py"))
 
 def test_what_does_without_libraries_still_does() -> None:
     subprocess.run([sys.executable, "-S", "-c", "import services"], check=True)
+
+
+def test_what_was_not_loaded_is_loaded_when_it_is_used() -> None:
+    code = """
+import io, sys
+import services.api.main, asyncpg.connect_utils, nats.js.manager, sqlalchemy.util.compat, starlette.middleware.errors
+assert not {"html", "email.parser", "http.client", "tarfile", "configparser", "logging.config"} & set(sys.modules)
+from libs.bus.contents import reading
+from services.api.contexts.pack import pack_context
+from services.api.http.builtin import openapi
+from starlette.exceptions import HTTPException
+assert HTTPException(404).detail == "Not Found"
+assert starlette.middleware.errors.html.escape("<") == openapi.html.escape("<") == "&lt;"
+assert asyncpg.connect_utils.configparser.ConfigParser().sections() == []
+assert nats.js.manager.BytesParser().parsebytes(b"Name: value").items() == [("Name", "value")]
+assert list(reading.parser.BytesHeaderParser().parsebytes(b"Name: value")) == ["Name"]
+assert sqlalchemy.util.compat.importlib_metadata_get("sqlalchemy.dialects") is not None
+packed = pack_context(())
+import tarfile, logging.config
+assert tarfile.open(fileobj=io.BytesIO(packed)).getnames() == []
+logging.config.dictConfig({"version": 1})
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from email.utils import format_datetime
+from email import utils
 from typing import Any, Final
 
 from services.api.access import passwords
@@ -28,7 +28,7 @@ async def login(call: Call[App, None, LoginRequest]) -> Reply:
         client.host if client else "",
         lambda: sessions.log_in(call.app.db, username=body.username, salted_password=salted, now=now),
     )
-    expires = format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
+    expires = utils.format_datetime(now + sessions.SESSION_LIFETIME, usegmt=True)
     cookie = login_cookie(token, expires=expires, is_secure=_is_secure(call))
     return Reply(LoginResponse(token=token, user=wire_user(user)), {"Set-Cookie": cookie})
 
@@ -36,7 +36,7 @@ async def login(call: Call[App, None, LoginRequest]) -> Reply:
 async def logout(call: Call[App, None, None]) -> Reply:
     await sessions.log_out(call.app.db, call.principal)
     call.app.sessions.forget()
-    past = format_datetime(call.app.clock.now() - timedelta(days=365), usegmt=True)
+    past = utils.format_datetime(call.app.clock.now() - timedelta(days=365), usegmt=True)
     return Reply(Empty(), {"Set-Cookie": login_cookie("", expires=past, is_secure=_is_secure(call))})
 
 

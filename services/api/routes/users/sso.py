@@ -6,9 +6,9 @@ never got that far is in the log of the service.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
-from email.utils import format_datetime
-from html import escape
+from email import utils
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -79,7 +79,7 @@ async def _callback(call: Call[App, CallbackQuery, None]) -> RawResponse:
     token = await _log_in(call, provider, identity)
     if attempt.relay_state == CLI:
         return _redirect(f"{CLI_ADDRESS}?token={token}", _state_cookie(provider, "", 0))
-    expires = format_datetime(now + SESSION_LIFETIME, usegmt=True)
+    expires = utils.format_datetime(now + SESSION_LIFETIME, usegmt=True)
     is_secure = provider.config.base_url.startswith("https:")
     relayed = f"?relayState={quote(attempt.relay_state, safe='')}" if attempt.relay_state else ""
     cookie = login_cookie(token, expires=expires, is_secure=is_secure)
@@ -161,7 +161,7 @@ def _refusal(call: Call[App, Any, Any], error: ResoluteError) -> RawResponse:
         raise error
     reply = classify(error, request_id=call.request_id)
     body = (
-        f"<h1>The login did not work</h1>\n<p>{escape(reply.message)}</p>\n"
+        f"<h1>The login did not work</h1>\n<p>{html.escape(reply.message)}</p>\n"
         '<p><a href="/oidc/sso">Try again</a>, or <a href="/det/login?password">log in with a password</a>.</p>'
     )
     policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
