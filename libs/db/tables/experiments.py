@@ -24,7 +24,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from libs.db.tables.metadata import document, metadata, moment, serial_id
 from libs.natural_order.sql import natural
@@ -66,6 +66,9 @@ Index("ix_experiments_deleting", experiments.c.id, postgresql_where=text("state 
 _name = experiments.c.config.op("->>")(literal_column("'name'", Text))
 natural_experiment_name = natural(func.coalesce(_name, literal_column("''", Text), type_=Text))
 Index("ix_experiments_natural_order", natural_experiment_name, experiments.c.id)
+# All three letters in a row of the name: what has a text in it has those of the text (migration 0032).
+trigrams_of_experiment_name = func.name_trigrams(_name, type_=ARRAY(Text))
+Index("ix_experiments_name_trigrams", trigrams_of_experiment_name, postgresql_using="gin")
 # Lists have the ids of equal rows in the direction of the order, searches have them ascending.
 Index("ix_experiments_started", experiments.c.start_time, experiments.c.id)
 Index("ix_experiments_started_last", experiments.c.start_time.desc(), experiments.c.id)

@@ -245,14 +245,24 @@ async def test_a_filter_by_a_value_looks_at_what_it_finds(filled: str, what: str
 
 @pytest.mark.parametrize(
     ("wanted", "index"),
-    [({"labels": ["rare"]}, "pk_labelled_experiments"), ({"users": ["newcomer"]}, "ix_experiments_of_owner")],
-    ids=["labels", "users"],
+    [
+        ({"labels": ["rare"]}, "pk_labelled_experiments"),
+        ({"users": ["newcomer"]}, "ix_experiments_of_owner"),
+        ({"name": "UN 4321"}, "ix_experiments_name_trigrams"),
+    ],
+    ids=["labels", "users", "name"],
 )
 async def test_what_few_have_is_found_by_its_index(filled: str, wanted: dict[str, Any], index: str) -> None:
     recorded = await statements_of(asyncpg_url(filled), _found(**wanted))
     (statement,) = [each for each in recorded if "AS wanted" in each.sql]
     plan = await _plan_of(filled, statement)
     assert index in plan, plan
+
+
+async def test_those_with_a_text_in_their_name_are_counted_by_its_index(filled: str) -> None:
+    recorded = await statements_of(asyncpg_url(filled), _found(name="UN 4321"))
+    (counting,) = [each for each in recorded if "count(*) AS count" in each.sql and "AS wanted" not in each.sql]
+    assert "ix_experiments_name_trigrams" in await _plan_of(filled, counting)
 
 
 @pytest.mark.parametrize("sort", ["", "id=desc", "startTime=desc", "experimentName=asc"])

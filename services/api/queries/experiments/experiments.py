@@ -10,7 +10,8 @@ from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, FromClause, Select, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Text, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.config import mask_secrets
@@ -23,6 +24,7 @@ from libs.db.tables.experiments import (
     experiments,
     model_definitions,
     natural_experiment_name,
+    trigrams_of_experiment_name,
 )
 from libs.db.tables.trials import trials
 from libs.db.tables.users import users
@@ -47,6 +49,8 @@ from services.api.wire.ordering import OrderBy
 
 NOTES_LEFT_OUT: Final = "omitted"
 """Stands in lists for notes, which may be long."""
+_TRIGRAM: Final = 3
+"""Shorter texts are in so many names that no index finds them."""
 
 best_trials = trials.alias("best_trial")
 num_trials = (
@@ -334,6 +338,8 @@ def matching_text(*, name: str, description: str, labels: Sequence[str]) -> list
     conditions: list[ColumnElement[bool]] = []
     if name:
         conditions.append(experiments.c.config["name"].astext.icontains(name, autoescape=True))
+    if len(name) >= _TRIGRAM:
+        conditions.append(trigrams_of_experiment_name.contains(func.name_trigrams(name, type_=ARRAY(Text))))
     if description:
         conditions.append(experiments.c.config["description"].astext.icontains(description, autoescape=True))
     if labels:
