@@ -124,6 +124,9 @@ class PoolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slot_resource: str = ""
     """Extended resource of which one is a slot of the pool, as ``nvidia.com/mig-1g.5gb``; empty is that of
     ``resource_manager.slot_type``."""
+    can_grow: bool | None = None
+    """Whether nodes may come that are not there yet, by an autoscaler or by hand. What needs more slots than all nodes
+    have is refused where none may, and else accepted with a warning; None is true on Kubernetes and false elsewhere."""
     bad_node_conditions: tuple[str, ...] = ()
     """Conditions of nodes on which nothing is started: ``KernelDeadlock`` where it is True, ``GpuHealthy=False`` where
     it is that."""
@@ -389,7 +392,8 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     checkpoint_storage: dict[str, Any] | None = None
     """Where checkpoints go whose experiment does not say; as in the configuration of an experiment."""
     launch_error: bool = True
-    """Refuse what needs more slots than its pool can ever have, instead of warning."""
+    """Refuse what needs more slots than its pool can ever have, instead of warning; ``can_grow`` of the pool says
+    whether that is known."""
     security: SecurityConfig = SecurityConfig()
     feature_switches: tuple[str, ...] = ()
     """Passed on to clients. ``prevent_blank_password`` refuses a blank ``initial_user_password``, and with
@@ -422,6 +426,11 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if manager.slot_type is None:
             return "cuda" if manager.is_kubernetes else "cpu"
         return SLOT_TYPES[manager.slot_type]
+
+    def can_grow(self, pool_name: str) -> bool:
+        """Whether a pool may get nodes that it does not have: on Kubernetes, unless the pool says otherwise."""
+        pool = self.pool(pool_name)
+        return self.resource_manager.is_kubernetes if pool is None or pool.can_grow is None else pool.can_grow
 
     def slot_resource(self, pool_name: str) -> str:
         """The resource by which Kubernetes counts the slots of a pool."""

@@ -163,14 +163,10 @@ def _slots(resources: Mapping[str, Any]) -> int:
 def _fits_elsewhere(locked: LockedExperiment, trial: TrialRow, pool: str, split: PodSplit) -> bool | None:
     """Whether the nodes that log policies leave the trial are enough for it; None when nobody has said what there is.
 
-    What may grow, as in a cluster, is waited for, and so is everything where launching more than there is is no error.
+    A pool that may grow is waited for, and so is everything where launching more than there is is no error.
     Source: docs/reference/scheduling.md 3 and 4.6; docs/reference/logs.md 7.3.
     """
-    if (
-        not trial.blocked_nodes
-        or locked.cluster.resource_manager.priority_is_immutable
-        or not locked.cluster.launch_error
-    ):
+    if not trial.blocked_nodes or locked.cluster.can_grow(pool) or not locked.cluster.launch_error:
         return True
     capacity = locked.capacity(pool)
     return None if capacity is None else could_fit(split, capacity.nodes, excluded=trial.blocked_nodes)

@@ -23,13 +23,16 @@ def check_resources(
     """Warnings about a request that may have to wait for ever; raises InvalidRequest when it certainly would.
 
     capacity  of the pool, None while its launcher was not seen; nodes that are disabled count, they may come back
-    Pools on Kubernetes may grow, so there only the shape of the request is checked.
+    Where a pool may grow, or no node of its cluster has come yet, the request is accepted with a warning.
     """
     if slots == 0:
         return []
     split = split_slots(slots, cluster.max_slots_per_pod(pool), single_pod=single_pod)
-    if capacity is None or capacity.backend == "kubernetes" or could_fit(split, capacity.nodes):
+    if capacity is None or could_fit(split, capacity.nodes):
         return []
+    has_none_yet = cluster.resource_manager.is_kubernetes and not capacity.nodes
+    if cluster.can_grow(pool) or has_none_yet:
+        return [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
     if single_pod:
         raise InvalidRequest(UNFULFILLABLE)  # more nodes of the same size would not help
     if cluster.launch_error:

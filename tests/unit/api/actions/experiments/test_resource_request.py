@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from libs.cluster.config import ClusterConfig, ResourceManagerConfig
+from libs.cluster.config import ClusterConfig, PoolConfig, ResourceManagerConfig
 from libs.errors import InvalidRequest
 from libs.events.capacity import Device, NodeCapacity, PoolCapacity
 from services.api.actions.experiments.resource_request import check_resources
@@ -35,7 +35,6 @@ def pool(*slots: int, backend: str = "process") -> PoolCapacity:
         (pool(8), 4, 8, True, "on single pod"),
         (pool(), None, 0, False, ""),
         (pool(), None, 1, False, "exceeds cluster capacity"),
-        (pool(backend="kubernetes"), None, 99, False, ""),
         (None, None, 99, False, ""),
     ],
 )
@@ -48,6 +47,55 @@ def test_request_that_can_never_run(
         return
     with pytest.raises(InvalidRequest, match=message):
         check_resources(strict, capacity, pool="default", slots=slots, single_pod=single)
+
+
+def on_kubernetes(*, can_grow: bool | None = None, launch_error: bool = True) -> ClusterConfig:
+    return ClusterConfig(
+        resource_manager=ResourceManagerConfig(type="kubernetes", max_slots_per_pod=8),
+        resource_pools=(PoolConfig(pool_name="default", can_grow=can_grow),),
+        launch_error=launch_error,
+    )
+
+
+ONE = pool(1, backend="kubernetes")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "capacity", "slots", "single"),
+    [
+        (on_kubernetes(), ONE, 8, True),
+        (on_kubernetes(), ONE, 16, False),
+        (on_kubernetes(can_grow=True), pool(backend="kubernetes"), 1, False),
+        (on_kubernetes(can_grow=False), pool(backend="kubernetes"), 1, False),
+        (on_kubernetes(can_grow=False, launch_error=False), ONE, 16, False),
+        (ClusterConfig(resource_pools=(PoolConfig(pool_name="default", can_grow=True),)), pool(1), 2, False),
+    ],
+)
+def test_a_pool_that_may_grow_or_has_no_node_yet_takes_what_is_too_large_with_a_warning(
+    cluster: ClusterConfig, capacity: PoolCapacity, slots: int, single: bool
+) -> None:
+    found = check_resources(cluster, capacity, pool="default", slots=slots, single_pod=single)
+    assert found == [LaunchWarning.CURRENT_SLOTS_EXCEEDED]
+
+
+@pytest.mark.parametrize(
+    ("slots", "single", "message"),
+    [
+        (1, True, ""),
+        (2, True, "request unfulfillable, please try requesting less slots"),
+        (16, False, "slots requested exceeds cluster capacity"),
+    ],
+)
+def test_a_pool_of_a_cluster_that_cannot_grow_refuses_what_is_larger_than_its_nodes(
+    slots: int, single: bool, message: str
+) -> None:
+    """Nodes that are cordoned or not ready count, as those of the capacity here are."""
+    cluster = on_kubernetes(can_grow=False)
+    if not message:
+        assert check_resources(cluster, ONE, pool="default", slots=slots, single_pod=single) == []
+        return
+    with pytest.raises(InvalidRequest, match=message):
+        check_resources(cluster, ONE, pool="default", slots=slots, single_pod=single)
 
 
 def test_request_that_may_never_run_is_a_warning_where_the_cluster_wants_that() -> None:
