@@ -19,8 +19,9 @@ from libs.errors import FailedPrecondition, InvalidRequest
 
 PREFIX: Final = "database"
 LAYOUT: Final = f"{PREFIX}.layout"
-_FLEETING: Final = frozenset({"log_writers"})
-"""Tables of which only the present is of interest."""
+_FLEETING: Final = frozenset({"log_writers", "metric_levels", "metric_chunks"})
+"""Tables of which only the present is of interest, and those that are made again of others when somebody asks for it.
+Backups of releases before have rows of the latter, and these are restored."""
 _UNRECORDED_ORDER: Final = {"experiments": ("users_pod", "config")}
 """Backups of releases whose newest schema was 0005 do not say in which order the columns of a row are. It was that of
 the database but for one column of this table, which came behind another."""

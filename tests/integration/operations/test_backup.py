@@ -46,6 +46,13 @@ from tests.integration.api.conftest import run_async
 DAY = date(2026, 1, 2)
 STORAGE = {"type": "s3", "bucket": "b", "endpoint_url": "http://minio:9000"}
 """Migrations read it."""
+LEVELS = """
+WITH levels AS (
+       INSERT INTO metric_levels (trial_id, metric_group, sealed_step) SELECT id, 'validation', 1 FROM trials
+       RETURNING trial_id, metric_group)
+INSERT INTO metric_chunks (trial_id, metric_group, name_key, chunk_no, first_step, last_step, extremes, points)
+SELECT trial_id, metric_group, 'loss', 0, 1, 1, '', '' FROM levels
+"""
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
@@ -123,6 +130,8 @@ async def test_new_installation_has_what_the_old_one_had(
     new = OperationsSettings(database=DatabaseSettings(url=empty), bus=new_bus)
     async with connect_database(old.database) as db, connect_bus(bus_settings) as bus:
         runs, ended = await fill(db, bus)
+        async with db.transaction() as connection:
+            await connection.execute(text(LEVELS))
         counts = await back_up(old, file)
         with pytest.raises(FailedPrecondition, match="services hold"):
             await restore(old, file)
@@ -132,7 +141,10 @@ async def test_new_installation_has_what_the_old_one_had(
 
     restored = await restore(new, file)
     assert restored.rows == counts.rows
-    assert await content(empty) == await content(used)
+    expected = await content(used)
+    assert expected["metric_levels"]
+    assert expected["metric_chunks"]
+    assert await content(empty) == expected | {"metric_levels": [], "metric_chunks": []}, "they are made again"
     assert day_partition(DAY) in await content(empty)
     async with connect_bus(new_bus) as bus:
         assert {stream: await messages(bus, stream) for stream in kept} == kept
