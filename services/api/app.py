@@ -21,6 +21,7 @@ from services.api.downloads.pieces import Downloads
 from services.api.master_log import MasterLog
 from services.api.metrics.rows.former_release import FormerRelease
 from services.api.metrics.writer import MetricsWriter
+from services.api.queries.charts.levels.making import LevelMaker
 from services.api.queries.project_parts import ProjectParts
 from services.api.queries.trials.landmarks import Landmarks
 from services.api.updates.updates import Updates
@@ -47,6 +48,8 @@ class App:
     former_release: FormerRelease = field(default_factory=FormerRelease)
     project_parts: ProjectParts = field(default_factory=ProjectParts)
     """What was read of experiments that projects have in common, in this process."""
+    level_maker: LevelMaker = field(default_factory=LevelMaker)
+    """Of long series, for the requests of this process."""
     landmarks: Landmarks = field(default_factory=Landmarks)
     """Of long trials that were read, in this process."""
     proxy_tokens: ProxyTokens = field(default_factory=lambda: ProxyTokens(secrets.token_bytes(SECRET_BYTES)))

@@ -12,6 +12,7 @@ from libs.db.engine import Database, driver_connection
 from libs.errors import InvalidRequest
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.queries.charts.groups import group_of, points_per_series
+from services.api.queries.charts.levels.making import LevelMaker
 from services.api.queries.charts.points import WantedSeries, epoch_of
 from services.api.queries.charts.time_series.compared_trials import load_compared_trials
 from services.api.queries.charts.time_series.packages import RowCondition
@@ -29,7 +30,9 @@ _COMPARISONS: Final = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _TYPES: Final = {TRAINING: MetricType.TRAINING, VALIDATION: MetricType.VALIDATION}
 
 
-async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: datetime) -> list[ComparableTrial]:
+async def compare_trials(
+    db: Database, query: CompareTrialsQuery, *, now: datetime, maker: LevelMaker
+) -> list[ComparableTrial]:
     """The trials in the order asked for, each with the series of those groups that have something.
 
     Raises InvalidRequest, NotFound for a trial.
@@ -51,7 +54,13 @@ async def compare_trials(db: Database, query: CompareTrialsQuery, *, now: dateti
         async with db.read() as connection:
             driver = await driver_connection(connection)
             read = await read_trial_series(
-                driver, trial.id, series, limit=limit, conditions=conditions, with_levels=levels.get(trial.id, ())
+                driver,
+                trial.id,
+                series,
+                limit=limit,
+                conditions=conditions,
+                with_levels=levels.get(trial.id, ()),
+                maker=maker,
             )
         metrics = [
             DownsampledMetrics(data=points, type=_TYPES.get(group, MetricType.UNSPECIFIED), group=group)

@@ -14,7 +14,9 @@ from services.api.wire.charts.series import CompareTrialsQuery, CompareTrialsRes
 
 
 async def get_series(call: Call[App, CompareTrialsQuery, None]) -> CompareTrialsResponse:
-    return CompareTrialsResponse(trials=await compare_trials(call.app.db, call.query, now=call.app.clock.now()))
+    app = call.app
+    found = await compare_trials(app.db, call.query, now=app.clock.now(), maker=app.level_maker)
+    return CompareTrialsResponse(trials=found)
 
 
 async def get_by_checkpoint(call: Call[App, MetricsBySourceQuery, None]) -> MetricsBySourceResponse:

@@ -9,12 +9,12 @@ import pytest
 
 from libs.db.engine import Database, driver_connection
 from libs.db.tables.metrics import metric_chunks
-from services.api.queries.charts.levels.building import extend_levels
 from services.api.queries.charts.levels.packing import Shape
 from services.api.queries.charts.points import WantedSeries, read_points
 from services.api.queries.charts.time_series.chosen_points import LevelsMissing, LevelUse, read_chosen_points
 from services.api.wire.charts.series import DataPoint
 from tests.integration.api.charts.test_chosen_points import insert_reports, report
+from tests.integration.api.metrics.level_reading import extend_levels
 from tests.integration.api.tasks.service import Run, new_run, rows_of
 
 SHAPE: Final = Shape(block=4, blocks=3)

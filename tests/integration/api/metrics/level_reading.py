@@ -7,13 +7,19 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import driver_connection
-from services.api.queries.charts.levels.building import extend_levels
+from services.api.queries.charts.levels.building import add_chunks, seal
 from services.api.queries.charts.levels.packing import Shape
 from services.api.queries.charts.points import WantedSeries, read_points
 from services.api.queries.charts.time_series.chosen_points import LevelUse, read_chosen_points
 
 SMALL: Final = Shape(block=2, blocks=2)
 LIMIT: Final = 3
+
+
+async def extend_levels(driver: Any, trial_id: int, group: str, name: str, *, shape: Shape) -> bool:
+    """Make the chunks that a series lacks; False when reports are being written or taken back."""
+    sealed = await seal(driver, trial_id, group)
+    return sealed is not None and await add_chunks(driver, trial_id, group, name, sealed, shape=shape)
 
 
 async def pack(driver: Any, trial_id: int) -> None:

@@ -18,10 +18,10 @@ from libs.db.tables.metrics import metric_chunks, metric_levels
 from libs.db.tables.trials import trials
 from services.api.metrics.locked_path import store_locked
 from services.api.metrics.report import MetricReport
-from services.api.queries.charts.levels.building import add_chunks, extend_levels, seal
+from services.api.queries.charts.levels.building import add_chunks, seal
 from services.scheduler.deletion.many_rows import delete_metrics
 from tests.integration.api.metrics.former_writer import FormerWriter
-from tests.integration.api.metrics.level_reading import SMALL, check_levels, pack
+from tests.integration.api.metrics.level_reading import SMALL, check_levels, extend_levels, pack
 from tests.integration.api.metrics.reference import Report
 from tests.integration.api.metrics.reporting import a_report
 from tests.integration.api.tasks.service import new_run, rows_of

@@ -31,15 +31,6 @@ class Sealed(Struct, frozen=True):
     step: int
 
 
-async def extend_levels(driver: Any, trial_id: int, group: str, name: str, *, shape: Shape = STORED) -> bool:
-    """Make the chunks that a series lacks, with an asyncpg connection outside of a transaction.
-
-    Returns False when reports are being written or taken back: what is missing can be made another time.
-    """
-    sealed = await seal(driver, trial_id, group)
-    return sealed is not None and await add_chunks(driver, trial_id, group, name, sealed, shape=shape)
-
-
 async def seal(driver: Any, trial_id: int, group: str) -> Sealed | None:
     """Seal the reports that a group has now; None when it has none, or others write them all the time, or import."""
     for _ in range(_TRIES):

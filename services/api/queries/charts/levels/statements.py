@@ -7,6 +7,7 @@ from typing import Final
 from libs.db.tables.metrics import NOTHING_FOLDED, SUMMARY_LOCKS
 
 WITH_LEVELS: Final = "SELECT trial_id, metric_group FROM metric_levels WHERE trial_id = ANY($1::bigint[])"
+GENERATION: Final = "SELECT generation FROM metric_levels WHERE trial_id = $1 AND metric_group = $2"
 
 _SERIES: Final = """
  WHERE trial_id = $1 AND metric_group = $2 AND name_key = metric_name_key($3)"""

@@ -9,7 +9,7 @@ import structlog
 
 from libs.db.failures import DRIVER_ERRORS
 from services.api.queries.charts.levels import statements as sql
-from services.api.queries.charts.levels.building import extend_levels
+from services.api.queries.charts.levels.making import LevelMaker
 from services.api.queries.charts.levels.packing import STORED
 from services.api.queries.charts.points import WantedSeries
 from services.api.queries.charts.time_series.chosen_points import (
@@ -40,12 +40,14 @@ async def read_trial_series(
     limit: int,
     conditions: Sequence[RowCondition],
     with_levels: Collection[str],
+    maker: LevelMaker,
 ) -> list[tuple[str, list[DataPoint]]]:
     """Group and points of each series, all from one snapshot.
 
     driver       an asyncpg connection outside of a transaction
     series       each of another group
     with_levels  groups of which some series may have levels
+    maker        makes those that are missing
     """
     uses = {
         wanted.group: LevelUse(exist=wanted.group in with_levels, most=MANY_REPORTS, behind=STORED.chunk)
@@ -67,7 +69,8 @@ async def read_trial_series(
         except LevelsMissing as missing:
             group = missing.wanted.group
             try:
-                await extend_levels(driver, trial_id, group, missing.wanted.names[0])
+                if not await maker.make(driver, (trial_id, group, missing.wanted.names[0])):
+                    continue
             except (OSError, *DRIVER_ERRORS) as error:
                 if driver.is_closed():
                     raise
