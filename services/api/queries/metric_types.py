@@ -19,6 +19,8 @@ OF_BEST: Final = """t.id IN (
 # If the database knew the list, it would plan anew each time, which takes longer than running.
 OF_EXPERIMENTS: Final = "t.experiment_id = ANY((SELECT $1::bigint[])::bigint[])"
 
+_LARGE_BYTES: Final = 8 * 1024
+"""Of a summary, as stored, which is compressed."""
 _KEY: Final = f"""
        CASE g.metric_group WHEN '{TRAINING}' THEN '{AVG_METRICS}' WHEN '{VALIDATION}' THEN '{VALIDATION_METRICS}'
             ELSE g.metric_group END"""
@@ -33,7 +35,11 @@ _TYPE: Final = r"""
 
 
 def _members(value: str) -> str:
-    return f"jsonb_each(CASE jsonb_typeof({value}) WHEN 'object' THEN {value} ELSE '{{}}' END)"
+    return f"jsonb_each({_object(value)})"
+
+
+def _object(value: str) -> str:
+    return f"CASE jsonb_typeof({value}) WHEN 'object' THEN {value} ELSE '{{}}' END"
 
 
 def _in_columns(which: str) -> str:
@@ -56,15 +62,32 @@ WITH marked AS MATERIALIZED (
 
 
 def names_of(which: str) -> str:
-    """A query of the names that trials have, each once, and the keys of their groups."""
-    return f"""{_marked(which)}
+    """A query of the names that trials have, each once, and the keys of their groups.
+
+    Of a large summary that is in rows too, these are read: names alone, where a document comes with all its values.
+    """
+    from_rows = f"""t.summary_in_rows AND (pg_column_size(t.summary_metrics) > {_LARGE_BYTES}
+            OR EXISTS (SELECT FROM metric_marks mark WHERE mark.trial_id = t.id))"""
+    return f"""
+WITH in_rows AS MATERIALIZED (
+       SELECT g.trial_id, g.metric_group, g.summary_id, g.folded_step, {_KEY} AS key
+         FROM trials t
+         JOIN metric_groups g ON g.trial_id = t.id
+        WHERE {which} AND {from_rows})
 SELECT DISTINCT key, name COLLATE "C" AS name
-  FROM (SELECT of_group.key, metric.key AS name {_in_columns(which)}
+  FROM (SELECT of_group.key, metric.name
+          FROM trials t
+         CROSS JOIN {_members("t.summary_metrics")} AS of_group
+         CROSS JOIN jsonb_object_keys({_object("of_group.value")}) AS metric (name)
+         WHERE {which} AND NOT ({from_rows})
          UNION ALL
-        SELECT g.key, s.name FROM marked g JOIN metric_summaries s ON s.summary_id = g.summary_id
+        SELECT g.key, s.name
+          FROM in_rows g
+         CROSS JOIN LATERAL (  -- by the index, whichever of all the names the planner expects a trial to have
+               SELECT name FROM metric_summaries WHERE summary_id = g.summary_id OFFSET 0) AS s
          UNION ALL
         SELECT g.key, reported.name
-          FROM marked g
+          FROM in_rows g
          CROSS JOIN LATERAL (SELECT {AVG} AS document {BEHIND}) AS report
          CROSS JOIN jsonb_object_keys(report.document) AS reported (name)) AS known"""  # noqa: S608  (of constants)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 from typing import Any
 
 import asyncpg
@@ -10,6 +12,7 @@ import pytest
 
 from libs.db.engine import Database
 from services.api.metrics.rows.settling import settle
+from services.api.metrics.rows.statements import WRITES_ROWS
 from services.api.metrics.writer import ToRows
 from tests.harness.app import never
 from tests.integration.api.metrics.readings import get, lines
@@ -121,6 +124,33 @@ async def test_columns_and_names_are_found_without_reading_summaries(
             run.trial,
         )
         assert await shown_of_project(client, project, experiment) == in_column
+
+
+async def test_names_are_read_without_a_large_document_that_has_them_too(
+    db: Database, driver: asyncpg.Connection, api: Replica
+) -> None:
+    """A document comes with all its values, and rows with their names alone."""
+    _, runs = await new_runs(db, "names in rows")
+    run, reference = runs[0], ReferenceTrial()
+    async with api.client(headers=run.user_headers) as client:
+        await take(client, run, reference, 1, {f"layers.{each}": each for each in range(10)})
+        await take(client, run, reference, 2, {"only reported": 1})
+        await take(client, run, reference, 1, {"loss": 1}, group="validation")
+        await driver.execute("UPDATE experiments SET state = 'COMPLETED' WHERE id = $1", run.experiment)
+        in_column = await names_of_experiment(client, run)
+        await to_row_form(driver, run.trial, reference, {"training": 1})
+        await settle(driver, run.trial)
+        assert await names_of_experiment(client, run) == in_column
+        large: dict[str, Any] = {"avg_metrics": {f"decoy.{secrets.token_hex(16)}": {} for _ in range(1000)}}
+        async with driver.transaction():
+            await driver.execute(WRITES_ROWS)
+            await driver.execute("UPDATE trials SET summary_metrics = $2 WHERE id = $1", run.trial, json.dumps(large))
+        assert await names_of_experiment(client, run) == in_column
+
+
+async def names_of_experiment(client: httpx.AsyncClient, run: Run) -> list[Any]:
+    path = "/api/v1/experiments/metrics-stream/metric-names"
+    return list(await lines(client, path, ids=run.experiment, periodSeconds=1))
 
 
 async def shown_of_project(client: httpx.AsyncClient, project: int, experiment: int) -> list[Any]:
