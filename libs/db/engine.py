@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 
 import asyncpg
@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from libs.db.audit.records import add_record, begin_records, watch_changes
 from libs.db.availability import retry_until_available
+from libs.db.connecting.kept import KeptConnection
 from libs.db.connecting.settings import APPLICATION, DatabaseSettings, address
 from libs.db.failures import may_be_starting, problem_of
 from libs.db.lost_connections import replace_lost_connections
@@ -44,6 +45,7 @@ class Database:
         self._engine = engine
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._settings = settings
+        self._kept = KeptConnection(engine, size=settings.pool_size)
         self._storage = DatabaseStorage(self._write_file)
         self.searches = asyncio.Semaphore(max(1, settings.pool_size // SEARCHES_OF))
         """Turns for statements that somebody's input makes slow: never all connections at once are theirs."""
@@ -56,6 +58,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """One transaction: committed when the block ends, rolled back when it raises. The audit log is part of it."""
+        self._kept.put_back()
         async with self._engine.begin() as connection:
             begin_records(connection)
             yield connection
@@ -64,21 +67,22 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """One connection for reading; statements see the newest commits, each for itself."""
+        self._kept.put_back()
         async with self._reading.connect() as connection:
             yield connection
 
-    @asynccontextmanager
-    async def read_prepared(self) -> AsyncIterator[DriverConnection]:
+    def read_prepared(self) -> AbstractAsyncContextManager[DriverConnection]:
         """As ``read``, for prepared statements alone: what SQLAlchemy does around them costs more than they do."""
-        taken = await self._engine.raw_connection()
-        try:
-            connection: Any = taken.driver_connection
-            yield connection
-        finally:
-            taken.close()  # asks the database nothing: no transaction was begun
+        return self._kept.reading()
+
+    async def close(self) -> None:
+        """Say goodbye on the connections that nobody uses."""
+        self._kept.put_back()
+        await self._engine.dispose()
 
     async def problem(self) -> str | None:
         """Why the database cannot be relied on now; None when it answers."""
+        self._kept.put_back()
         return await problem_of(lambda: _answers(self._engine))
 
     async def storage_problem(self) -> str | None:
@@ -86,6 +90,7 @@ class Database:
         return await self._storage.problem()
 
     async def _write_file(self) -> None:
+        self._kept.put_back()
         async with self._engine.connect() as connection:
             await connection.execute(text(LITTLE_MEMORY))
             await connection.execute(text(WRITE_FILE))
@@ -132,17 +137,18 @@ async def connect_database(settings: DatabaseSettings) -> AsyncIterator[Database
         json_deserializer=msgspec.json.decode,
     )
     watch_changes(engine)
+    db = Database(engine, settings)
     replace_lost_connections(engine)
     try:
         await retry_until_available(
             lambda: _answers(engine), timeout_s=settings.connect_timeout_s, is_transient=may_be_starting
         )
-        yield Database(engine, settings)
+        yield db
     finally:
         # Each idle connection says goodbye to a server that may be gone without a word.
         with suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
-                await engine.dispose()
+                await db.close()
 
 
 async def _answers(engine: AsyncEngine) -> None:

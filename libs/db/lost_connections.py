@@ -41,3 +41,10 @@ def replace_lost_connections(engine: AsyncEngine) -> None:
 
     event.listen(engine.sync_engine, "checkout", check)
     event.listen(engine.sync_engine, "checkin", note)
+
+
+def put_back_unused(taken: Any, used_at: float) -> None:
+    """Return to its pool a connection that has rested since ``used_at``, a time of the monotonic clock."""
+    info = taken.info
+    taken.close()
+    info[_USED_AT] = used_at

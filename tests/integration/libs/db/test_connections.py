@@ -8,9 +8,11 @@ from typing import Any
 import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 
 from libs.db.connecting.settings import DatabaseSettings, asyncpg_url
 from libs.db.engine import Database, connect_database
+from libs.db.lost_connections import RESTED_S
 from tests.harness import PostgresServer
 from tests.harness.containers import ContainerPostgres
 from tests.harness.waiting import eventually
@@ -34,8 +36,11 @@ async def _server_process(db: Database, others: asyncio.Barrier) -> int:
     return process
 
 
-async def test_prepared_reads_use_the_connections_of_other_reads_and_give_them_back(database_url: str) -> None:
-    async with connect_database(DatabaseSettings(url=database_url, pool_size=1)) as db:
+@pytest.mark.parametrize("pool_size", [1, 3])
+async def test_prepared_reads_use_the_connections_of_other_reads_and_give_them_back(
+    database_url: str, pool_size: int
+) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=pool_size)) as db:
         process = await _server_process(db, asyncio.Barrier(1))
         for _ in range(3):
             assert await _prepared(db) == process
@@ -48,6 +53,39 @@ async def test_prepared_reads_use_the_connections_of_other_reads_and_give_them_b
             await late
         assert await _prepared(db) == process
         assert await _server_process(db, asyncio.Barrier(1)) == process
+
+
+async def test_connection_that_stays_with_prepared_reads_is_missed_by_nobody(database_url: str) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
+        process = await _prepared(db)
+        together = asyncio.Barrier(2)
+        assert process in await asyncio.gather(*(_server_process(db, together) for _ in range(2)))
+        process = await _prepared(db)
+        async with db.transaction() as writing:
+            assert await writing.scalar(text("SELECT pg_backend_pid()")) == process
+            assert await _prepared(db) != process
+            # Now all are out, and the second has to wait for what the first gives back.
+            assert len(set(await asyncio.gather(_prepared(db), _prepared(db)))) == 1
+
+
+async def test_connection_that_has_rested_with_prepared_reads_is_asked_whether_it_is_there(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect_database(DatabaseSettings(url=database_url, pool_size=2)) as db:
+        process = await _prepared(db)
+        asked: list[Any] = []
+
+        def note_ping(_: Any, connection: Any) -> bool:
+            asked.append(connection)
+            return True
+
+        monkeypatch.setattr(PGDialect_asyncpg, "do_ping", note_ping)
+        for take in (lambda: _server_process(db, asyncio.Barrier(1)), lambda: _prepared(db)):
+            assert await _prepared(db) == process
+            asked.clear()
+            await asyncio.sleep(RESTED_S)
+            assert await take() == process
+            assert len(asked) == 1
 
 
 async def test_prepared_reads_get_another_connection_in_place_of_one_that_was_lost(
