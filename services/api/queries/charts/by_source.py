@@ -16,7 +16,7 @@ from services.api.access.rights.actions import Action
 from services.api.access.rights.rights import UserRights
 from services.api.queries.models.models import model_row
 from services.api.queries.models.versions import version_row
-from services.api.queries.trials.metrics import as_report
+from services.api.queries.trials.metrics import REPORT_COLUMNS, as_report
 from services.api.wire.charts.by_source import MetricsBySourceQuery
 from services.api.wire.trials.metrics import MetricsReport
 from services.api.wire.trials.runs import TrialSourceInfoType
@@ -55,7 +55,7 @@ async def _metrics(
         kind = query.trial_source_info_type.name
         trial_ids = trial_ids.where(trial_sources.c.trial_source_info_type == kind)
     statement = (
-        select(metrics)
+        select(*REPORT_COLUMNS)
         .where(metrics.c.trial_id.in_(trial_ids), ~metrics.c.archived)
         .order_by(metrics.c.trial_id, metrics.c.trial_run_id, metrics.c.total_batches, metrics.c.id)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, bindparam, or_, select
+from sqlalchemy import BigInteger, Text, bindparam, cast, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.db.engine import Database, DriverConnection
@@ -14,10 +14,20 @@ from libs.db.tables.metrics import metrics
 from libs.db.tables.trials import trials
 from libs.errors import InvalidRequest, NotFound
 from services.api.queries.prepared import PreparedQuery, given, one_of_given
-from services.api.wire.base import struct_value, timestamp_ms
+from services.api.wire.base import struct_text, timestamp_ms
 from services.api.wire.trials.metrics import GetMetricsResponse, MetricsReport
 
 PAGE_ROWS: Final = 1000
+REPORT_COLUMNS: Final = (
+    metrics.c.id,
+    metrics.c.trial_id,
+    metrics.c.trial_run_id,
+    metrics.c.metric_group,
+    metrics.c.total_batches,
+    metrics.c.end_time,
+    cast(metrics.c.metrics, Text).label("metrics"),
+)
+"""What ``as_report`` shows. Documents are texts, nearly all of which go out without a look at each value."""
 
 
 async def read_metrics(
@@ -78,10 +88,10 @@ _OF_TRIAL: Final = (
 _ORDER: Final = (metrics.c.trial_run_id, metrics.c.total_batches, metrics.c.id)
 _ROW_IDS: Final = PreparedQuery(select(metrics.c.id).where(*_OF_TRIAL).order_by(*_ORDER))
 _FIRST: Final = PreparedQuery(
-    select(metrics).where(*_OF_TRIAL).order_by(*_ORDER).limit(bindparam("limit", None, type_=BigInteger))
+    select(*REPORT_COLUMNS).where(*_OF_TRIAL).order_by(*_ORDER).limit(bindparam("limit", None, type_=BigInteger))
 )
 _REPORTS: Final = PreparedQuery(
-    select(metrics).where(
+    select(*REPORT_COLUMNS).where(
         metrics.c.trial_id == given("trial", metrics.c.trial_id), one_of_given(metrics.c.id, "ids"), ~metrics.c.archived
     )
 )
@@ -94,11 +104,11 @@ async def _reports(connection: DriverConnection, trial_id: int, ids: Sequence[in
 
 
 def as_report(row: Mapping[Any, Any]) -> MetricsReport:
-    """A row of the table metrics as clients see it."""
+    """A row of ``REPORT_COLUMNS`` as clients see it."""
     return MetricsReport(
         trial_id=row["trial_id"],
         end_time=timestamp_ms(row["end_time"]),
-        metrics=struct_value(row["metrics"]),
+        metrics=struct_text(row["metrics"]),
         total_batches=row["total_batches"] or 0,
         id=row["id"],
         trial_run_id=row["trial_run_id"],
