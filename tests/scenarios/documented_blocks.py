@@ -201,6 +201,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     "docs/secure.md": (rendered("security:"), rendered("tasks:")),
     "docs/several-clusters.md": (rendered("resourcePools:"), rendered("launcherOnly: true")),
     "docs/several-pools.md": (rendered("maxSlotsPerPod: 8"),),
+    "docs/simulator.md": (used("make setup", "tests/unit/load/simulate/test_measures.py"),),
     "docs/single-sign-on.md": (accepted("oidc:"), rendered("oidc:")),
     "docs/tls.md": (
         shown("apiVersion: cert-manager.io/v1", "an object of cert-manager, which the tests do not install"),

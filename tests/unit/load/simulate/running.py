@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tests.load.simulate.cluster import SimulatedNode, Workload
 from tests.load.simulate.engine.outcome import Outcome
 from tests.load.simulate.engine.simulation import Policy, simulate
@@ -12,8 +14,8 @@ from tests.load.simulate.traces.job import Job, Trace
 
 
 def job(number: int, submitted_s: float, run_s: float, pods: int = 1, slots: int = 1, **fields: object) -> Job:
-    values = {"number": number, "user": "ann", "submitted_s": submitted_s, "run_s": run_s}
-    return Job(**values, pods=pods, slots_per_pod=slots, **fields)  # type: ignore[arg-type]
+    one = Job(number=number, user="ann", submitted_s=submitted_s, run_s=run_s, pods=pods, slots_per_pod=slots)
+    return replace(one, **fields)
 
 
 def run(policy: str | Policy, jobs: Sequence[Job], nodes: Sequence[int] = (2, 2)) -> Outcome:
