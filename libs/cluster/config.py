@@ -495,6 +495,13 @@ class ClusterConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         pool = self.pool(pool_name)
         return (pool.logs if pool is not None and pool.logs is not None else self.logs).outage_wait
 
+    def pod_defaults(self, pool_name: str, *, has_slots: bool) -> dict[str, Any] | None:
+        """Below the pods of tasks with slots, or without: of the pool or, where it says nothing, of the cluster."""
+        pool, field_name = self.pool(pool_name), "gpu_pod_spec" if has_slots else "cpu_pod_spec"
+        own = pool.own_defaults if pool is not None else None
+        found: dict[str, Any] | None = getattr(own, field_name) if own is not None else None
+        return getattr(self.task_container_defaults, field_name) if found is None else found
+
     def defaults_of(self, pool_name: str) -> TaskContainerDefaults:
         """The defaults of the pool over those of the cluster (docs/reference/scheduling.md 2.2;
         docs/reference/kubernetes.md 6.1)."""

@@ -6,7 +6,7 @@ Source: docs/reference/kubernetes.md 5 and 6.
 from libs.podspec.defaults import changes_of_defaults
 from libs.podspec.fields import UnknownField, unknown_fields
 from libs.podspec.lenient_directives import without_senseless_directives
-from libs.podspec.merge import InvalidPodPatch, merge_pod
+from libs.podspec.merge import InvalidPodPatch, merge_pod, task_pod
 from libs.podspec.namespace_rules import NamespaceRules, reference_violations, references_to_made, violations
 from libs.podspec.refusals import MAIN_CONTAINER, ForbiddenSetting, refusals
 from libs.podspec.standards import (
@@ -35,6 +35,7 @@ __all__ = [
     "reference_violations",
     "references_to_made",
     "refusals",
+    "task_pod",
     "unknown_fields",
     "violations",
     "without_senseless_directives",

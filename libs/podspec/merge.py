@@ -15,7 +15,7 @@ docs/reference/kubernetes.md 6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from libs.podspec.edits import (
     DIRECTIVE,
@@ -31,7 +31,10 @@ from libs.podspec.lists import Identity, identity_of, interleave
 from libs.podspec.merge_keys import NO_RULES, POD, KeyedList, Rule, Schema, ValueSet, inside
 from libs.shapes.copies import copied
 
-__all__ = ["InvalidPodPatch", "merge_pod"]
+__all__ = ["InvalidPodPatch", "merge_pod", "task_pod"]
+
+_COMPLETE: Final = ("TRIAL", "CHECKPOINT_GC")
+"""Types of tasks whose stored pod has the defaults of its pool in it, as they were when it was stored."""
 
 
 def merge_pod(base: Object | None, patch: Object | None) -> Object:
@@ -42,6 +45,16 @@ def merge_pod(base: Object | None, patch: Object | None) -> Object:
     """
     below = _merge_objects({}, copied(base or {}), POD, "")
     return _merge_objects(below, copied(patch or {}), POD, "")
+
+
+def task_pod(task_type: str, defaults: Object | None, own: Object | None) -> Object:
+    """The pod that a task's user and the pool's administrator ask for, as one; no nulls, no directives.
+
+    defaults  of the pool, for tasks with slots or for those without
+    own       what is stored of the task
+    Raises InvalidPodPatch.
+    """
+    return merge_pod(None if task_type in _COMPLETE else defaults, own)
 
 
 def _merge_objects(base: Object, patch: Object, schema: Schema, path: str) -> Object:

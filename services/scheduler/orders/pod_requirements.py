@@ -1,4 +1,4 @@
-"""Reads what the pods of a task need of nodes from its merged pod spec, before there is a pod.
+"""Reads what the pods of a task need of nodes from its merged pod spec, before there is a pod, for plans to honour.
 
 What the API server would refuse counts as if it were not there: the launcher says what is wrong when it makes the pod.
 Unknown here are a RuntimeClass with its overhead, and what a LimitRange adds.
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from libs.podspec import MAIN_CONTAINER
+from libs.cluster.config import ClusterConfig
+from libs.podspec import MAIN_CONTAINER, InvalidPodPatch, task_pod
 from libs.podspec.pod_requests import Requests, container_requests, pod_requests
 from libs.podspec.quantities import units
-from services.scheduler.plan.nodes.amounts import Amounts, added, amounts
+from services.scheduler.plan.nodes.amounts import CPU, Amounts, added, amounts
 from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
 from services.scheduler.plan.nodes.selectors import SelectorRequirement, SelectorTerm
 from services.scheduler.plan.nodes.taints import Toleration
@@ -27,6 +28,37 @@ _ADMITTED: Final = (
 """That the admission plugin DefaultTolerationSeconds gives every pod."""
 _POD_LEVEL: Final = ("cpu", "memory")
 """Resources, beside huge pages, that a pod may request as a whole."""
+
+
+def task_requirements(
+    task_type: str,
+    pod_spec: dict[str, Any] | None,
+    *,
+    cluster: ClusterConfig,
+    pool: str,
+    slots: int,
+    launcher_requests: Amounts = (),
+) -> PodRequirements:
+    """The requirements of each pod of a task in a pool; none where tasks are processes.
+
+    pod_spec           what is stored of the task, in its ``environment``
+    slots              of one pod
+    launcher_requests  of the containers that the launcher adds to the pod, as it reports them
+    """
+    if not cluster.resource_manager.is_kubernetes:
+        return PodRequirements()
+    try:
+        pod = task_pod(task_type, cluster.pod_defaults(pool, has_slots=slots > 0), pod_spec)
+    except InvalidPodPatch:
+        pod = {}  # there will be no such pod: the launcher says what is wrong with it
+    return pod_requirements(pod, slots=slots, slot=slot_of(cluster, pool), launcher_requests=launcher_requests)
+
+
+def slot_of(cluster: ClusterConfig, pool: str) -> SlotResource:
+    """What a slot of a pool is to Kubernetes."""
+    if cluster.slot_type == "cpu":
+        return SlotResource(CPU, int(cluster.resource_manager.slot_resource_requests.cpu * 1000))
+    return SlotResource(cluster.slot_resource(pool))
 
 
 def pod_requirements(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from services.scheduler.orders.pod_requirements import pod_requirements
-from services.scheduler.plan.nodes.requirements import SlotResource
+from libs.cluster.config import ClusterConfig
+from services.scheduler.orders.pod_requirements import pod_requirements, task_requirements
+from services.scheduler.plan.nodes.requirements import PodRequirements, SlotResource
 from services.scheduler.plan.nodes.taints import Toleration
 
 GPU, CPU = SlotResource("nvidia.com/gpu"), SlotResource("cpu", 500)
@@ -141,3 +143,62 @@ def test_a_pod_with_a_device_tolerates_the_taint_of_its_resource_and_others_do_n
 def test_there_is_no_affinity_but_a_required_one() -> None:
     preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}
     assert pod_requirements({"spec": {"affinity": preferred}}, slots=0, slot=GPU).affinity is None
+
+
+def selecting(**labels: str) -> dict[str, Any]:
+    return {"spec": {"nodeSelector": labels}}
+
+
+CLUSTER = {
+    "resource_manager": {"type": "kubernetes", "max_slots_per_pod": 8},
+    "task_container_defaults": {"gpu_pod_spec": selecting(of="cluster"), "cpu_pod_spec": selecting(of="cpus")},
+    "resource_pools": [
+        {"pool_name": "default"},
+        {
+            "pool_name": "own",
+            "slot_resource": "nvidia.com/mig-1g.5gb",
+            "task_container_defaults": {"gpu_pod_spec": selecting(of="pool")},
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("task_type", "pool", "slots", "pod_spec", "selector"),
+    [
+        ("NOTEBOOK", "default", 1, None, {"of": "cluster"}),
+        ("NOTEBOOK", "default", 0, None, {"of": "cpus"}),
+        ("NOTEBOOK", "own", 1, None, {"of": "pool"}),
+        ("NOTEBOOK", "own", 0, None, {"of": "cpus"}),
+        ("COMMAND", "default", 1, selecting(zone="a"), {"of": "cluster", "zone": "a"}),
+        ("COMMAND", "default", 1, {"spec": {"nodeSelector": {"$patch": "replace", "zone": "a"}}}, {"zone": "a"}),
+        ("TRIAL", "default", 1, selecting(zone="a"), {"zone": "a"}),
+        ("TRIAL", "default", 1, None, {}),
+        ("CHECKPOINT_GC", "default", 0, selecting(zone="a"), {"zone": "a"}),
+        ("COMMAND", "default", 1, {"spec": {"$patch": "nonsense"}}, {}),
+    ],
+)
+def test_a_task_has_the_pod_that_its_launcher_will_make(
+    task_type: str, pool: str, slots: int, pod_spec: dict[str, Any] | None, selector: dict[str, str]
+) -> None:
+    cluster = msgspec.convert(CLUSTER, ClusterConfig)
+    found = task_requirements(task_type, pod_spec, cluster=cluster, pool=pool, slots=slots)
+    assert dict(found.node_selector) == selector
+    made = "nvidia.com/mig-1g.5gb" if pool == "own" else "nvidia.com/gpu"
+    assert dict(found.requests) == ({made: slots} if slots else {})
+
+
+def test_slots_of_cores_are_what_the_launcher_requests() -> None:
+    manager = {"type": "kubernetes", "slot_type": "cpu", "slot_resource_requests": {"cpu": 2.5}, "max_slots_per_pod": 8}
+    cluster = msgspec.convert({**CLUSTER, "resource_manager": manager}, ClusterConfig)
+    found = task_requirements(
+        "COMMAND", None, cluster=cluster, pool="default", slots=3, launcher_requests=(("cpu", 10),)
+    )
+    assert dict(found.requests) == {"cpu": 7510}
+    assert found.slot == SlotResource("cpu", 2500)
+
+
+def test_nothing_is_asked_of_the_machine_that_runs_processes() -> None:
+    pod = {"spec": {"nodeSelector": {"zone": "a"}, "containers": [container(MAIN, requests={"memory": "900Gi"})]}}
+    found = task_requirements("TRIAL", pod, cluster=ClusterConfig(), pool="default", slots=4)
+    assert found == PodRequirements()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from libs.cluster.config import SLOT_RESOURCE, SecurityConfig, SlotType
 from libs.errors import InvalidRequest
 from libs.events.orders import TaskSpec
-from libs.podspec import NodeRules, asked_of_nodes, merge_pod, reference_violations, references_to_made
+from libs.podspec import NodeRules, asked_of_nodes, reference_violations, references_to_made, task_pod
 from services.launcher.backends.kubernetes.settings import ShipperSettings, TaskNetworkSettings
 from services.launcher.container.settings import TaskSettings
 
@@ -86,17 +86,11 @@ def check_pod_of_users(spec: TaskSpec, traits: PoolTraits) -> None:
 
 
 def user_pod(spec: TaskSpec, traits: PoolTraits) -> Json:
-    """The pod that the task's user and the pool's administrator ask for, as one; no nulls, no directives.
-
-    A trial's stored configuration has the defaults of its pool in it already, as they were when it was submitted, and
-    checkpoint GC takes over a pod that is complete. Raises InvalidRequest.
-    """
+    """The pod that the task's user and the pool's administrator ask for. Raises InvalidRequest."""
     check_pod_of_users(spec, traits)
     own = spec.environment.pod_spec
     if found := references_to_made(own or {}):
         raise InvalidRequest(
             f"environment.pod_spec.{found[0].path} refers to {found[0]}, which is named like what is made for tasks"
         )
-    if spec.task_type in ("TRIAL", "CHECKPOINT_GC"):
-        return merge_pod(None, own)
-    return merge_pod(traits.pod_defaults(spec), own)
+    return task_pod(spec.task_type, traits.pod_defaults(spec), own)

@@ -25,8 +25,8 @@ def pool_traits(pool: ConfiguredPool, *, tasks: TaskSettings, version: Version, 
         slot_type=pool.slot_kind.type,
         slot_resource=pool.slot_kind.resource,
         slot_cpu=pool.slot_kind.cpu,
-        cpu_pod_spec=shared.cpu_pod_spec if special.cpu_pod_spec is None else special.cpu_pod_spec,
-        gpu_pod_spec=shared.gpu_pod_spec if special.gpu_pod_spec is None else special.gpu_pod_spec,
+        cpu_pod_spec=cluster.pod_defaults(pool.name, has_slots=False),
+        gpu_pod_spec=cluster.pod_defaults(pool.name, has_slots=True),
         checkpoint_gc_pod_spec=(
             shared.checkpoint_gc_pod_spec if special.checkpoint_gc_pod_spec is None else special.checkpoint_gc_pod_spec
         ),
