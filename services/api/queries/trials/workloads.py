@@ -81,7 +81,7 @@ async def list_workloads(
     page.pagination.limit = query.limit
     if page.limit == 0:
         return [], page.pagination
-    if query.sort_key not in _BY_STEP:
+    if not is_by_step(query):
         return await _by_metric(connection, trial_id, query, page), page.pagination
 
     descending = query.order_by is OrderBy.DESC
@@ -101,6 +101,11 @@ async def list_workloads(
     )
     workloads = [_workload(row) for row in rows]
     return workloads[::-1] if descending else workloads, page.pagination
+
+
+def is_by_step(query: GetWorkloadsQuery) -> bool:
+    """Whether a page costs no more than what it shows."""
+    return query.sort_key in _BY_STEP
 
 
 async def _by_metric(

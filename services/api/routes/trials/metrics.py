@@ -7,12 +7,14 @@ from typing import Final
 from libs.errors import NotFound
 from services.api.app import App
 from services.api.http.call import Call
+from services.api.http.replies.reply import RawResponse
 from services.api.http.replies.streams import StreamResult
 from services.api.http.routing import Route
 from services.api.metrics.groups import TRAINING, VALIDATION
 from services.api.metrics.report import make_report
 from services.api.queries.trials.metrics import best_searcher_metric, read_metrics
 from services.api.queries.trials.workloads import list_workloads
+from services.api.routes.trials.long_lists import is_long, send_by_pages
 from services.api.wire.base import Empty, double
 from services.api.wire.trials.metrics import (
     BestSearcherMetricResponse,
@@ -70,7 +72,9 @@ def _stream(call: Call[App, GetMetricsQuery, None], group: str) -> StreamResult:
     return StreamResult(read_metrics(call.app.db, call.query.trial_ids, group=group, size=call.query.size))
 
 
-async def get_workloads(call: Call[App, GetWorkloadsQuery, None]) -> GetWorkloadsResponse:
+async def get_workloads(call: Call[App, GetWorkloadsQuery, None]) -> GetWorkloadsResponse | RawResponse:
+    if is_long(call):
+        return await send_by_pages(call)
     async with call.app.db.read() as connection:
         workloads, pagination = await list_workloads(
             connection, call.path_int("trialId"), call.query, call.app.landmarks

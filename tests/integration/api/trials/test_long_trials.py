@@ -8,16 +8,19 @@ from typing import Any, Final
 
 import asyncpg
 import httpx
+import msgspec
 import pytest
 import pytest_asyncio
 
 from libs.bus import Bus
 from libs.db.connecting.settings import asyncpg_url
 from libs.db.engine import Database
+from services.api.http.replies.reply import encode_message
 from services.api.metrics.rows.settling import settle
 from services.api.queries.trials.landmarks import EVERY, Landmarks
 from services.api.queries.trials.workloads import list_workloads
-from services.api.wire.trials.metrics import GetWorkloadsQuery
+from services.api.wire.ordering import OrderBy
+from services.api.wire.trials.metrics import GetWorkloadsQuery, GetWorkloadsResponse, WorkloadFilter
 from tests.bench.reading.statements import Statement, statements_of
 from tests.harness import FakeClock
 from tests.harness.seeds import chance
@@ -153,6 +156,38 @@ async def test_pages_are_slices_of_the_list(
         await _check_pages(client, driver, run)
         everything, total = await _asked(client, run)
         assert len(everything) == total
+
+
+_LONG: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"limit": 6_001, "offset": 37},
+    {"limit": -1, "offset": -5_500, "order_by": OrderBy.DESC},
+    {"limit": 9_000, "filter": WorkloadFilter.VALIDATION, "remove_deleted_checkpoints": True},
+    {"include_batch_metrics": True, "limit": 1_000_000, "order_by": OrderBy.DESC},
+)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+async def test_a_long_list_is_sent_by_pages_and_reads_as_a_whole_one(
+    db: Database, bus: Bus, clock: FakeClock, long_run: Run, coding: str
+) -> None:
+    run = long_run
+    path = f"/api/v1/trials/{run.trial}/workloads"
+    async with replica(db, bus, clock) as api, api.client(headers=run.headers) as client:
+        for asked in _LONG:
+            query = GetWorkloadsQuery(**asked)
+            params = json.loads(msgspec.json.encode(query))
+            response = await client.get(path, params=params, headers={"accept-encoding": coding})
+            async with db.read() as connection:
+                workloads, pagination = await list_workloads(connection, run.trial, query, Landmarks())
+            assert response.content == encode_message(GetWorkloadsResponse(workloads=workloads, pagination=pagination))
+            assert "content-length" not in response.headers, "nobody has had all of it in memory"
+            assert response.headers.get("content-encoding") == ("gzip" if coding == "gzip" else None)
+        few = await client.get(path, params={"offset": -20})
+        assert len(few.json()["workloads"]) == 20
+        assert int(few.headers["content-length"]) > 0
+        assert (await client.get(path, params={"limit": -2})).json()["workloads"] == []
+        assert (await client.get(path, params={"limit": -3})).status_code == 400
 
 
 async def test_landmarks_outlive_what_is_folded_behind_them(driver: asyncpg.Connection, long_run: Run) -> None:
