@@ -135,6 +135,7 @@ def _reads() -> dict[str, tuple[Read, float | None]]:
         "40 experiments by a metric": (_searched(_search_experiments, "id=desc", metric), None),
         "40 experiments by a rare metric": (_searched(_search_experiments, "id=desc", rare_metric), None),
         "40 experiments by a hyperparameter": (_searched(_search_experiments, "id=desc", width), None),
+        "40 best experiments": (_searched(_search_experiments, "searcherMetricsVal=asc"), FACTOR),
         "40 newest runs": (_searched(_search_runs, "startTime=desc"), FACTOR),
         "the last 40 runs": (_searched(_search_runs, "startTime=desc", offset=-40), FACTOR),
         "40 newest runs of a state": (_searched(_search_runs, "startTime=desc", field("state", "=", "ERROR")), FACTOR),

@@ -37,10 +37,10 @@ SELECT (ARRAY['COMPLETED', 'ERROR'])[1 + n % 2], jsonb_build_object('name', 'run
        '', CASE WHEN n % 999 = 0 THEN 3 ELSE 1 + n % 2 END, 1, 'many' || n, now()
 FROM generate_series(1, {MANY}) n;
 INSERT INTO trials (experiment_id, project_id, local_id, request_id, state, start_time, end_time, hparams,
-                    summary_metrics)
+                    summary_metrics, searcher_metric_value)
 SELECT id, 1, id, 'many' || id, 'COMPLETED', now() + make_interval(secs => id), now(),
        jsonb_build_object('lr', id, 'optimizer', 'o' || id),
-       jsonb_build_object('validation_metrics', jsonb_build_object('loss', jsonb_build_object('min', id)))
+       jsonb_build_object('validation_metrics', jsonb_build_object('loss', jsonb_build_object('min', id))), id
   FROM experiments;
 UPDATE experiments e SET best_trial_id = t.id FROM trials t WHERE t.experiment_id = e.id;
 INSERT INTO projects (name, workspace_id, owner_id, key) VALUES ('small', 1, 2, 'SMALL');
@@ -151,6 +151,14 @@ FIRST_PAGES = {
     "newest of a project": (_found(project_id=1, sort_by=START, order_by=DESC), None),
     "newest that are searched": (_search(_search_experiments, "startTime=desc"), "ix_experiments_started_last"),
     "oldest that are searched": (_search(_search_experiments, "startTime=asc"), "ix_experiments_started"),
+    "the best that are searched": (
+        _search(_search_experiments, "searcherMetricsVal=asc"),
+        "ix_trials_searcher_metric",
+    ),
+    "the best of a project": (
+        _found(sort_by=ExperimentSortBy.SEARCHER_METRIC_VAL, order_by=DESC, project_id=1),
+        "ix_trials_searcher_metric_desc",
+    ),
     "newest ids that are searched": (_search(_search_experiments, "id=desc"), None),
     "a search without a sort": (_search(_search_experiments, ""), None),
     "a search for a state": (_search(_search_experiments, "id=desc", field("state", "=", "COMPLETED")), None),

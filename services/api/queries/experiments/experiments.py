@@ -10,15 +10,17 @@ from functools import cache
 from typing import Any, Final
 
 from msgspec import UNSET
-from sqlalchemy import ColumnElement, FromClause, Select, Text, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Select, Text, UnaryExpression, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.visitors import replacement_traverse
 
 from libs.config import mask_secrets
 from libs.config.stored import labels_of, part, text_in
 from libs.db.any_of import any_of
 from libs.db.engine import DriverConnection
 from libs.db.tables.experiments import (
+    best_runs,
     experiment_counts,
     experiment_labels,
     experiments,
@@ -39,7 +41,7 @@ from services.api.queries.experiments.labels import having_labels
 from services.api.queries.experiments.original_config import mask_original_config
 from services.api.queries.matching import Matching, matching_rows
 from services.api.queries.ordering import ascending, asked_tables, descending, joined_for
-from services.api.queries.page_rows import rows_of_list
+from services.api.queries.page_rows import rows_of_list, rows_of_page
 from services.api.queries.pagination import sql_page
 from services.api.queries.prepared import PreparedQuery, given
 from services.api.queries.totals import total_in_groups, total_of_label
@@ -148,6 +150,7 @@ async def list_experiments(
         ],
         _order(query),
         labels=query.labels,
+        project_id=query.project_id or 0,
         offset=query.offset,
         limit=query.limit,
         reader_id=rights.principal.user_id,
@@ -166,6 +169,7 @@ async def experiments_page(
     labels: Sequence[str] = (),
     by_index: Matching | None = None,
     is_in_index: bool = False,
+    project_id: int = 0,
     offset: int,
     limit: int,
     reader_id: int,
@@ -175,6 +179,7 @@ async def experiments_page(
     labels       which all of them have
     by_index     a further condition, that an index answers
     is_in_index  whether the order is that of an index
+    project_id   the one that a condition asks for; 0 for none
     Raises InvalidRequest.
     """
     known_total = _total_known(conditions, labels) if by_index is None else by_index.total
@@ -183,14 +188,19 @@ async def experiments_page(
     page = sql_page(total, offset=offset, limit=limit)
     if page.limit == 0:
         return [], page.pagination
-    asked = [*conditions, *order] if by_index is None else [*conditions, *order, by_index.holds]
-    keys = select(experiments.c.id).select_from(_joined_for(asked)).where(*conditions)
-    if by_index is None:
-        rows = await rows_of_list(connection, _select_all(), keys, order, page, known_total=known_total)
-    else:
-        rows = await matching_rows(
-            connection, _select_all(), keys, by_index, order=order, page=page, is_in_index=is_in_index
-        )
+    rows: list[Any] = []
+    if project_id and by_index is None and known_total is not None and _is_by_searcher_metric(order):
+        wanted = _by_searcher_metric(conditions, order, project_id).offset(page.start).limit(page.limit)
+        rows = await rows_of_page(connection, _select_all(), experiments.c.id, wanted)
+    if len(rows) < page.limit:
+        asked = [*conditions, *order] if by_index is None else [*conditions, *order, by_index.holds]
+        keys = select(experiments.c.id).select_from(_joined_for(asked)).where(*conditions)
+        if by_index is None:
+            rows = await rows_of_list(connection, _select_all(), keys, order, page, known_total=known_total)
+        else:
+            rows = await matching_rows(
+                connection, _select_all(), keys, by_index, order=order, page=page, is_in_index=is_in_index
+            )
     shown = await _as_experiments(connection, rows, reader_id)
     for experiment, row in zip(shown, rows, strict=True):
         # Lists leave out what may be long; one experiment by itself has it. They add the name of the best trial.
@@ -199,6 +209,35 @@ async def experiments_page(
         if experiment.notes:
             experiment.notes = NOTES_LEFT_OUT
     return shown, page.pagination
+
+
+def _is_by_searcher_metric(order: Sequence[ColumnElement[Any]]) -> bool:
+    first, *others = order
+    while isinstance(first, UnaryExpression):
+        first = first.element
+    return first is best_trials.c.searcher_metric_value and best_trials not in asked_tables(others)
+
+
+def _by_searcher_metric(
+    conditions: Sequence[ColumnElement[bool]], order: Sequence[ColumnElement[Any]], project_id: int
+) -> Select[Any]:
+    """The ids of the experiments whose best trials have a metric, which are before all others in either direction.
+
+    Runs of a project are in an index by their metric: from there to the experiments that they are the best ones of, a
+    page looks at no others.
+    """
+
+    def replace(element: Any, **_: Any) -> Any:
+        return trials.c.searcher_metric_value if element is best_trials.c.searcher_metric_value else None
+
+    listed = trials.join(best_runs, best_runs.c.trial_id == trials.c.id)
+    listed = listed.join(experiments, experiments.c.id == best_runs.c.experiment_id)
+    joined = joined_for(
+        [*conditions, *order[1:]], listed, owner_id=experiments.c.owner_id, project_id=experiments.c.project_id
+    )
+    by_value = [replacement_traverse(each, {}, replace) for each in order]
+    has_value = [trials.c.project_id == project_id, trials.c.searcher_metric_value.is_not(None)]
+    return select(experiments.c.id).select_from(joined).where(*has_value, *conditions).order_by(*by_value)
 
 
 def counting(conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:

@@ -56,6 +56,7 @@ async def search_experiments(
         sorting,
         by_index=by_index,
         is_in_index=has_indexed_order(keys),
+        project_id=request.project_id,
         offset=request.offset,
         limit=request.limit,
         reader_id=rights.principal.user_id,

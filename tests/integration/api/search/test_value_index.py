@@ -20,6 +20,7 @@ from libs.ids import UserId
 from services.api.access.principal import Principal
 from services.api.access.rights.rights import UserRights
 from services.api.queries import matching as pages
+from services.api.queries.experiments import experiments as experiments_module
 from services.api.queries.experiments.experiments import best_trials
 from services.api.queries.experiments.experiments import counting as counting_experiments
 from services.api.queries.run_totals import IN_SIGHT, STAYS
@@ -52,13 +53,13 @@ SELECT n, CASE n % 23 WHEN 0 THEN 'DELETING' ELSE 'COMPLETED' END,
        '', 1, 1 + (n % 17 = 0)::int, 'job ' || n, n % 13 = 0, now()
   FROM generate_series(1, 200) n, (SELECT '{json.dumps(SPACES)}'::jsonb) AS s (spaces);
 INSERT INTO trials (id, experiment_id, project_id, local_id, request_id, state, archived, start_time, end_time, hparams,
-                    summary_metrics, summary_in_rows)
+                    summary_metrics, summary_in_rows, searcher_metric_value)
 SELECT n, e.id, e.project_id, n, n::text, 'COMPLETED', n % 11 = 0, now(), CASE WHEN n % 5 > 0 THEN now() END,
        jsonb_build_object('p', value) || CASE n % 7 WHEN 0 THEN many ELSE '{{}}' END,
        jsonb_build_object('avg_metrics', '{{"a.b": {{"min": 7}}}}'::jsonb, 'validation_metrics',
          jsonb_build_object('a.b', jsonb_build_object('min', value, 'last', 7))
          || CASE n % 7 WHEN 1 THEN many ELSE '{{}}' END),
-       n % 19 = 0
+       n % 19 = 0, CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN 'NaN'::float8 ELSE n % 9 END
   FROM generate_series(1, 399) n
  CROSS JOIN (SELECT '[{", ".join(VALUES)}]'::jsonb) AS g (given)
  CROSS JOIN LATERAL (SELECT given -> n % jsonb_array_length(given)) AS v (value)
@@ -212,6 +213,26 @@ async def test_pages(db: Database, monkeypatch: pytest.MonkeyPatch, many: int, m
             with monkeypatch.context() as patched:
                 patched.setattr(module, "matching", lambda *_, **__: None)
                 assert found == await _found(db, module, request), (wanted, page)
+
+
+SORTS = ["searcherMetricsVal=asc", "searcherMetricsVal=desc", "searcherMetricsVal=desc,id=desc"]
+
+
+@pytest.mark.parametrize("wanted", [None, field("user", "=", 1, kind="NUMBER")], ids=["all", "of a user"])
+@pytest.mark.parametrize("sort", SORTS)
+async def test_experiments_by_the_metric_of_their_search(
+    db: Database, monkeypatch: pytest.MonkeyPatch, sort: str, wanted: Any
+) -> None:
+    filtered = "" if wanted is None else _filter(wanted, archived=False)
+    by_index = 0
+    for offset, limit in ((0, 10), (20, 30), (100, 30), (0, -1), (-5, 3)):
+        request = SearchRequest(project_id=1, filter=filtered, sort=sort, offset=offset, limit=limit)
+        found = await _found(db, search, request)
+        with monkeypatch.context() as patched:
+            patched.setattr(experiments_module, "_is_by_searcher_metric", lambda _: False)
+            assert found == await _found(db, search, request)
+        by_index += len(found[0])
+    assert by_index > 100
 
 
 async def _found(db: Database, module: Any, request: SearchRequest) -> Any:
