@@ -14,8 +14,10 @@ from tests.load.simulate.cluster import workload
 from tests.load.simulate.engine.outcome import Outcome
 from tests.load.simulate.engine.simulation import CHECKPOINT_S, simulate
 from tests.load.simulate.policies.table import POLICIES
+from tests.load.simulate.report.curves import curves_of
 from tests.load.simulate.report.markdown import markdown
 from tests.load.simulate.report.measures import measure
+from tests.load.simulate.report.plots import draw
 from tests.load.simulate.report.report import report_of
 from tests.load.simulate.traces.job import Trace
 from tests.load.simulate.traces.reading import SPARSE_BEGINNING, read_trace
@@ -43,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--load", type=float, nargs="+", default=[0.9], help="load to be offered (default: 0.9)")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES), help="default: all")
     parser.add_argument("--output", type=Path, default=Path(), help="folder for the results (default: this one)")
+    parser.add_argument("--plots", action="store_true", help="draw the results too, as SVG")
     parser.add_argument("--seed", type=int, default=7, help="of the invented jobs (default: 7)")
     parser.add_argument(
         "--leave-out",
@@ -87,6 +90,8 @@ def _simulate(trace: Trace, load: float, arguments: argparse.Namespace) -> None:
     (arguments.output / f"{stem}.json").write_bytes(as_json + b"\n")
     text = markdown(report)
     (arguments.output / f"{stem}.md").write_text(text)
+    if arguments.plots:
+        draw(report, [curves_of(outcome) for outcome in outcomes], arguments.output, stem)
     print(text)
 
 
