@@ -82,11 +82,11 @@ async def _processor_us(system: BenchSystem, api: RawConnection, request: bytes)
 def _reads(rows: BenchRuns) -> list[SmallRead]:
     return [
         SmallRead("the master", "/api/v1/master", 6),
-        SmallRead("who I am", "/api/v1/me", 6),
-        SmallRead(f"{USERS} users", "/api/v1/users", 11),
-        SmallRead(f"{WORKSPACES} workspaces", "/api/v1/workspaces", 14),
-        SmallRead("names of metrics", f"/api/v1/experiments/metrics-stream/metric-names?ids={rows.experiment_id}", 25),
-        SmallRead("20 metrics", f"/api/v1/trials/metrics/trial_metrics?trialIds={rows.trial_id}", 14),
+        SmallRead("who I am", "/api/v1/me", 4.5),
+        SmallRead(f"{USERS} users", "/api/v1/users", 6),
+        SmallRead(f"{WORKSPACES} workspaces", "/api/v1/workspaces", 8),
+        SmallRead("names of metrics", f"/api/v1/experiments/metrics-stream/metric-names?ids={rows.experiment_id}", 17),
+        SmallRead("20 metrics", f"/api/v1/trials/metrics/trial_metrics?trialIds={rows.trial_id}", 9),
         SmallRead("one trial", f"/api/v1/trials/{rows.trial_id}", 25),
         SmallRead("one experiment", f"/api/v1/experiments/{rows.experiment_id}", 30),
         SmallRead("40 runs", "/api/v1/runs", 60, msgspec.json.encode({"projectId": 1, "limit": 40})),
