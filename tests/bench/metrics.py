@@ -40,16 +40,16 @@ async def measure(system: BenchSystem) -> list[Result]:
             value=max(spent.rate for spent in through_api),
             unit="reports/s",
             baseline=max(spent.rate for spent in inserted),
-            goal=0.5,
+            goal=0.6,
             better="higher",
         ),
         Result(
-            name="processor time of a metric report",
-            value=min(spent.cpu_s for spent in through_api) / (TRIALS * REPORTS) * 1e6,
-            unit="us",
-            baseline=min(spent.cpu_s for spent in inserted) / (TRIALS * REPORTS) * 1e6,
-            goal=None,
-            better="lower",
+            name="metric reports per second of processors, 16 trials",
+            value=TRIALS * REPORTS / min(spent.cpu_s for spent in through_api),
+            unit="reports/s",
+            baseline=TRIALS * REPORTS / min(spent.cpu_s for spent in inserted),
+            goal=0.6,
+            better="higher",
         ),
     ]
 
