@@ -55,8 +55,10 @@ async def _experiment_of(connection: AsyncConnection, trial_id: int) -> int:
     return experiment_id
 
 
-async def _lock_trial(connection: AsyncConnection, trial_id: int) -> Row[Any]:
-    row = (await connection.execute(select(trials).where(trials.c.id == trial_id).with_for_update())).one_or_none()
+async def _lock_trial(connection: AsyncConnection, trial_id: int) -> Row[Any, Any]:
+    """Lock its row, and read what changes of it depend on: the whole row may have megabytes of summaries."""
+    state = select(trials.c.state, trials.c.restarts).where(trials.c.id == trial_id)
+    row = (await connection.execute(state.with_for_update())).one_or_none()
     if row is None:
         raise NotFound("trial", trial_id)
     return row
