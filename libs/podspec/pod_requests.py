@@ -17,7 +17,10 @@ Quantities: TypeAlias = Mapping[str, str | int | float]
 
 
 def container_requests(requests: Quantities, limits: Quantities) -> Requests:
-    """Of one container: limits where nothing is requested, as the API server fills in."""
+    """Of one container: limits where nothing is requested, as the API server fills in.
+
+    Each is rounded up, where Kubernetes rounds their sum: a part of a byte is asked for by nobody.
+    """
     return {name: units(name, value) for name, value in {**limits, **requests}.items()}
 
 

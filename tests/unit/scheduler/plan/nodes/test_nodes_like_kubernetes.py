@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.podspec.quantities import units
@@ -25,7 +26,7 @@ VALUES = st.sampled_from(["", "x", "y", "1", "2", "-3"])
 EFFECTS = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
 NAMES = st.sampled_from(["n0", "n1"])
 RESOURCES = st.sampled_from(["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "vendor.example/nic"])
-QUANTITIES = st.sampled_from(["0", "1", "2", "3", "1500m", "1k", "1Ki"])
+WHOLE = st.sampled_from(["0", "1", "2", "3", "1k", "1Ki"])
 
 
 def optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
@@ -55,7 +56,7 @@ TERMS = optional(matchExpressions=st.lists(ON_LABELS, max_size=2), matchFields=s
 AFFINITY = st.lists(TERMS, max_size=2).map(
     lambda terms: {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 )
-AMOUNTS = st.dictionaries(RESOURCES, QUANTITIES, max_size=3)
+AMOUNTS = st.one_of(st.dictionaries(RESOURCES, WHOLE, max_size=3), optional(cpu=st.sampled_from(["1500m", "1m", "2"])))
 CONTAINER = optional(resources=optional(requests=AMOUNTS, limits=AMOUNTS), restartPolicy=st.just("Always"))
 PODS = st.fixed_dictionaries(
     {"containers": st.lists(CONTAINER, min_size=1, max_size=2)},
@@ -110,6 +111,66 @@ def test_a_pod_runs_where_kubernetes_would_bind_it(pod: Json, node: Json) -> Non
     requirements = pod_requirements(pod, slots=0, slot=None)
     found = unmet(requirements, shape_of(node), name=node["metadata"]["name"])
     assert (found is None) == reference.runs(pod, node), found
+
+
+def large_node(**fields: Any) -> Json:
+    """A node on which any pod runs that asks nothing but resources."""
+    resources = dict.fromkeys(["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "vendor.example/nic"], "8k")
+    return {
+        "metadata": {"name": "n0", "labels": fields.get("labels", {})},
+        "spec": {"unschedulable": fields.get("unschedulable", False), "taints": fields.get("taints", [])},
+        "status": {"ready": True, "allocatable": {"pods": "110", **resources, **fields.get("allocatable", {})}},
+    }
+
+
+def agrees(spec: Json, node: Json) -> bool:
+    pod = {"spec": {"containers": [{}], **spec}}
+    found = unmet(pod_requirements(pod, slots=0, slot=None), shape_of(node), name=node["metadata"]["name"])
+    return (found is None) == reference.runs(pod, node)
+
+
+@settings(max_examples=300)
+@given(requirement=ON_LABELS, value=VALUES)
+def test_each_operator_selects_as_in_kubernetes(requirement: Json, value: str) -> None:
+    key = requirement["key"]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    for labels in ({}, {key: value}, {"other": value}):
+        assert agrees(spec, large_node(labels=labels)), labels
+
+
+@settings(max_examples=300)
+@given(affinity=AFFINITY, labels=st.dictionaries(KEYS, VALUES))
+def test_terms_are_alternatives_of_requirements_that_all_hold(affinity: Json, labels: Json) -> None:
+    assert agrees({"affinity": affinity}, large_node(labels=labels))
+
+
+@settings(max_examples=300)
+@given(toleration=TOLERATIONS, key=KEYS, value=VALUES, effect=EFFECTS, same=st.booleans())
+def test_each_toleration_tolerates_as_in_kubernetes(
+    toleration: Json, key: str, value: str, effect: str, same: bool
+) -> None:
+    taint = {"key": key, "value": value, "effect": effect}
+    if same:
+        taint |= {name: toleration[name] for name in ("key", "value", "effect") if toleration.get(name)}
+    assert agrees({"tolerations": [toleration]}, large_node(taints=[taint]))
+    assert agrees({"tolerations": [toleration]}, large_node(unschedulable=True))
+
+
+@settings(max_examples=300)
+@given(
+    containers=st.lists(CONTAINER, min_size=1, max_size=2),
+    starting=st.lists(CONTAINER, max_size=3),
+    overhead=AMOUNTS,
+    resource=RESOURCES,
+)
+def test_a_pod_requests_what_kubernetes_counts(
+    containers: list[Json], starting: list[Json], overhead: Json, resource: str
+) -> None:
+    spec = {"containers": containers, "initContainers": starting, "overhead": overhead}
+    needed = math.ceil(reference.requests({"spec": spec}).get(resource, 0))
+    for offered in range(max(0, needed - 1), needed + 1):
+        assert agrees(spec, large_node(allocatable={resource: str(offered)})), offered
 
 
 @given(pod=PODS, nodes=st.lists(NODES, min_size=1, max_size=4))
