@@ -44,6 +44,14 @@ SOME_SUMMARY = """
        '{"validation_metrics": {"loss": {"min": 0.2}}, "avg_metrics": {"loss": {"min": 1}}}', '{}']::jsonb[])
 [1 + floor(3 * random())::int]
 """
+WIDE_SUMMARY, FULL_SUMMARY = (
+    f"""
+    jsonb_build_object('validation_metrics',
+      (SELECT jsonb_object_agg('layer.' || n, '{{"min": 1, "max": 2, "mean": 1, "last": 2}}'::jsonb)
+         FROM generate_series(1, {names}) n))
+    """
+    for names in (5000, 50)
+)
 NEW_EXPERIMENTS = f"""
 INSERT INTO experiments (state, config, original_config, owner_id, project_id, job_id, archived, start_time)
 SELECT (ARRAY['ACTIVE', 'PAUSED'])[1 + n % 2], {SOME_CONFIG} || {SOME_SPACE}, '', 1 + n % 2, 1, job_id, n = 5, now()
@@ -252,3 +260,14 @@ async def test_reports_add_nothing_to_what_is_counted(connections: list[asyncpg.
         "SELECT (SELECT count(*) FROM experiment_counts) + (SELECT count(*) FROM trial_counts)"
     )
     assert after == before
+
+
+async def test_no_more_values_of_a_run_are_looked_at_than_decide_that_it_has_very_many(
+    connections: list[asyncpg.Connection],
+) -> None:
+    *_, driver = connections
+    found = await driver.fetch(f"SELECT kind, is_loose FROM values_of_run({MANY_VALUES}, {WIDE_SUMMARY}, true)")
+    assert len(found) == 2 * 201
+    assert all(is_loose for _, is_loose in found)
+    (few,) = await driver.fetch(f"SELECT count(*), bool_or(is_loose) FROM values_of_run('{{}}', {FULL_SUMMARY}, true)")
+    assert tuple(few) == (200, False)
